@@ -26,6 +26,7 @@ from lanewise.sims import boids, gravity, lbm
 from lanewise.sims.gravity.view import plot_gravity
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow
+from tests.corpus_kernels import speed
 from tests.pickled_kernels import Grain, Numbered, attract, bounce, grow, heaps, near, spread, walled, warm
 
 Good = tuple[Callable[..., Any], list[Any], dict[str, Any]]
@@ -59,6 +60,8 @@ EXEMPT = {
     **dict.fromkeys(["RecordArray", "LayoutChoice", "LayoutChoice.as_dict", "Ragged", "RaggedArray", "Sitewise", "Stencil"], "made by functions of the table"),
     **dict.fromkeys(["Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by their decorators"),
     **dict.fromkeys(["Array1", "Array2", "Array3", "Field"], "annotations"),
+    **dict.fromkeys(["Segmentwise.gradient", "Threadwise.gradient", "Sitewise.gradient"], "refused for every argument: tests/derivatives/test_refusals.py"),
+    **dict.fromkeys(["torch_function", "jax_function"], "need PyTorch and JAX: tests/derivatives/test_interop.py"),
     **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune", "Threadwise.tune"], "measures for a minute; its arguments are those of compile"),
     **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
     **dict.fromkeys(["RaggedArray.awkward"], "needs a package of its own"),
@@ -273,6 +276,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Pairwise.search": lambda: (near, [grains(), grains()], {"out": np.zeros((6, 3), "f4")}),
     "Pairwise.bind": lambda: (near.bind, [grains(), grains()], {"plan": lw.Plan(), "out": None}),
     "Pairwise.compile": lambda: (attract.compile, [grains(), grains()], {"plan": lw.Plan(tile=0)}),
+    "Pairwise.gradient": lambda: (attract.gradient, ["position"], {}),
+    "Elementwise.gradient": lambda: (speed.gradient, ["velocity"], {}),
     "Pairwise.using": lambda: (attract.using, [lw.Nearest(k=2)], {}),
     "Sitewise.sites": lambda: (
         bounce.sites, [(4, 4)],

@@ -61,6 +61,7 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["300", "120"],
         ["2-D, 300 particles, noise 0.10: order 0.9", "3-D, 300 particles, noise 6.28: order 0.0"],
     ),
+    "fit_a_potential": (["300"], ["step   0: depth 0.5000, width 1.0000", "step 300: depth 1.", "largest force"]),
     "interop": ([], ["view: shape (4, 3)", "[50. 50. 50.]", "Point(position=vec3(-1.0, 2.0, 2.5)"]),
 }
 

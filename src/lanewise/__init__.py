@@ -22,6 +22,8 @@ from lanewise.errors import (
 )
 from lanewise.fates import Fate
 from lanewise.frontend.helpers import function
+from lanewise.interop.jax import jax_function
+from lanewise.interop.torch import torch_function
 from lanewise.interpolation import interpolate
 from lanewise.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
@@ -245,6 +247,7 @@ __all__ = [
     "ivec2",
     "ivec3",
     "ivec4",
+    "jax_function",
     "length",
     "log",
     "log2",
@@ -282,6 +285,7 @@ __all__ = [
     "tan",
     "tanh",
     "threadwise",
+    "torch_function",
     "trunc",
     "u32",
     "unit_vector",

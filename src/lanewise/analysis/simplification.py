@@ -73,7 +73,7 @@ class Simplification:
     def expression(self, number: int) -> ir.Expression:
         """A value of the new table as an expression of the leaves."""
         node = self.table.nodes[number]
-        return _expression(node, tuple(self.expression(n) for n in node.operands))
+        return expression_of(node, tuple(self.expression(n) for n in node.operands))
 
     def _size(self, number: int) -> int:
         for node in self.table.nodes[len(self._sizes) :]:
@@ -144,7 +144,7 @@ class Simplification:
         """The same operation on the simplified operands, computed if they are all literals."""
         numbers = tuple(self.table.plain(v) for v in operands)
         if numbers and all(self.table.nodes[n].operation == "literal" for n in numbers):
-            folded = fold(_expression(node, tuple(self.expression(n) for n in numbers)))
+            folded = fold(expression_of(node, tuple(self.expression(n) for n in numbers)))
             if isinstance(folded, ir.Literal):
                 return self._literal(node.type, folded.value)
         return Value(self.table.add(node.operation, numbers, node.type, node.payload))
@@ -224,8 +224,8 @@ class Simplification:
             self._finite(self.table.add("/", (one, number), node.type), conditions)
 
 
-def _expression(node: Node, x: tuple[ir.Expression, ...]) -> ir.Expression:
-    """The expression of one node."""
+def expression_of(node: Node, x: tuple[ir.Expression, ...]) -> ir.Expression:
+    """The expression of one node of a table, given those of its operands."""
     kind = node.type
     match node.operation, x:
         case "leaf", _:

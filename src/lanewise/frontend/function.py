@@ -40,7 +40,8 @@ class Lowered:
     """An IR function; `uses_same` tells that its last parameter is the flag `same`.
 
     numbered: the parameters whose indices it takes. indexed: of a function that reads tables or scatters, the same with an index for each
-    dimension. reductions: of its results; none where all are sums.
+    dimension.
+    reductions: of its results; none where all are sums.
     """
 
     function: ir.Function

@@ -35,8 +35,8 @@ class Signature:
     `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
     they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` are those of a threadwise function,
     first of all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by index; those of other
-    functions are tables, which are only read, but for those that are `scattered` to. `reductions` says what becomes of each result over
-    all pairs.
+    functions are tables, which are only read, but for those that are `scattered` to. `reductions` says what becomes of each result
+    over all pairs.
     """
 
     source: Source
@@ -74,15 +74,15 @@ def read_signature(
     threads: bool = False,
     fields: bool = False,
     tables: bool = False,
-    scatters: bool = False,
     pairs: bool = False,
+    scatters: bool = False,
 ) -> Signature:
     """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
     may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `fields` that it is a
-    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that some of
-    these may be scattered to, `pairs` that its results are reduced over pairs.
+    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that
+    some of these may be scattered to, `pairs` that its results are reduced over pairs.
     """
     source = read_source(function)
     _check_plain(source)

@@ -41,6 +41,7 @@ from lanewise.launch.support import bind_record, compile_kernel, index_type, lay
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.naming import by_name
 from lanewise.passes import self_term
+from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.plans import complete_plan
@@ -115,13 +116,25 @@ class Wing:
         return [Result(n, total_type(scalar_of(kind)), 1) for n, kind in result_arrays(lowered)]
 
 
-class Calls:
-    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name."""
+class Derived(Protocol):
+    """What makes another kernel of a function: its name, its parameters, and the typed function that runs in place of the user's."""
 
-    def __init__(self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call]) -> None:
-        self.wing, self.function, self.kernel, self.bound_by = wing, function, kernel, bind
-        self.name = function.__name__
+    @property
+    def name(self) -> str: ...
+    def signature(self, written: Signature, /) -> Signature: ...
+    def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered: ...
+
+
+class Calls:
+    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name; `derived`: of what is made of it."""
+
+    def __init__(
+        self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call], derived: Derived | None = None
+    ) -> None:  # fmt: skip
+        self.wing, self.function, self.kernel, self.bound_by, self.derived = wing, function, kernel, bind, derived
+        self.name = function.__name__ if derived is None else derived.name
         self.begin()
+        self._written: Signature | None = None
         self._signature: Signature | None = None
         self._seen: Surroundings | None = None
 
@@ -137,17 +150,24 @@ class Calls:
     @property
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
-        self._signature = self._signature or self.wing.check(
+        if self._signature is None:
+            self._signature = self.written if self.derived is None else self.derived.signature(self.written)
+        return self._signature
+
+    @property
+    def written(self) -> Signature:
+        """The parameters and results of the user's function."""
+        self._written = self._written or self.wing.check(
             read_signature(
                 self.function,
                 rows=self.wing.rows,
                 threads=self.wing.threads,
                 tables=self.wing.elements is not None,
-                scatters=self.wing.scatters,
                 pairs=self.wing.pattern.over_pairs,
+                scatters=self.wing.scatters,
             )
         )
-        return self._signature
+        return self._written
 
     @property
     def _shaped(self) -> Iterable[str]:
@@ -158,19 +178,21 @@ class Calls:
     def lowered(self) -> Lowered:
         """The typed function; raises `CompileError` for what the language does not have."""
         if self._lowered is None:
-            records = (n for n, kind in self.signature.parameters.items() if isinstance(kind, Record))
-            self._seen = Surroundings(self.signature.source)
-            self._lowered = lower_function(
-                self.signature,
+            written = self.written
+            records = (n for n, kind in written.parameters.items() if isinstance(kind, Record))
+            self._seen = Surroundings(written.source)
+            lowered = lower_function(
+                written,
                 mutable=next(records, None) if self.wing.in_place else None,
-                elements=frozenset(() if self.wing.elements is None else self.wing.elements(self.signature)),
+                elements=frozenset(() if self.wing.elements is None else self.wing.elements(written)),
             )
+            self._lowered = lowered if self.derived is None else self.derived.lowered(written, lowered)
         return self._lowered
 
     def notice(self) -> None:
         """Start anew where a helper, a constant or a record stands for something else than it did. BoundArray calls stay as they are."""
         if self._seen is not None and not self._seen.same():
-            self._signature = self._seen = None
+            self._written = self._signature = self._seen = None
             self.begin()
 
     # ------------------------------------------------------------ calls
@@ -452,11 +474,11 @@ class AbstractKernel(ABC):
     __signature__ = CallSignature()
 
     def __init__(
-        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None
-    ) -> None:
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None, derived: Derived | None = None
+    ) -> None:  # fmt: skip
+        self.__name__, self.__doc__ = function.__name__ if derived is None else derived.name, function.__doc__
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(wing, function, self, self.bind)
+        self._calls = Calls(wing, function, self, self.bind, derived)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
 
     @property
@@ -516,6 +538,11 @@ class AbstractKernel(ABC):
         illegal `plan`.
         """
         return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
+
+    @brief
+    def gradient(self, wrt: Any) -> Any:
+        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
+        raise no_gradient(self.__name__, self._calls.wing.pattern.name)
 
     @brief
     def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:

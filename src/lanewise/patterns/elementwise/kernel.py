@@ -5,9 +5,9 @@ Sums run in 64 bits and in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Calls, Wing, advise_layout
+from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -54,6 +54,9 @@ from lanewise.plans import complete_plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
+
+if TYPE_CHECKING:
+    from lanewise.patterns.elementwise.gradient import ElementwiseGradient
 
 
 def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArguments:
@@ -123,10 +126,24 @@ class Elementwise(AbstractKernel):
     or CuPy that is passed as it is: a table, whose elements are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        super().__init__(WING, function)
+    def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
+        super().__init__(WING, function, derived=derived)
+
+    @brief
+    def gradient(self, wrt: str | Iterable[str]) -> ElementwiseGradient:
+        """The derivative of the sum of all results with respect to fields or values: an elementwise kernel again.
+
+        wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See `ElementwiseGradient` for calls and
+        results. Raises `ArgumentError` for names that the function does not read, `CompileError` (with the line) for whole numbers
+        and for what has no derivative.
+        """
+        from lanewise.patterns.elementwise.gradient import gradient_of
+
+        return gradient_of(self, wrt)
 
     def __reduce__(self) -> str | tuple[Any, ...]:
+        if self._calls.derived is not None:
+            raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         return by_name(self, (Elementwise, (self.python,)))
 
     @brief

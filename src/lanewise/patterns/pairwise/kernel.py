@@ -5,7 +5,7 @@ The calls of a pairwise function over a search.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
@@ -20,7 +20,7 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
-from lanewise.patterns.calls import AbstractKernel, Calls, Wing, advise_layout
+from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
@@ -31,6 +31,7 @@ from lanewise.record import Record
 from lanewise.types import Scalar
 
 if TYPE_CHECKING:
+    from lanewise.patterns.pairwise.gradient import PairwiseGradient
     from lanewise.tuning.job import Job
     from lanewise.tuning.report import Tuning
 
@@ -108,16 +109,30 @@ class Pairwise(AbstractKernel):
     Its function takes a target record, a source record and uniform arguments; its results are summed over the sources.
     """
 
-    def __init__(self, function: Callable[..., Any], search: Search | None = None) -> None:
+    def __init__(
+        self, function: Callable[..., Any], search: Search | None = None, derived: Derived | None = None
+    ) -> None:  # fmt: skip
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
         self._search = chosen = search or AllPairs()
         every = isinstance(chosen, AllPairs) and chosen.is_plain
-        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, chosen))
+        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, chosen), derived)
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
         return Pairwise(self.python, search)
+
+    @brief
+    def gradient(self, wrt: str | Iterable[str]) -> PairwiseGradient:
+        """The derivative of the sum of all results with respect to fields of records or uniform arguments: a pairwise kernel again.
+
+        wrt: "position" (of both records), "target.position", "source.mass", "softening2", or several of them. See `PairwiseGradient`
+        for calls and results. Raises `ArgumentError` for names that the function does not read, `CompileError` (with the line) for
+        whole numbers and for what has no derivative.
+        """
+        from lanewise.patterns.pairwise.gradient import gradient_of
+
+        return gradient_of(self, wrt)
 
     @property
     def search(self) -> Search:
@@ -125,6 +140,8 @@ class Pairwise(AbstractKernel):
         return self._search
 
     def __reduce__(self) -> str | tuple[Any, ...]:
+        if self._calls.derived is not None:
+            raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         own = named_object(self.__module__, self.__qualname__)
         if isinstance(own, Pairwise) and own is not self and own.python is self.python:
             return Pairwise.using, (own, self.search)  # made of the kernel of this name

@@ -16,6 +16,7 @@ from lanewise.field_values import brought, check_fits
 from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
+from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
 from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
@@ -72,6 +73,10 @@ class Sitewise:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Sitewise:
         return self
+
+    def gradient(self, wrt: Any) -> Any:
+        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError`."""
+        raise no_gradient(self.__name__, "sitewise")
 
     # ------------------------------------------------------------ kinds
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.build import build_sitewise
+from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.pipeline import build_program
 from lanewise.sims.lbm.boundaries import BOUNDARIES
@@ -67,7 +67,7 @@ def test_cuda_keeps_a_site_in_registers(lattice: Lattice, name: str, real: str) 
         flow.kind(number, boundary)(function)
     sites = flow.sites(mask.shape, mask=mask, device="cpu", layout=lw.AoSoA(32), streaming="pull")
     uniforms = tuple(flow.kinds.parameters(sites).items())  # pyright: ignore[reportPrivateUsage]
-    values: Any = SimpleNamespace(arrays_of=(), uniforms_of=uniforms)
+    values = SiteValues((), uniforms, {}, {})
     reference = build_sitewise(flow.kernels.arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
     program = build_program(reference, complete_site_plan(None, Machine("cuda", 132), reference), "cuda")
     for kernel in program.kernels:

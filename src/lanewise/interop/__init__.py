@@ -1,0 +1,1 @@
+"""Kernels as differentiable functions of other libraries: PyTorch and JAX."""

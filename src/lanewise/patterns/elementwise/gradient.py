@@ -1,0 +1,180 @@
+"""The gradient of a function of one element: an elementwise kernel again, and its total for what is one value for all elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.attributes import sealed
+from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
+from lanewise.errors import ArgumentError, brief
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir.names import own
+from lanewise.launch.arguments import name_arguments
+from lanewise.launch.compiled import Compiled
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.patterns.variables import (
+    COTANGENT,
+    Variable,
+    cotangent_leaves,
+    cotangents_of,
+    names_of,
+    variables,
+)
+from lanewise.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total: they are added up over the elements."""
+
+    kernel: str
+    asked: tuple[tuple[int, Asked], ...]
+    weighed: bool
+    total: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel}_gradient"
+
+    def gradient(self, lowered: Lowered) -> Gradient:
+        """The function, and how it was made."""
+        none = (None,) * len(lowered.function.results)
+        cotangents = Cotangents(cotangent_leaves(lowered) if self.weighed else none)
+        return gradient(lowered.function, self.name, [a for _, a in self.asked], cotangents, None)
+
+    def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
+        del written
+        function = self.gradient(lowered).function
+        return Lowered(
+            function, tuple(a.kind for _, a in self.asked), any(p.name == own("same") for p in function.parameters)
+        )
+
+    def signature(self, written: Signature, /) -> Signature:
+        """The cotangents are parameters behind the others."""
+        results = written.results or []
+        single = len(results) == 1
+        named = [(COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(results)]
+        added = {n: k for n, k in named if t.scalar_of(k).is_float} if self.weighed else {}
+        return replace(
+            written, parameters={**written.parameters, **added}, results=[a.kind for _, a in self.asked], reductions=()
+        )
+
+
+@sealed()
+class ElementwiseGradient:
+    """The derivative of the sum over all elements of cotangent_i * result_i.
+
+    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's result or one value for all (a tuple of
+    them for several results, None for one that does not count; without it every cotangent is 1). The result is an array like the field or
+    the array that it is taken with respect to; for what is one value for all elements it is a number (or an array of its components),
+    added up in float64. Several names give a tuple.
+    """
+
+    def __init__(self, kernel: Elementwise, wrt: str | Iterable[str]) -> None:
+        self._kernel, self._names = kernel, names_of(kernel.__name__, wrt)
+        self._single = isinstance(wrt, str)
+        self.__name__ = f"{kernel.__name__}_gradient"
+        if any(n.startswith(COTANGENT) for n in kernel.signature.parameters):
+            raise ArgumentError(
+                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the parameter of that name"
+            )
+        for v in self._variables():
+            if len(v.records) > 1:
+                raise ArgumentError(
+                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; name one: "
+                    f"wrt={f'{v.records[0]}.{v.field}'!r}"
+                )
+
+    def __repr__(self) -> str:
+        return f"<the gradient of {self._kernel!r} with respect to {', '.join(self._names)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return gradient_of, (self._kernel, self._names[0] if self._single else self._names)
+
+    @property
+    def wrt(self) -> tuple[str, ...]:
+        """The names that it is taken with respect to."""
+        return self._names
+
+    @brief
+    def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+        """The derivatives, as the class says."""
+        values, parts = self._prepared(arguments, named, weighed=cotangent is not None)
+        if cotangent is not None:
+            values |= cotangents_of(self._kernel.__name__, self._kernel.lowered, cotangent)
+        results: dict[int, Any] = {}
+        for part, kernel in parts:
+            outputs = kernel.sum(**values) if part.total else kernel(**values, plan=plan)
+            for (place, _), output in zip(part.asked, outputs if len(part.asked) > 1 else (outputs,), strict=True):
+                results[place] = output
+        ordered = tuple(results[n] for n in range(len(self._names)))
+        return ordered[0] if self._single else ordered
+
+    @brief
+    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
+        """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
+        values, parts = self._prepared(arguments, named, weighed=False)
+        if len(parts) != 1:
+            raise ArgumentError(
+                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._names)} it is two kernels, one for "
+                "each element and one for totals; take the gradient with respect to one of them"
+            )
+        (_, kernel) = parts[0]
+        return kernel.compile(**values, plan=plan)
+
+    def mode(self, *arguments: Any, **named: Any) -> str:
+        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
+        _, parts = self._prepared(arguments, named, weighed=False)
+        gradients = [part.gradient(self._kernel.lowered) for part, _ in parts]
+        return ", ".join(dict.fromkeys(f"{g.mode} ({g.why})" for g in gradients))
+
+    # ------------------------------------------------------------ what a call is made of
+
+    def _kept(self) -> dict[Any, Any]:
+        """What is kept until the function, or what it uses, stands for something else."""
+        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
+        calls.notice()
+        return calls.kept
+
+    def _variables(self) -> tuple[Variable, ...]:
+        kept, key = self._kept(), ("variables", self._names)
+        if key not in kept:
+            kept[key] = variables(self._names, self._kernel.signature, self._kernel.lowered)
+        return kept[key]
+
+    def _prepared(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, weighed: bool
+    ) -> tuple[dict[str, Any], tuple[tuple[_Part, Elementwise], ...]]:
+        """The arguments by name, and the kernels of such a call."""
+        values = name_arguments(self._kernel.signature, arguments, named)
+        totals = tuple(not v.records and not _is_array(values[v.name], v.kind) for v in self._variables())
+        kept, key = self._kept(), ("gradient", self._names, totals, weighed)
+        if key not in kept:
+            kept[key] = tuple(self._parts(totals, weighed))
+        return values, kept[key]
+
+    def _parts(self, totals: tuple[bool, ...], weighed: bool) -> Iterable[tuple[_Part, Elementwise]]:
+        for total in sorted(set(totals)):
+            chosen = [(n, v) for n, v in enumerate(self._variables()) if totals[n] == total]
+            asked = tuple((n, Asked(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind)) for n, v in chosen)
+            part = _Part(self._kernel.__name__, asked, weighed, total)
+            yield part, Elementwise(self._kernel.python, part)
+
+
+def gradient_of(kernel: Elementwise, wrt: str | Iterable[str]) -> ElementwiseGradient:
+    """What `kernel.gradient(wrt)` gives."""
+    return ElementwiseGradient(kernel, wrt)
+
+
+def _is_array(value: Any, kind: t.ValueType) -> bool:
+    """Whether an argument has a value for each element. What is neither is refused when the kernel is called."""
+    try:
+        dimensions = value.ndim if isinstance(getattr(value, "ndim", None), int) else np.ndim(value)
+    except Exception:  # of the user's class, or of NumPy
+        return False
+    return dimensions > (1 if isinstance(kind, t.Vector) else 0)

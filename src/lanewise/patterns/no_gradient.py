@@ -1,0 +1,13 @@
+"""The sentence about kernels that are not differentiated."""
+
+from __future__ import annotations
+
+from lanewise.errors import ArgumentError
+
+
+def no_gradient(kernel: str, pattern: str) -> ArgumentError:
+    """The error about a pattern whose kernels have no gradient."""
+    return ArgumentError(
+        f"{kernel} is a {pattern} kernel, and lanewise differentiates functions of pairs and of elements; write the part that depends on "
+        "parameters as an @lw.pairwise or @lw.elementwise function"
+    )

@@ -1,0 +1,88 @@
+"""The targets of a gradient with their cotangents: a copy of the fields that are read, made by one elementwise kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray
+from lanewise.errors import ArgumentError
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.layouts import SoAoAS, packed
+from lanewise.patterns.elementwise.kernel import Elementwise
+from lanewise.record import Field, Record, make_class
+from lanewise.runtime.memory import allocate
+from lanewise.values import f64
+
+COPY, ORIGINAL = "copy", "original"
+
+
+def _unwritten(value: f64) -> f64:
+    """In place of a user's function: the kernel that copies is written as IR."""
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """The kernel, a `Derived`: all leaves of some fields of `original`, and the cotangents, go into `copy`."""
+
+    name: str
+    original: Record
+    copy: Record
+    fields: tuple[Field, ...]
+    cotangents: tuple[Field, ...]
+
+    def signature(self, written: Signature, /) -> Signature:
+        values = {f.name: f.type for f in self.cotangents}
+        return replace(
+            written, parameters={COPY: self.copy, ORIGINAL: self.original, **values}, results=[], reductions=()
+        )
+
+    def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
+        del written
+        pairs = [(leaf, f"{ORIGINAL}.{leaf}", f) for f in self.fields for leaf in t.leaves(f.name, f.type)]
+        pairs += [(leaf, leaf, f) for f in self.cotangents for leaf in t.leaves(f.name, f.type)]
+        to = tuple(ir.Parameter(f"{COPY}.{leaf}", t.scalar_of(f.type), mutable=True) for leaf, _, f in pairs)
+        source = tuple(ir.Parameter(name, t.scalar_of(f.type)) for _, name, f in pairs)
+        body = tuple(ir.Assign(a.name, ir.Local(b.name, b.type)) for a, b in zip(to, source, strict=True))
+        return Lowered(ir.Function(self.name, (*to, *source), (), body, lowered.function.location), (), False)
+
+
+class Cotangent:
+    """Makes copies of targets. kernel: whose gradient it is for; fields: the names of those that are copied."""
+
+    def __init__(
+        self, kernel: str, original: Record, copy: Record, fields: frozenset[str], cotangents: tuple[str, ...]
+    ) -> None:
+        self._kernel, self._record, self._class = kernel, copy, make_class(copy, __name__, copy.name, None)
+        copied = tuple(f for f in original if f.name in fields)
+        added = tuple(f for f in copy if f.name in cotangents)
+        self._copying = Elementwise(_unwritten, _Copying(f"{kernel}_cotangents", original, copy, copied, added))
+
+    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> RecordArray:
+        """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
+
+        Raises `ArgumentError` for cotangents that do not fit.
+        """
+        layout = packed(target.layout)
+        layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
+        nbytes = layout.arrange(self._record.leaves).nbytes(len(target))
+        data = allocate(target.device, nbytes, f"{len(target):,} {self._record.name} with cotangents", zeroed=False)
+        result = RecordArray(self._record, len(target), layout, target.device, data, self._class)
+        try:
+            self._copying(**{COPY: result, ORIGINAL: target}, **cotangents)
+        except ArgumentError:
+            self._explain(result, cotangents)
+            raise
+        return result
+
+    def _explain(self, result: RecordArray, cotangents: Mapping[str, Any]) -> None:
+        """Say what is wrong with the cotangents, as a field says it."""
+        for n, value in cotangents.items():
+            try:
+                setattr(result, n, value)
+            except ArgumentError as error:
+                raise ArgumentError(f"{self._kernel}.gradient: {error}") from error

@@ -1,0 +1,333 @@
+"""The gradient of sums over pairs: pairwise kernels again.
+
+    E_i = sum_j f(a_i, b_j, u),  L = sum_i c_i E_i
+    dL/da_i = sum_j c_i df/da(a_i, b_j)        over targets, as E itself
+    dL/db_j = sum_i c_i df/db(a_i, b_j)        the same with the roles exchanged: a sum for every source over all targets
+    dL/du   = sum_i sum_j c_i df/du(a_i, b_j)  a sum for every target, and their total
+Where targets and sources are one array, both roles of an element are added up in one kernel, over the same pairs.
+The cotangents c are a field of the targets: of a copy of the fields that the gradient reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray, are_same
+from lanewise.attributes import sealed
+from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
+from lanewise.errors import ArgumentError, brief
+from lanewise.frontend.function import Lowered, Signature
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import own
+from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.launch.arguments import describe, name_arguments
+from lanewise.launch.compiled import Call, Compiled
+from lanewise.patterns.elementwise.kernel import sum_
+from lanewise.patterns.pairwise.cotangents import Cotangent
+from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.patterns.search import AllPairs, Periodic, Search
+from lanewise.patterns.variables import (
+    COTANGENT,
+    Variable,
+    cotangent_leaves,
+    cotangents_of,
+    names_of,
+    variables,
+)
+from lanewise.plan import Plan
+from lanewise.record import Field, Record
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A kernel of a gradient, a `Derived`.
+
+    asked: by the place in what the user asked for. exchanged: it is summed over targets. weighed: the cotangents are fields of the targets.
+    identical: targets and sources are one array.
+    """
+
+    kernel: str
+    asked: tuple[tuple[int, Asked], ...]
+    exchanged: bool
+    weighed: bool
+    identical: bool
+    position: str | None  # the field that a search reads
+
+    @property
+    def name(self) -> str:
+        return f"{self.kernel}_gradient"
+
+    def gradient(self, written: Signature, lowered: Lowered) -> Gradient:
+        """The function that is summed, and how it was made."""
+        records = _records(written)
+        none = (None,) * len(lowered.function.results)
+        cotangents = Cotangents(cotangent_leaves(lowered) if self.weighed else none)
+        return gradient(lowered.function, self.name, [a for _, a in self.asked], cotangents, records)
+
+    def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
+        function = self.gradient(written, lowered).function
+        results = tuple(a.kind for _, a in self.asked)
+        return Lowered(function, results, any(p.name == own("same") for p in function.parameters))
+
+    def signature(self, written: Signature, /) -> Signature:
+        """The element of a result comes first; where there are cotangents the targets have them as fields."""
+        target, source = _records(written)
+        kinds: dict[str, Record | t.ValueType] = dict(written.parameters)
+        if self.weighed:
+            kinds[target] = self.weighed_record(written)
+            if self.identical:
+                kinds[source] = kinds[target]
+        if self.exchanged:
+            kinds = {source: kinds.pop(source), target: kinds.pop(target)} | kinds
+        return replace(written, parameters=kinds, results=[a.kind for _, a in self.asked], reductions=())
+
+    def weighed_record(self, written: Signature) -> Record:
+        """The targets with their cotangents: all fields of the record that a kernel may read, and the cotangents."""
+        target, _ = _records(written)
+        record = written.parameters[target]
+        assert isinstance(record, Record)
+        results = written.results or []
+        single = len(results) == 1
+        named = [(COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(results)]
+        added = tuple(Field(n, k) for n, k in named if t.scalar_of(k).is_float)
+        return Record(record.name, (*record.fields, *added))
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What a gradient is for one kind of call: its kernels, each with its part."""
+
+    parts: tuple[tuple[_Part, Pairwise], ...]
+
+
+@sealed()
+class PairwiseGradient:
+    """The derivative of the sum over all targets i of cotangent_i * E_i, where E is what the kernel returns.
+
+    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's result (a tuple of them for several results,
+    None for one that does not count; without it every cotangent is 1). The result is an array like the field with one row for each
+    element: for "target.position" one for each target, for "source.position" one for each source. A name without a record, such as
+    "position", is the field of the records that the function reads it of; of both only where both are one array, whose elements then
+    count as targets and as sources. For a uniform argument the result is a number (or an array of its components), added up in float64.
+    Several names give a tuple.
+    """
+
+    def __init__(self, kernel: Pairwise, wrt: str | Iterable[str]) -> None:
+        self._kernel, self._names = kernel, names_of(kernel.__name__, wrt)
+        self._single = isinstance(wrt, str)
+        self.__name__ = f"{kernel.__name__}_gradient"
+        if any(n.startswith(COTANGENT) for n in self._words()):
+            raise ArgumentError(
+                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the field or parameter of that name"
+            )
+        self._variables()
+
+    def __repr__(self) -> str:
+        return f"<the gradient of {self._kernel!r} with respect to {', '.join(self._names)}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return gradient_of, (self._kernel, self._names[0] if self._single else self._names)
+
+    @property
+    def wrt(self) -> tuple[str, ...]:
+        """The names that it is taken with respect to."""
+        return self._names
+
+    def using(self, search: Search) -> PairwiseGradient:
+        """The same gradient over another search structure."""
+        return gradient_of(self._kernel.using(search), self._names[0] if self._single else self._names)
+
+    # ------------------------------------------------------------ calls
+
+    @brief
+    def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+        """The derivatives, as the class says."""
+        values, made, weighed = self._prepared(arguments, named, cotangent)
+        results: dict[int, Any] = {}
+        for part, kernel in made.parts:
+            outputs = kernel(**self._arguments(part, values, weighed), plan=plan)
+            for (place, _), output in zip(part.asked, outputs if len(part.asked) > 1 else (outputs,), strict=True):
+                total = not self._variables()[place].records
+                results[place] = sum_(output) if total else output
+        ordered = tuple(results[n] for n in range(len(self._names)))
+        return ordered[0] if self._single else ordered
+
+    @brief
+    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
+        """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
+        values, kernel = self._only("compile", arguments, named)
+        return kernel.compile(**values, plan=plan)
+
+    @brief
+    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+        """A call without cotangents with its memory bound, to run many times; of a uniform argument the result is one value a target."""
+        values, kernel = self._only("bind", arguments, named)
+        return kernel.bind(**values, out=out, plan=plan)
+
+    @brief
+    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Any:
+        """Measure plans for calls like this one, and use the fastest in later calls; see `Pairwise.tune`."""
+        values, kernel = self._only("tune", arguments, named)
+        return kernel.tune(**values, seconds=seconds, plan=plan)
+
+    def mode(self, *arguments: Any, **named: Any) -> str:
+        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
+        _, made, _ = self._prepared(arguments, named, None)
+        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
+        gradients = [part.gradient(calls.written, calls.lowered) for part, _ in made.parts]
+        return ", ".join(dict.fromkeys(f"{g.mode} ({g.why})" for g in gradients))
+
+    # ------------------------------------------------------------ what a call is made of
+
+    def _words(self) -> list[str]:
+        parameters = self._kernel.signature.parameters
+        return [n for p, k in parameters.items() for n in (p, *([f.name for f in k] if isinstance(k, Record) else []))]
+
+    def _kept(self) -> dict[Any, Any]:
+        """What is kept until the function, or what it uses, stands for something else."""
+        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
+        calls.notice()
+        return calls.kept
+
+    def _variables(self) -> tuple[Variable, ...]:
+        kept, key = self._kept(), ("variables", self._names)
+        if key not in kept:
+            kept[key] = variables(self._names, self._kernel.signature, self._kernel.lowered)
+        return kept[key]
+
+    def _prepared(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], cotangent: Any
+    ) -> tuple[dict[str, Any], _Made, RecordArray | None]:
+        """The arguments by name, the kernels of such a call, and the targets with their cotangents."""
+        values = name_arguments(self._kernel.signature, arguments, named)
+        target, source = (values[n] for n in _records(self._kernel.signature))
+        if not (isinstance(target, RecordArray) and isinstance(source, RecordArray)):
+            self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong
+        identical = are_same(target, source)
+        kept, key = self._kept(), ("gradient", self._names, identical, cotangent is not None)
+        if key not in kept:
+            kept[key] = self._made(identical, weighed=cotangent is not None)
+        made: _Made = kept[key]
+        if cotangent is None:
+            return values, made, None
+        _check_target(self._kernel, target)
+        try:
+            return values, made, self._weighed(made.parts[0][0], target, cotangent)
+        except ArgumentError:
+            self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong with targets
+            raise
+
+    def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
+        """The targets with their cotangents."""
+        calls, name, kept = self._kernel._calls, self._kernel.__name__, self._kept()  # pyright: ignore[reportPrivateUsage]
+        cotangents = cotangents_of(name, calls.lowered, cotangent)
+        if "cotangent" not in kept:
+            read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
+            fields = frozenset(read if part.position is None else {*read, part.position})
+            kept["cotangent"] = Cotangent(
+                name, target.record, part.weighed_record(calls.written), fields, tuple(cotangents)
+            )
+        return kept["cotangent"].beside(target, cotangents)
+
+    def _arguments(self, part: _Part, values: dict[str, Any], weighed: RecordArray | None) -> dict[str, Any]:
+        if weighed is None:
+            return values
+        target, source = _records(self._kernel.signature)
+        return values | {target: weighed} | ({source: weighed} if part.identical else {})
+
+    def _only(self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[dict[str, Any], Pairwise]:
+        values, made, _ = self._prepared(arguments, named, None)
+        if len(made.parts) != 1:
+            raise ArgumentError(
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._names)} it is two kernels, one over "
+                "targets and one over sources; take the gradient with respect to one of them"
+            )
+        (_, kernel) = made.parts[0]
+        return values, kernel
+
+    def _made(self, identical: bool, *, weighed: bool) -> _Made:
+        """The kernels for calls with one array or two."""
+        target, source = _records(self._kernel.signature)
+        here: list[tuple[int, Asked]] = []
+        exchanged: list[tuple[int, Asked]] = []
+        for place, v in enumerate(self._variables()):
+            named = "." in v.name
+            if not v.records:
+                here.append((place, Asked(v.leaves(), v.kind)))
+            elif identical and not named:
+                roles = target in v.records, source in v.records
+                here.append((place, Asked(v.leaves(target), v.kind, *roles)))
+            elif len(v.records) > 1:
+                raise ArgumentError(
+                    f"{self._kernel.__name__}.gradient: targets and sources are two arrays here, and both have a {v.name}; "
+                    f"wrt={f'{target}.{v.field}'!r} or wrt={f'{source}.{v.field}'!r}"
+                )
+            elif v.records == (target,):
+                here.append((place, Asked(v.leaves(target), v.kind)))
+            elif identical:  # the same pairs, seen from the source
+                here.append((place, Asked(v.leaves(target), v.kind, here=False, there=True)))
+            else:
+                exchanged.append((place, Asked(v.leaves(source), v.kind)))
+        search = self._kernel.search
+        if exchanged or any(a.there for _, a in here):
+            _check_exchange(self._kernel, search)
+        position = None if isinstance(search, AllPairs) and search.is_plain else search.position
+        parts = [
+            _Part(self._kernel.__name__, tuple(group), other, weighed, identical, position)
+            for group, other in ((here, False), (exchanged, True)) if group
+        ]  # fmt: skip
+        return _Made(tuple((p, Pairwise(self._kernel.python, search, p)) for p in parts))
+
+
+def gradient_of(kernel: Pairwise, wrt: str | Iterable[str]) -> PairwiseGradient:
+    """What `kernel.gradient(wrt)` gives."""
+    return PairwiseGradient(kernel, wrt)
+
+
+def _records(signature: Signature) -> tuple[str, str]:
+    target, source = (n for n, k in signature.parameters.items() if isinstance(k, Record))
+    return target, source
+
+
+def _check_target(kernel: Pairwise, target: RecordArray) -> None:
+    """Refuse an array of another record, of which a copy would be made."""
+    name, _ = _records(kernel.signature)
+    if target.record != kernel.signature.parameters[name]:
+        raise ArgumentError(
+            f"{kernel.__name__}: {name!r} must be an array of {kernel.signature.parameters[name].name}, found {describe(target)}"
+        )  # type: ignore[union-attr]
+
+
+def _check_exchange(kernel: Pairwise, search: Search) -> None:
+    """Refuse to sum over the targets of a source where a search knows only the sources of a target."""
+    name = kernel.__name__
+    target, source = _records(kernel.signature)
+    if search.k is not None:
+        raise ArgumentError(
+            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its own, and a source does not know "
+            f"whose it is; take the gradient with respect to fields of {target}, or search with lw.Neighbors(radius=...)"
+        )
+    if isinstance(search.world, Periodic) and (leaf := _absolute(kernel, (target, source), search.position)):
+        raise ArgumentError(
+            f"{name}.gradient: in a periodic world a source is seen at its image nearest to the target, and {name} uses {leaf} by itself; "
+            f"a gradient with respect to {source} needs a function of {source}.{search.position} - {target}.{search.position}"
+        )
+
+
+def _absolute(kernel: Pairwise, records: tuple[str, str], position: str) -> str:
+    """A coordinate that is used otherwise than in the difference of the two positions, or nothing."""
+    leaves = {f"{r}.{position}.{c}": f"{o}.{position}.{c}" for r, o in (records, records[::-1]) for c in t.COMPONENTS}
+    paired: dict[str, int] = {}
+    for s in statements(kernel.lowered.function.body):
+        for e in (x for top in expressions(s) for x in subexpressions(top)):
+            match e:
+                case ir.Binary(operator="-", left=ir.Local(name=a), right=ir.Local(name=b)) if leaves.get(a) == b:
+                    paired |= {a: paired.get(a, 0) - 1, b: paired.get(b, 0) - 1}
+                case ir.Local(name=a) if a in leaves:
+                    paired[a] = paired.get(a, 0) + 1
+                case _:
+                    pass
+    return next((n for n, count in paired.items() if count), "")
