@@ -7,13 +7,12 @@ from typing import Any
 
 from lanewise.arrays import RecordArray
 from lanewise.collective.compaction import check_mask, compact_array, kept_places
-from lanewise.errors import ArgumentError
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
-from lanewise.layouts import Layout
+from lanewise.layouts import Layout, packed
 from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER
 from lanewise.patterns.search.gather import SORTED, build_gather
@@ -29,10 +28,11 @@ def compact(array: Any, mask: Any) -> Any:
     """The elements of an array whose mask is true, in their order, as a new array: `fast = lw.compact(bodies, speed > limit)`.
 
     array: an array of records in any layout, or a contiguous array of NumPy or CuPy of any type and shape (n, ...), whose rows are kept
-    or left out. mask: a contiguous array of bool of shape (n,) on the same device. The result lies there, too, in the same layout; a GPU
-    tells the host how many elements there are, and nothing else is copied.
+    or left out. mask: a contiguous array of bool of shape (n,) on the same device. The result lies there, too, in the same layout (that of
+    the whole array, of a view in steps); a GPU tells the host how many elements there are, and nothing else is copied. `compact` of an
+    array of records keeps them in place instead.
 
-    Raises `ArgumentError` for other arrays and masks, and for a mask that keeps no record.
+    Raises `ArgumentError` for other arrays and masks.
     """
     return _records(array, mask) if isinstance(array, RecordArray) else compact_array(array, mask)
 
@@ -41,12 +41,12 @@ def _records(array: RecordArray, mask: Any) -> RecordArray:
     device = array.device
     check_mask(mask, len(array), CPU.name if device == PYTHON.name else device)
     places = kept_places(mask)
-    if not len(places):
-        raise ArgumentError(
-            f"compact: the mask keeps none of the {len(array):,} records, and an array of records has one at least"
-        )
     python_class = array._python_class  # pyright: ignore[reportPrivateUsage]
-    result = RecordArray.zeros(array.record, len(places), layout=array.layout, device=device, python_class=python_class)
+    result = RecordArray.zeros(
+        array.record, len(places), layout=packed(array.layout), device=device, python_class=python_class
+    )
+    if not len(places):
+        return result
     bound = {ORDER: bind_value_array(places, I32), RECORDS: bind_record(array), SORTED: bind_record(result)}
     _gather(array.record, array.layout, device).prepare(bound, {COUNT: len(places)})()
     return result
@@ -55,5 +55,5 @@ def _records(array: RecordArray, mask: Any) -> RecordArray:
 @cache
 def _gather(record: Record, layout: Layout, device: str) -> Executable:
     """The copy of records by their places."""
-    reference = build_gather(RECORDS, record.leaves, layout, record.leaves, layout, index_type(device))
+    reference = build_gather(RECORDS, record.leaves, layout, record.leaves, packed(layout), index_type(device))
     return compile_kernel(reference, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device)
