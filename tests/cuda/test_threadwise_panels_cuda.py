@@ -16,9 +16,9 @@ pytestmark = pytest.mark.cuda
 
 TILES = lw.Plan(block=64, across=8, rows=2, targets=4, tile=16, unroll=0, panel=128)
 SHAPES = [(300, 5), (769, 131), (1024, 1024)]
-PLANS = {  # what is compiled takes seconds
-    "forward": (None, lw.Plan(panel=256), TILES), "apart": (None, TILES), "backward": (None, lw.Plan(panel=256)), "rows": (None, lw.Plan(panel=256)),
-}  # fmt: skip
+PANELS = lw.Plan(panel=256)
+PLANS = {"forward": (None, PANELS, TILES), "apart": (None, TILES), "backward": (None, PANELS), "rows": (None, PANELS)}
+QUICK = ("forward", "apart", "backward", "longest")  # kernels of the others take half a minute each to compile
 
 
 def check(case: Case, arrays: dict[str, Any], changed: dict[str, Any]) -> None:
@@ -27,9 +27,20 @@ def check(case: Case, arrays: dict[str, Any], changed: dict[str, Any]) -> None:
         np.testing.assert_allclose(cp.asnumpy(changed[name]), expected, rtol=bound, atol=bound)
 
 
+def sometimes(*values: Any, quick: bool) -> Any:
+    return pytest.param(
+        *values, marks=() if quick else pytest.mark.slow, id="-".join(getattr(v, "name", str(v)) for v in values)
+    )
+
+
 @pytest.mark.parametrize(
-    ("case", "plan"), [(c, p) for c in CASES for p in PLANS.get(c.name, (None,))], ids=lambda x: getattr(x, "name", str(x))
-)  # fmt: skip
+    ("case", "plan"),
+    [
+        sometimes(c, p, quick=p is None or (c.name, p) == ("apart", TILES))
+        for c in CASES
+        for p in PLANS.get(c.name, (None,))
+    ],
+)
 def test_recurrences(case: Case, plan: lw.Plan | None) -> None:
     for shape in SHAPES:
         arrays = case.make(np.random.default_rng(3), *shape)
@@ -38,7 +49,7 @@ def test_recurrences(case: Case, plan: lw.Plan | None) -> None:
         check(case, arrays, changed)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", [sometimes(c, quick=c.name in QUICK) for c in CASES])
 def test_calls_like_an_earlier_one(case: Case) -> None:
     """Launches of a series are filled in with the memory of each call."""
     for seed in range(3):
