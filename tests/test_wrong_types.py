@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "sine": (lambda: lw.sin("a"), ArgumentTypeError, "lw.sin takes numbers and vectors, found 'a'"),
     "dot": (lambda: lw.dot(1, 2), ArgumentTypeError, "lw.dot takes vectors, found 1"),
     "row": (lambda: grains()["mass"], ArgumentTypeError,
-        "records are taken one by one with a whole number, found 'mass'; fields are arrays: .position[...]"),
+        "records are taken with a whole number, a slice, a mask or whole numbers, found 'mass'; fields are arrays: .position[...]"),
 }  # fmt: skip
 
 

@@ -77,6 +77,7 @@ class Population:
         self, kernel: Callable[..., Any], *arguments: Any, newborn: Callable[[RecordArray], object] | None = None, **named: Any
     ) -> Turnover:  # fmt: skip
         """Run a kernel over the records, and do what it returns: `kernel(records, *arguments)` is an array of `lw.Fate`."""
+        _check_callable("a kernel", kernel)
         return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
 
     def apply(self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None) -> Turnover:
@@ -87,6 +88,8 @@ class Population:
 
         Raises `ArgumentError` for another shape or type and for numbers that are no fate; then nothing has changed.
         """
+        if newborn is not None:
+            _check_callable("newborn=, a function of the array of those that are born", newborn)
         records = self._records
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
@@ -116,6 +119,11 @@ class Population:
         records.append(children)
         self._next_id += born
         return Turnover(kept, before - kept, born)
+
+
+def _check_callable(what: str, value: Any) -> None:
+    if not callable(value):
+        raise ArgumentError(f"a population takes {what}, found {shown(value)}")
 
 
 def _checked(records: Any, ids: Any) -> RecordArray:

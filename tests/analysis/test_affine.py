@@ -186,7 +186,7 @@ def test_several_threads_that_write_one_element_are_refused():
         "    ^^^^^^^\n"
         "  found: c[y, 0], the same for all values of x\n"
         "  wanted: x among the indices, or a condition that one value of x meets: if x == 0:\n"
-        "  hint: a sum over x is a loop in one thread: leave x out of the indices; whole numbers are added by many threads with "
+        "  hint: a sum over x is a loop in one thread: leave x out of the indices; numbers are added by many threads with "
         "lw.scatter_add"
     )
     assert ": several threads write one element\n" in str(error.value)

@@ -107,7 +107,7 @@ MISTAKES = {
     "parts": ("lbm --only mm", "--only mm: ladder lbm is climbed as a whole; wanted ladder compiler"),
     "part": (
         "compiler --only mm,lu",
-        "--only mm,lu: 'lu' is no part of compiler; wanted tmv, mm, mv, vv, rd, strsm, conv, tp, demosaic, imregionmax, batched, stencil, softmax",
+        "--only mm,lu: 'lu' is no part of compiler; wanted tmv, mm, mv, vv, rd, strsm, conv, tp, demosaic, imregionmax, batched, stencil, softmax, histogram",
     ),
     "few elements": ("compiler --bodies 900", "900 elements: wanted matrices of 32 x 32 = 1,024 or more"),
     "seed": ("tutorial --seed -1", f"the seed is -1; wanted zero to {2**63 - 1}"),

@@ -134,16 +134,16 @@ def state(path: Path) -> dict[str, Any]:
 
 def remember_programs() -> None:
     """Keep what kernels become, for this process and those forked from it: what is compiled is not what these campaigns look at."""
-    build: Any = support.program_of
+    build: Any = support.built
     if getattr(build, "remembers", False):
         return
     known: dict[str, Any] = {}
 
-    def remembered(reference: Any, plan: Any, kind: str) -> Any:
-        key = repr((reference, plan, kind))
+    def remembered(reference: Any, plan: Any, device: str) -> Any:
+        key = repr((reference, plan, device))
         if key not in known:
-            known[key] = build(reference, plan, kind)
+            known[key] = build(reference, plan, device)
         return known[key]
 
     remembered.remembers = True  # type: ignore[attr-defined]
-    support.program_of = remembered
+    support.built = remembered

@@ -67,8 +67,8 @@ class Gpu:
 
     did: ClassVar[Counter[str]] = Counter()
 
-    def __init__(self, device: str, cubin: Any, name: str, threads: int) -> None:
-        del device, cubin, threads
+    def __init__(self, device: str, cubin: Any, name: str, threads: int, *more: Any) -> None:
+        del device, cubin, threads, more
         self.name = name
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
