@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
-from scipy.optimize import brentq, fsolve
 
 import lanewise as lw
 from tests.sites.fields import ATTRACTION, density, two_phases
+
+integrate, optimize = pytest.importorskip("scipy.integrate"), pytest.importorskip("scipy.optimize")
 
 
 def pressure(rho: Any) -> Any:
@@ -28,9 +28,9 @@ def coexisting() -> tuple[float, float]:
     def balance(both: Any) -> tuple[float, float]:
         vapour, liquid = both
         excess = lambda rho: (pressure(vapour) - pressure(rho)) * np.exp(-rho) / (1 - np.exp(-rho)) ** 2  # noqa: E731
-        return pressure(vapour) - pressure(liquid), quad(excess, vapour, liquid)[0]
+        return pressure(vapour) - pressure(liquid), integrate.quad(excess, vapour, liquid)[0]
 
-    vapour, liquid = fsolve(balance, (0.16, 1.95))
+    vapour, liquid = optimize.fsolve(balance, (0.16, 1.95))
     return float(vapour), float(liquid)
 
 
@@ -56,7 +56,7 @@ def test_densities_at_a_flat_interface_are_those_of_mechanical_stability():
 
 def test_a_weaker_attraction_keeps_one_phase():
     critical = -4.0  # where the pressure has no minimum any more: p' = p'' = 0 at psi = 1/2
-    assert brentq(
+    assert optimize.brentq(
         lambda g: np.min(1 / 3 + g / 3 * (e := np.linspace(0.01, 0.99, 9999)) * (1 - e)), -6, -2
     ) == pytest.approx(critical, abs=1e-3)
     noisy = np.log(2) + 0.01 * np.random.default_rng(0).standard_normal((32, 32))
