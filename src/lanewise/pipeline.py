@@ -71,7 +71,7 @@ def build_program(
     `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of each stage, and not only those that
     come out. Raises `PlanError` for a plan that does not fit the kernel.
     """
-    sound: Sound = {}
+    sound = Sound()
 
     def checked(stage: str, kernel: ir.Kernel) -> ir.Kernel:
         if between:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, flat_map, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.types import LocalArray, Scalar
 
 Kinds = dict[str, Scalar | LocalArray]
@@ -31,11 +31,6 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
             case _:
                 pass
     return kinds
-
-
-def apart(block: ir.Block) -> ir.Block:
-    """The same block in which no two assignments are one object, as passes may leave them: declarations are found by object."""
-    return flat_map(block, lambda s: (s,))
 
 
 class Declarations:

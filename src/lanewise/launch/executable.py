@@ -162,16 +162,21 @@ def build_executable(
 
 
 def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
-    """The text of each kernel of a program.
+    """The text of each kernel of a program: see `generated_text`."""
+    return [generated_text(program, k, device, locations=locations) for k in program.kernels]
+
+
+def generated_text(program: Program, kernel: ir.Kernel, device: str, *, locations: bool) -> str:
+    """The text of a kernel of a program.
 
     With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
     header = f"lanewise {__version__}: {program.reference.name}, {program.reference.pattern.name}\nplan: {program.plan.short()}"
     if is_gpu(device):
-        return [emit_cuda(k, header, locations=locations) for k in program.kernels]
+        return emit_cuda(kernel, header, locations=locations)
     fast, bits = program.plan.fast_math, program.plan.vector_bits
-    return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
+    return emit_numba(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
 
 
 def architecture_number(arch: str) -> int:

@@ -13,14 +13,19 @@ import re
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
 from lanewise.errors import DeviceError
 from lanewise.runtime import compiling
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+from lanewise.runtime.compiling import LOGGER
+from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
 
 _IMPORTING = threading.RLock()
+_BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache
+_COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
 FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
@@ -61,8 +66,34 @@ def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -
 
     `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
     """
+    entry = _entry(text, name, arch, fast_math)
+    if begun := _BEGUN.pop(entry, None):
+        return begun.result()
+    return _cubin_of(entry, text, name, arch, fast_math)
+
+
+def begin_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> None:
+    """Begin with a kernel in a thread beside this one. `compile_cubin` will be asked for the same, and says what went wrong with it."""
+    entry, made = _entry(text, name, arch, fast_math), Future[Cubin]()
+    if _BEGUN.setdefault(entry, made) is not made:
+        return
+
+    def work() -> None:
+        try:
+            made.set_result(_cubin_of(entry, text, name, arch, fast_math))
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=work, name=f"lanewise-nvrtc-{name}").start()
+
+
+def _entry(text: str, name: str, arch: str, fast_math: bool) -> str:
     key = content_key(FORMAT, text, arch, str(fast_math), nvrtc_version())
-    entry = f"cuda/{name}-{key}.cubin"
+    return f"cuda/{name}-{key}.cubin"
+
+
+def _cubin_of(entry: str, text: str, name: str, arch: str, fast_math: bool) -> Cubin:
+    """An entry of the cache, or what the compiler makes."""
     if cached := _read(entry, name):
         return cached
     compiling.begin(name)
@@ -100,16 +131,33 @@ def _read(entry: str, name: str) -> Cubin | None:
 
 
 def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
-    """The machine code and what the compiler and its assembler said.
+    """The machine code and what the compiler and its assembler said: of this process, or while that is busy of one of its own.
 
     NVRTC's own cache is off: where a driver is present it returns code that it has made before with an empty log.
     """
     core = cuda_core()
-    log = _Log()
     options = core.ProgramOptions(
         name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"],
         no_cache=True,
     )  # fmt: skip
+    if _COMPILING.acquire(blocking=False):
+        try:
+            return _compile_here(core, text, name, arch, options)
+        finally:
+            _COMPILING.release()
+    try:
+        code, log, problem = compile_apart(text, f"{name}.cu", options.as_bytes("nvrtc"), nvrtc_version())
+    except NoProcess as reason:
+        LOGGER.info("compiling %s in its turn: %s", name, reason)
+        with _COMPILING:
+            return _compile_here(core, text, name, arch, options)
+    if problem:
+        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{problem}\n{log}")
+    return code, log
+
+
+def _compile_here(core: Any, text: str, name: str, arch: str, options: Any) -> tuple[bytes, str]:
+    log = _Log()
     try:
         code = core.Program(text, "c++", options).compile("cubin", logs=log).code
     except Exception as error:
