@@ -34,6 +34,7 @@ class _Settling:
         self.live = self.table.below({*values.roots, *addresses})
         self.gone = contracted(self.table, self.live, {n: id(self.homes[n]) for n in self.live})
         self.costs: dict[int, Counter[str]] = {}
+        self.known: dict[int, dict[str, float]] = {}  # the cost of each value
 
     def run(self) -> None:
         used_as_value = self.table.below(set(self.values.roots))
@@ -55,7 +56,9 @@ class _Settling:
             region.words, region.latency = self.words(region, own), self.latency(own.get(id(region), []))
 
     def cost(self, n: int) -> dict[str, float]:
-        return node_cost(self.table, n, self.gone, fast_math=self.fast_math)
+        if n not in self.known:
+            self.known[n] = node_cost(self.table, n, self.gone, fast_math=self.fast_math)
+        return self.known[n]
 
     def add(self, home: Region, cost: Mapping[str, float]) -> None:
         self.costs.setdefault(id(home), Counter()).update(cost)
