@@ -200,7 +200,9 @@ def note_sectors(region: Region, touches: list[Touch]) -> None:
     for key in dict.fromkeys(t.key for t in touches):
         mine = [t for t in touches if t.key == key]
         sectors = [
-            np.where(t.active, (t.places * t.size + d) // SECTOR, NOWHERE) for t in mine for d in range(0, t.size, SECTOR)
+            np.where(t.active, (t.places * t.size + d) // SECTOR, NOWHERE)
+            for t in mine
+            for d in range(0, t.size, SECTOR)
         ]
         idle = ~np.logical_and.reduce([t.active.all(axis=1) for t in mine])
         counts = _numbers(np.concatenate(sectors, axis=1)) - idle

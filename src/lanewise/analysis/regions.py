@@ -289,10 +289,8 @@ class _Walk:
     ) -> Access:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
-        if self.simd:
-            lie = lie_along_simd(index, size, self.samples, self.simd)
-        else:
-            lie = lie_of_warp(places, self.active, size)
+        simd, samples = self.simd, self.samples
+        lie = lie_along_simd(index, size, samples, simd) if simd else lie_of_warp(places, self.active, size)
         return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
 
     def access(

@@ -6,7 +6,8 @@ What nothing changes in stays the same object: rebuilding costs more than lookin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from operator import is_
 from typing import Any, TypeVar, assert_never
 
@@ -18,13 +19,15 @@ _Node = TypeVar("_Node", bound=ir.Expression | ir.Statement)
 
 def children(e: ir.Expression) -> tuple[ir.Expression, ...]:
     """The direct sub-expressions of an expression."""
-    match e:
-        case ir.Literal() | ir.Local() | ir.Builtin():
+    match e:  # the most frequent ones first
+        case ir.Local() | ir.Literal():
+            return ()
+        case ir.Binary() | ir.Compare() | ir.Logical():
+            return (e.left, e.right)
+        case ir.Builtin():
             return ()
         case ir.Unary() | ir.Cast():
             return (e.operand,)
-        case ir.Binary() | ir.Compare() | ir.Logical():
-            return (e.left, e.right)
         case ir.Select():
             return (e.condition, e.if_true, e.if_false)
         case ir.Call():
@@ -47,7 +50,6 @@ def subexpressions(e: ir.Expression) -> Iterator[ir.Expression]:
 
 def rewrite(e: ir.Expression, change: Callable[[ir.Expression], ir.Expression]) -> ir.Expression:
     """Rebuild an expression from the leaves up, giving each node to `change` once its children are done."""
-
     below = children(e)
     if not below:
         return change(e)
@@ -61,15 +63,15 @@ def _with_children(e: ir.Expression, below: tuple[ir.Expression, ...]) -> ir.Exp
         case ir.Literal() | ir.Local() | ir.Builtin():
             return e
         case ir.Unary() | ir.Cast():
-            return replace(e, operand=below[0])
+            return _changed(e, operand=below[0])
         case ir.Binary() | ir.Compare() | ir.Logical():
-            return replace(e, left=below[0], right=below[1])
+            return _changed(e, left=below[0], right=below[1])
         case ir.Select():
-            return replace(e, condition=below[0], if_true=below[1], if_false=below[2])
+            return _changed(e, condition=below[0], if_true=below[1], if_false=below[2])
         case ir.Call():
-            return replace(e, arguments=below)
+            return _changed(e, arguments=below)
         case ir.Element():
-            return replace(e, index=below[0])
+            return _changed(e, index=below[0])
         case _:
             assert_never(e)
 
@@ -128,6 +130,9 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             assert_never(s)
 
 
+_AROUND = (ir.If, ir.For, ir.While, ir.Parallel)  # statements with blocks
+
+
 def blocks(s: ir.Statement) -> tuple[ir.Block, ...]:
     """The nested blocks of a statement."""
     match s:
@@ -143,8 +148,9 @@ def statements(block: ir.Block) -> Iterator[ir.Statement]:
     """Every statement of a block and of the blocks in it, in order of text."""
     for s in block:
         yield s
-        for nested in blocks(s):
-            yield from statements(nested)
+        if isinstance(s, _AROUND):
+            for nested in blocks(s):
+                yield from statements(nested)
 
 
 def writes(s: ir.Statement) -> tuple[str, ...]:
@@ -179,6 +185,9 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
 
 def reads(e: ir.Expression) -> Iterator[str]:
     """The variables and local arrays that an expression reads."""
+    if isinstance(e, ir.Local):  # as most are
+        yield e.name
+        return
     for x in subexpressions(e):
         match x:
             case ir.Local():
@@ -254,12 +263,18 @@ def rewrite_statement(
             assert_never(s)
 
 
-def _changed(node: _Node, **fields: Any) -> _Node:
+def _changed(node: _Node, **new: Any) -> _Node:
     """A node with these fields; itself, where they are what it has."""
-    for n, value in fields.items():
+    for n, value in new.items():
         if getattr(node, n) is not value:
-            return replace(node, **fields)
+            rest = {n: getattr(node, n) for n in _names(type(node)) if n not in new}
+            return type(node)(**new, **rest)  # as `dataclasses.replace` does, which looks at the fields each time
     return node
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
 
 
 def _each(values: tuple[_T, ...], change: Callable[[_T], _T]) -> tuple[_T, ...]:

@@ -22,7 +22,7 @@ from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.pipeline import Program
-from lanewise.plan import NEUTRAL
+from lanewise.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin
@@ -163,19 +163,19 @@ def build_executable(
 
 def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
     """The text of each kernel of a program: see `generated_text`."""
-    return [generated_text(program, k, device, locations=locations) for k in program.kernels]
+    return [generated_text(program.reference, program.plan, k, device, locations=locations) for k in program.kernels]
 
 
-def generated_text(program: Program, kernel: ir.Kernel, device: str, *, locations: bool) -> str:
-    """The text of a kernel of a program.
+def generated_text(reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, device: str, *, locations: bool) -> str:
+    """The text of a kernel that a plan made of a reference kernel.
 
     With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
-    header = f"lanewise {__version__}: {program.reference.name}, {program.reference.pattern.name}\nplan: {program.plan.short()}"
+    header = f"lanewise {__version__}: {reference.name}, {reference.pattern.name}\nplan: {plan.short()}"
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
-    fast, bits = program.plan.fast_math, program.plan.vector_bits
+    fast, bits = plan.fast_math, plan.vector_bits
     return emit_numba(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
 
 

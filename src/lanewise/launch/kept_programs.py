@@ -74,13 +74,14 @@ def built(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin = _no
 
 
 def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> Built:
-    program = build_program(reference, plan, "cuda" if is_gpu(device) else "cpu")
     texts: list[str] = []
-    if is_compiled(device):
-        for kernel in program.kernels:
-            texts.append(generated_text(program, kernel, device, locations=False))
+
+    def done(kernel: ir.Kernel) -> None:
+        if is_compiled(device):
+            texts.append(generated_text(reference, plan, kernel, device, locations=False))
             begin(texts[-1], kernel)
-    return Built(program, tuple(texts))
+
+    return Built(build_program(reference, plan, "cuda" if is_gpu(device) else "cpu", done=done), tuple(texts))
 
 
 # ------------------------------------------------------------ what an entry is called

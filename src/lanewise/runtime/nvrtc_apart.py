@@ -47,7 +47,9 @@ def _answer(message: bytes) -> bytes:
     """What a compiler process makes of a message."""
     command = [_python(), "-I", "-S", os.fspath(_COMPILER)]
     try:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
             try:
                 output, said = process.communicate(message)
             except BaseException:  # Ctrl-C: nobody waits for it any more

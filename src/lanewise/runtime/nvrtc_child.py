@@ -1,8 +1,8 @@
 """A compiler process: one text for NVRTC on its input, machine code on its output.
 
-Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in hundredths of a second. Input: a line of JSON with
-`library` (the path of NVRTC), `name` (what errors call the text), `options` and `version` (of the library that is asked for), then the text.
-Output: a line of JSON with `error` ("" for none) and `log`, then the code.
+Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in hundredths of a second. Input: a line of JSON
+with `library` (the path of NVRTC), `name` (what errors call the text), `options` and `version` (of the library that is asked for), then
+the text. Output: a line of JSON with `error` ("" for none) and `log`, then the code.
 """
 
 from __future__ import annotations
