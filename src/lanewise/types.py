@@ -17,7 +17,7 @@ def _dtype(kind: str, size: int) -> np.dtype[np.generic]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar:  # noqa: PLW1641  (a dataclass has its hash)
     """A number or truth value. `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point)."""
 
     name: str
