@@ -17,7 +17,7 @@ def _dtype(kind: str, size: int) -> np.dtype[np.generic]:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:  # noqa: PLW1641  (a dataclass has its hash)
+class Scalar:
     """A number or truth value. `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point)."""
 
     name: str
@@ -29,6 +29,9 @@ class Scalar:  # noqa: PLW1641  (a dataclass has its hash)
         if self is other:
             return True
         return isinstance(other, Scalar) and (self.name, self.kind, self.size) == (other.name, other.kind, other.size)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:

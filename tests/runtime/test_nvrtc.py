@@ -9,14 +9,13 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lanewise.errors import DeviceError
-from lanewise.runtime import compiling, nvrtc, nvrtc_apart
+from lanewise.runtime import compiling, nvrtc, nvrtc_apart, nvrtc_child
 from lanewise.runtime.cache import cache_directory, write_entry
-from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, parse_spills
+from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, options, parse_spills
 
 TEXT = 'extern "C" __global__ void twice_kernel(float *a) { a[threadIdx.x] *= 2.0f; }'
 # A stack frame (an array that is addressed), shared memory, and more registers than the bounds of the launch allow.
@@ -91,19 +90,15 @@ def test_registers_are_known_without_a_log(own_cache: Path, monkeypatch: pytest.
 
 def test_the_compiler_keeps_no_cache_of_its_own(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a driver is present it would return an earlier result with an empty log."""
-    core, asked = nvrtc.cuda_core(), list[Any]()
+    asked: list[list[str]] = []
 
-    class Recording:
-        Program = core.Program
+    def recording(arch: str, fast_math: bool) -> list[str]:
+        asked.append(options(arch, fast_math))
+        return asked[-1]
 
-        @staticmethod
-        def ProgramOptions(**options: Any) -> Any:
-            asked.append(options)
-            return core.ProgramOptions(**options)
-
-    monkeypatch.setattr(nvrtc, "cuda_core", lambda: Recording)
+    monkeypatch.setattr(nvrtc, "options", recording)
     compile_cubin(TEXT, "twice", "sm_90")
-    assert [o["no_cache"] for o in asked] == [True]
+    assert ["--no-cache" in o for o in asked] == [True]
 
 
 def test_spills_are_read_from_the_report() -> None:
@@ -199,8 +194,17 @@ def test_without_an_interpreter_kernels_wait_for_their_turn(
 
 
 def test_another_version_of_the_compiler_is_not_asked() -> None:
-    with pytest.raises(nvrtc_apart.NoProcess, match=r"NVRTC \d+\.\d+ in place of 1\.0"):
-        nvrtc_apart.compile_apart(TEXT, "twice.cu", [b"-arch=sm_90"], "1.0")
+    asked = {"library": nvrtc._library(), "name": "twice.cu", "options": options("sm_90", False), "version": "1.0"}
+    for answer in (nvrtc_apart.compile_apart(asked, TEXT), nvrtc_child.compiled(asked, TEXT.encode())):
+        assert re.fullmatch(r"NVRTC \d+\.\d+ in place of 1\.0", answer[0]["error"])
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_the_compiler_is_asked_for_what_cuda_core_would_ask_for(*, fast_math: bool) -> None:
+    made = nvrtc.cuda_core().ProgramOptions(
+        name="twice.cu", arch="sm_90", std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"], no_cache=True
+    )  # fmt: skip
+    assert sorted(o.decode() for o in made.as_bytes("nvrtc")) == sorted(options("sm_90", fast_math))
 
 
 def test_what_is_begun_is_waited_for_and_not_made_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,7 +322,8 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
     def one(e: ir.Expression) -> ir.Expression:
         match e:
             case ir.Local():
-                return _changed(e, name=name(e.name))
+                new = names.get(e.name)
+                return e if new is None else ir.Local(new, e.type, e.location)
             case ir.Element():
                 return _changed(e, array=name(e.array))
             case _:

@@ -87,15 +87,6 @@ def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
 PLACED = (ir.Local, ir.Element, ir.Builtin)  # expressions whose place decides whether they are right
 
 
-def _named(e: ir.Expression) -> object:
-    """What sets one of them apart from others of its kind and type."""
-    match e:
-        case ir.Local() | ir.Builtin():
-            return e.name
-        case _:
-            return id(e)
-
-
 @dataclass(frozen=True)
 class _Verifier:
     """Walks statements in order; `types` holds every variable that has a type by now."""
@@ -135,13 +126,15 @@ class _Verifier:
 
     def expression(self, s: ir.Statement, e: ir.Expression) -> None:
         """An expression of a statement: most of it is the same wherever it stands."""
+        if type(e) is ir.Local and self.types.get(e.name) is e.type:
+            return
         known = self.sound.expressions.get(id(e))
         if known is None:
             nodes = tuple(subexpressions(e))
             if any(not isinstance(x, PLACED) and self.problem(x) for x in nodes):
                 known = e, nodes  # told of in its turn
             else:
-                known = e, tuple({(type(x), x.type, _named(x)): x for x in nodes if isinstance(x, PLACED)}.values())
+                known = e, tuple([x for x in nodes if isinstance(x, PLACED)])
                 self.sound.expressions[id(e)] = known
         for x in known[1]:
             if type(x) is ir.Local and self.types.get(x.name) is x.type:

@@ -15,10 +15,11 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from lanewise.errors import DeviceError
-from lanewise.runtime import compiling
+from lanewise.runtime import compiling, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.compiling import LOGGER
 from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
@@ -51,14 +52,6 @@ class Cubin:
     code: bytes
     resources: Resources
     log: str
-
-
-class _Log:
-    def __init__(self) -> None:
-        self.text = ""
-
-    def write(self, piece: str | bytes) -> None:
-        self.text += piece.decode(errors="replace") if isinstance(piece, bytes) else piece
 
 
 def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> Cubin:
@@ -131,38 +124,57 @@ def _read(entry: str, name: str) -> Cubin | None:
 
 
 def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
-    """The machine code and what the compiler and its assembler said: of this process, or while that is busy of one of its own.
+    """The machine code and what the compiler and its assembler said: in this process, or while that compiles in one of its own."""
+    asked = {
+        "library": _library(),
+        "name": f"{name}.cu",
+        "options": options(arch, fast_math),
+        "version": nvrtc_version(),
+    }
+    told, code = _answer(asked, text)
+    if told["error"]:
+        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}")
+    return code, told["log"]
 
-    NVRTC's own cache is off: where a driver is present it returns code that it has made before with an empty log.
-    """
-    core = cuda_core()
-    options = core.ProgramOptions(
-        name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"],
-        no_cache=True,
-    )  # fmt: skip
-    if _COMPILING.acquire(blocking=False):
+
+def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+    if not _COMPILING.acquire(blocking=False):
         try:
-            return _compile_here(core, text, name, arch, options)
-        finally:
-            _COMPILING.release()
+            return compile_apart(asked, text)
+        except NoProcess as reason:
+            LOGGER.info("compiling %s in its turn: %s", asked["name"], reason)
+        _COMPILING.acquire()
     try:
-        code, log, problem = compile_apart(text, f"{name}.cu", options.as_bytes("nvrtc"), nvrtc_version())
-    except NoProcess as reason:
-        LOGGER.info("compiling %s in its turn: %s", name, reason)
-        with _COMPILING:
-            return _compile_here(core, text, name, arch, options)
-    if problem:
-        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{problem}\n{log}")
-    return code, log
+        return nvrtc_child.compiled(asked, text.encode())
+    finally:
+        _COMPILING.release()
 
 
-def _compile_here(core: Any, text: str, name: str, arch: str, options: Any) -> tuple[bytes, str]:
-    log = _Log()
+def options(arch: str, fast_math: bool) -> list[str]:
+    """What the compiler is asked for.
+
+    Its own cache is off: where a driver is present it returns code that it has made before with an empty log.
+    """
+    fast = ["--use_fast_math"] if fast_math else []
+    return [f"-arch={arch}", "--generate-line-info", "--ptxas-options=-v", *fast, "--std=c++17", "--no-cache"]
+
+
+@cache
+def _library() -> str:
+    """The path of the compiler, where `cuda.bindings` finds it."""
     try:
-        code = core.Program(text, "c++", options).compile("cubin", logs=log).code
-    except Exception as error:
-        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{error}\n{log.text}") from error
-    return bytes(code), log.text
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        path = load_nvidia_dynamic_lib("nvrtc").abs_path
+    except (ImportError, RuntimeError) as error:
+        raise _no_compiler() from error
+    if not path:
+        raise _no_compiler()
+    return path
+
+
+def _no_compiler() -> DeviceError:
+    return DeviceError("compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'")
 
 
 def cuda_core() -> Any:
@@ -185,9 +197,7 @@ def nvrtc_version() -> str:
 
         _, major, minor = nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
-        raise DeviceError(
-            "compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'"
-        ) from error
+        raise _no_compiler() from error
     return f"{major}.{minor}"
 
 

@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from pathlib import Path
 from threading import BoundedSemaphore
+from typing import Any
 
 from lanewise.runtime import nvrtc_child
 from lanewise.runtime.devices import cpu_threads
@@ -29,18 +30,11 @@ def _seats() -> BoundedSemaphore:
     return BoundedSemaphore(cpu_threads())
 
 
-def compile_apart(text: str, name: str, options: list[bytes], version: str) -> tuple[bytes, str, str]:
-    """The machine code of a text, what the compiler said, and what it failed for ("" where it did not).
-
-    version: of the NVRTC that is meant. Raises `NoProcess` where a process cannot be had.
-    """
-    asked = {"library": _library(), "name": name, "options": [o.decode() for o in options], "version": version}
+def compile_apart(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+    """What NVRTC makes of a text and what it says; see `nvrtc_child`. Raises `NoProcess` where a process cannot be had."""
     with _seats():
         output = _answer(nvrtc_child.written(asked, text.encode()))
-    told, code = nvrtc_child.read(output)
-    if not code and not told["log"]:
-        raise NoProcess(told["error"])
-    return code, told["log"], told["error"]
+    return nvrtc_child.read(output)
 
 
 def _answer(message: bytes) -> bytes:
@@ -67,19 +61,3 @@ def _python() -> str:
     if not sys.executable or not Path(sys.executable).name.startswith("python") or not _COMPILER.exists():
         raise NoProcess(f"{sys.executable or 'this program'} is no Python interpreter")
     return sys.executable
-
-
-@cache
-def _library() -> str:
-    """The path of NVRTC, as `cuda.bindings` loads it."""
-    try:
-        from cuda.pathfinder import load_nvidia_dynamic_lib
-    except ImportError as error:
-        raise NoProcess("the package cuda-pathfinder is missing") from error
-    try:
-        path = load_nvidia_dynamic_lib("nvrtc").abs_path
-    except RuntimeError as error:
-        raise NoProcess(str(error)) from error
-    if not path:
-        raise NoProcess("where NVRTC lies is not known")
-    return path
