@@ -9,6 +9,7 @@ so this is the truth; the compiler's log is only a report about it, and may be m
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import threading
@@ -27,6 +28,7 @@ from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
 _IMPORTING = threading.RLock()
 _BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache
 _COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
+os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
 FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
