@@ -25,7 +25,7 @@ from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
 from lanewise.target import is_compiled, is_gpu, target_of
 
@@ -150,6 +150,8 @@ def build_executable(
     if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
+    if arch is None:
+        cuda_core()  # which loads them: imported while the compiler is at work
     cubins = tuple(
         compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
     )
