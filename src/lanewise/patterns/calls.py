@@ -6,6 +6,7 @@ that a new pattern needs; the patterns of lanewise give their kernels further me
 
 from __future__ import annotations
 
+import ast
 import inspect
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -63,6 +64,21 @@ def _as_it_is(signature: Signature) -> Signature:
 
 def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
     return classify_arguments(signature, values, arrays_allowed=True)
+
+
+KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
+
+
+def _check_names(signature: Signature, options: tuple[str, ...]) -> None:
+    """Refuse a parameter that has the name of a keyword of calls: which of the two a call means would be a guess."""
+    for a in signature.source.tree.args.args:
+        if a.arg in (*KEYWORDS, *options, *signature.asked):
+            why = f"{a.arg!r} is a keyword of every call"
+        elif a.arg == "self":
+            why = "'self' is the kernel in every call"
+        else:
+            continue
+        raise signature.source.error(why, a, found=ast.unparse(a), wanted="another name")
 
 
 def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
@@ -157,8 +173,8 @@ class Calls:
     @property
     def written(self) -> Signature:
         """The parameters and results of the user's function."""
-        self._written = self._written or self.wing.check(
-            read_signature(
+        if self._written is None:
+            signature = read_signature(
                 self.function,
                 rows=self.wing.rows,
                 threads=self.wing.threads,
@@ -166,7 +182,8 @@ class Calls:
                 pairs=self.wing.pattern.over_pairs,
                 scatters=self.wing.scatters,
             )
-        )
+            _check_names(signature, self.wing.options)
+            self._written = self.wing.check(signature)
         return self._written
 
     @property
@@ -200,8 +217,7 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        own_names = self.signature.names
-        options = {n: named[n] for n in self.wing.options if n in named and n not in own_names}
+        options = {n: named[n] for n in self.wing.options if n in named}
         own = {n: v for n, v in named.items() if n not in options} if options else named
         result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
         result.options = options

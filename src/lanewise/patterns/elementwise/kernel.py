@@ -47,7 +47,7 @@ from lanewise.patterns.elementwise.scattered import (
 )
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords
+from lanewise.patterns.tables.ranges import CHECKS, around_launch
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
@@ -110,7 +110,7 @@ def _prove(calls: Calls, arguments: Arguments) -> None:
 
 WING = Wing(
     ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=_prove,
-    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
+    options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
 )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ class Elementwise(AbstractKernel):
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        repeated, checked = calls.repeated[operation], CHECKS in named and CHECKS not in calls.signature.names
+        repeated, checked = calls.repeated[operation], CHECKS in named
         if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)

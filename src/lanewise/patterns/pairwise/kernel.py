@@ -25,7 +25,7 @@ from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -74,7 +74,7 @@ def _checked(signature: Signature) -> Signature:
             found="no result",
             wanted="-> lw.vec3",
         )
-    return check_keywords(signature)
+    return signature
 
 
 def _elements(signature: Signature) -> list[str]:
