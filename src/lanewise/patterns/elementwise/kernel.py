@@ -169,12 +169,12 @@ class Elementwise(AbstractKernel):
 
     @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
-        """The smallest result over all elements (by component)."""
+        """The smallest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
         return self._reduce("min", arguments, named)
 
     @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
-        """The largest result over all elements (by component)."""
+        """The largest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
         return self._reduce("max", arguments, named)
 
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
