@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.patterns.calls import kernel_of
 from lanewise.patterns.elementwise.kernel import WING
+from lanewise.patterns.kernels import kernel_of
 from tests.written import module
 
 FUNCTIONS = {

@@ -12,7 +12,8 @@ from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.patterns.calls import AbstractKernel, Calls
+from lanewise.patterns.calls import Calls
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.variables import COTANGENT, Variable, names_of, variables
 
 K = TypeVar("K", bound=AbstractKernel)

@@ -25,7 +25,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -46,6 +46,7 @@ from lanewise.patterns.elementwise.scattered import (
     wide_lengths,
 )
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.tables.ranges import CHECKS, around_launch
 from lanewise.patterns.threadwise.names import POINTS

@@ -20,7 +20,8 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
-from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched

@@ -15,7 +15,8 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Wing
+from lanewise.patterns.calls import Wing
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
