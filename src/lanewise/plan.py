@@ -104,7 +104,8 @@ class Plan(Generic[Open]):
     "exact" computes lw.rsqrt(x) by a rounded square root and a division.
     fma: reorder sums of products so that each product joins its sum in one fused multiply-add.
     uniforms: where values that all elements share lie: in "constant" memory, or in "global" memory (CUDA).
-    prefetch: load the next tile while this one is computed: "none", into "registers", or "async" (CUDA).
+    prefetch: load the next tile while this one is computed: "none", into "registers", or "async" (CUDA). Threadwise kernels may
+    have 3 or 4 tiles in shared memory: "async3", "async4".
     fission: one kernel for each independent group of results (loop splitting).
     branches: "together" in one kernel, or "apart" in one kernel for each side of the function's branch.
     reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
@@ -222,11 +223,14 @@ class Plan(Generic[Open]):
         items=("global", "constant"),
         neutral="constant", place=16, rank=16, apart=True,
     )  # fmt: skip
-    prefetch: Literal["none", "registers", "async"] | Open = decision(
+    prefetch: Literal["none", "registers", "async", "async3", "async4"] | Open = decision(
         "data prefetching", choice(none="a tile is loaded when it is needed",
                                     registers="the next tile is loaded into registers meanwhile",
-                **{"async": "the next tile is copied asynchronously meanwhile"}),
-        literature="double buffering", cuda=("none", "registers", "async"), points=("none", "registers"),
+                **{"async": "the next tile is copied asynchronously meanwhile",
+                   "async3": "the next 2 tiles are copied asynchronously meanwhile",
+                   "async4": "the next 3 tiles are copied asynchronously meanwhile"}),
+        literature="double buffering", cuda=("none", "registers", "async"),
+        points=("none", "registers", "async", "async3", "async4"),
         neutral="none", place=14, rank=11, apart=True,
     )  # fmt: skip
     fission: bool | Open = decision(

@@ -279,6 +279,8 @@ class _Walk:
                 self.values.want(s.value, env, here)
                 self.access(s.buffer, s.index, (WANTED,), env, here, write=True)
             case ir.CopyLanes():  # one instruction for both sides
+                if s.there is not None:
+                    self.values.want(s.there, env, here)
                 self.access(s.source, s.source_index, (WANTED,) * s.lanes, env, here, write=False)
                 self.values.want(s.index, env, here)
                 places = value_of(s.index, self.samples)

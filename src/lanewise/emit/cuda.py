@@ -165,8 +165,10 @@ class _Writer:
                 self.put(f"{pad}lw_end_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.following)});")
             case ir.CopyLanes():
                 self.copy(s, pad)
+            case ir.CommitAsync():
+                self.put(f"{pad}lw_commit_async();")
             case ir.WaitAsync():
-                self.put(f"{pad}lw_wait_async();")
+                self.put(f"{pad}lw_wait_async_but<{s.pending}>();" if s.pending else f"{pad}lw_wait_async();")
             case ir.Load():
                 self.load(s, pad)
             case ir.Store():
@@ -184,6 +186,7 @@ class _Writer:
                 | ir.StoreElement()
                 | ir.ScatterElement()
                 | ir.CopyAsync()
+                | ir.CopyElement()
             ):
                 raise AssertionError(f"{type(s).__name__} was not lowered")
             case _:
@@ -257,7 +260,10 @@ class _Writer:
             element = f"{self.buffer(name)}[{self.expression(index)}]"
             ends.append(f"&{element}.{'xyzw'[lane]}" if self.buffers[name].lanes > 1 else f"&{element}")
         size = s.lanes * self.buffers[s.buffer].type.size
-        self.put(call(f"{pad}lw_copy_async<{size}>", ends, ";"))
+        name = "lw_copy_past_l1" if s.once else "lw_copy_async"
+        if s.there is not None:
+            name, ends = f"{name}_or_zero", [*ends, self.expression(s.there)]
+        self.put(call(f"{pad}{name}<{size}>", ends, ";"))
 
     def store(self, s: ir.Store, pad: str) -> None:
         b = self.buffers[s.buffer]

@@ -151,6 +151,36 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");
 }
 """,
+    "lw_copy_async_or_zero": """template <int bytes> __device__ __forceinline__ void lw_copy_async_or_zero(void *to, const void *from, bool there)
+{
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    const int size = there ? bytes : 0;  // of what is read: zeros follow
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" : : "r"(place), "l"(from), "n"(bytes), "r"(size) : "memory");
+}
+""",
+    "lw_copy_past_l1": """template <int bytes> __device__ __forceinline__ void lw_copy_past_l1(void *to, const void *from)
+{
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");
+}
+""",
+    "lw_copy_past_l1_or_zero": """template <int bytes> __device__ __forceinline__ void lw_copy_past_l1_or_zero(void *to, const void *from, bool there)
+{
+    const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    const int size = there ? bytes : 0;  // of what is read: zeros follow
+    asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" : : "r"(place), "l"(from), "n"(bytes), "r"(size) : "memory");
+}
+""",
+    "lw_commit_async": """__device__ __forceinline__ void lw_commit_async()  // what this thread has begun to copy is a group
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+""",
+    "lw_wait_async_but": """template <int groups> __device__ __forceinline__ void lw_wait_async_but()  // for all of this thread but its last groups
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(groups) : "memory");
+}
+""",
     "lw_wait_async": """__device__ __forceinline__ void lw_wait_async()  // for the copies of this thread
 {
     asm volatile("cp.async.wait_all;" : : : "memory");

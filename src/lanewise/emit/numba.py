@@ -198,7 +198,9 @@ class _Writer:
                 | ir.AwaitTurn()
                 | ir.EndTurn()
                 | ir.CopyAsync()
+                | ir.CopyElement()
                 | ir.CopyLanes()
+                | ir.CommitAsync()
                 | ir.WaitAsync()
             ):
                 raise AssertionError(f"{type(s).__name__} belongs to the threads of a GPU")

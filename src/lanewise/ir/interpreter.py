@@ -90,7 +90,9 @@ class Shared:
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
-    copies: dict[int, list[Copy]] = field(default_factory=dict[int, "list[Copy]"])  # asynchronous ones, by thread
+    copies: dict[int, list[list[Copy]]] = field(
+        default_factory=dict[int, "list[list[Copy]]"]
+    )  # asynchronous ones by thread, in groups: the last one is that of copies without a commit
     under_way: set[tuple[str, str, int]] = field(
         default_factory=set[tuple[str, str, int]]
     )  # the places that they change
@@ -120,11 +122,21 @@ class Shared:
         for place in copy.places:
             self.touch(*place, thread, write=True)
         self.under_way.update(copy.places)
-        self.copies.setdefault(thread, []).append(copy)
+        self.copies.setdefault(thread, [[]])[-1].append(copy)
 
-    def wait(self, thread: int) -> None:
-        """Finish the copies of a thread. For the others the places change now: they have to meet a barrier first."""
-        for copy in self.copies.pop(thread, []):
+    def commit(self, thread: int) -> None:
+        """What a thread has begun since its last commit is a group."""
+        self.copies.setdefault(thread, [[]]).append([])
+
+    def wait(self, thread: int, pending: int) -> None:
+        """Finish the copies of a thread, or all groups but the last `pending`, and what is in no group.
+
+        For the others the places change now: they have to meet a barrier first.
+        """
+        groups = self.copies.get(thread, [[]])
+        done = len(groups) - 1 - pending if pending else len(groups)
+        self.copies[thread] = groups[max(done, 0) :] or [[]]
+        for copy in [c for g in groups[: max(done, 0)] for c in g]:
             copy.finish()
             self.under_way.difference_update(copy.places)
             for place in copy.places:
@@ -183,7 +195,7 @@ class Interpreter:
                 _together(threads[first : first + WARP], shared)
         else:
             _together(threads, shared)
-        if shared.copies:
+        if any(copy for groups in shared.copies.values() for copy in groups):
             raise VerificationError("threads end before an asynchronous copy that they began")
 
     def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
@@ -216,10 +228,12 @@ class Interpreter:
                     self._move(s, env, shared)
                 case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                     self._element(s, env, shared)
-                case ir.CopyAsync() | ir.CopyLanes():
+                case ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
                     self._copy(s, env, shared)
+                case ir.CommitAsync():
+                    shared.commit(env["@id"])
                 case ir.WaitAsync():
-                    shared.wait(env["@id"])
+                    shared.wait(env["@id"], s.pending)
                 case _:
                     run_statement(s, env)
 
@@ -356,24 +370,39 @@ class Interpreter:
                 lanes = self._lanes(s.buffer, index, 1, env, shared, "scatters to")
                 lanes[0] = combined(s.operation, lanes[0], evaluate(s.value, env))
 
-    def _copy(self, s: ir.CopyAsync | ir.CopyLanes, env: Environment, shared: Shared) -> None:
+    def _copy(self, s: ir.CopyAsync | ir.CopyElement | ir.CopyLanes, env: Environment, shared: Shared) -> None:
         """Until its thread waits for the copy the destination holds garbage."""
-        index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
+        there = isinstance(s, ir.CopyAsync) or s.there is None or bool(evaluate(s.there, env))
         match s:
+            case ir.CopyElement():
+                to, source = shared.contents[s.array], self.arrays[s.source]
+                leaf, other = (self.kernel.array(n).leaves[0].name for n in (s.array, s.source))
+                first = self._place(s.array, s.indices, s.across, env)
+                targets = [to.raw(leaf, first + n) for n in range(s.across)]
+                values = [np.zeros_like(x) for x in targets]
+                if there:
+                    begin = self._place(s.source, s.source_indices, s.across, env)
+                    values = [source.raw(other, begin + n).copy() for n in range(s.across)]
+                places = [(s.array, f".{leaf}", first + n) for n in range(s.across)]
             case ir.CopyAsync():
+                index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
                 to, source = shared.contents[s.array], self.arrays[s.source]
                 targets = [to.raw(leaf, index) for leaf in s.leaves]
                 values = [source.raw(leaf, from_index).copy() for leaf in s.leaves]
                 places = [(s.array, f".{leaf}", index) for leaf in s.leaves]
             case ir.CopyLanes():
+                index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
                 widths = {b.name: b.lanes for b in self.kernel.buffers}
                 to, source = shared.contents[s.buffer], self.buffers[s.source]
                 first, from_first = index * widths[s.buffer] + s.lane, from_index * widths[s.source] + s.source_lane
-                for name, place, buffer in ((s.buffer, first, to), (s.source, from_first, source)):
+                ends = ((s.buffer, first, to), (s.source, from_first, source))
+                for name, place, buffer in ends if there else ends[:1]:
                     if not 0 <= place <= len(buffer) - s.lanes:
                         raise VerificationError(f"copy at {name}[{place}], outside 0..{len(buffer) - 1}")
                 targets = [to[first : first + s.lanes].view(np.uint8)]
-                values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
+                values = [np.zeros_like(x) for x in targets]
+                if there:
+                    values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
                 places = [(s.buffer, "", scalar) for scalar in range(first, first + s.lanes)]
 
         def finish() -> None:
@@ -383,6 +412,19 @@ class Interpreter:
         shared.begin(env["@id"], places, finish)
         for target in targets:
             target[:] = 0xFF
+
+    def _place(self, name: str, indices: tuple[ir.Expression, ...], across: int, env: Environment) -> int:
+        """Where `across` neighbours of an array with a shape begin."""
+        lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in self.kernel.array(name).shape)
+        places = tuple(int(evaluate(i, env)) for i in indices)
+        if places[-1] % across or lengths[-1] % across:
+            raise VerificationError(f"{across} elements of {name} at {list(places)}: no multiples of their number")
+        total = 0
+        for i, length in zip(places, lengths, strict=True):
+            if not 0 <= i < length:
+                raise VerificationError(f"copy at {name}{list(places)}, outside {list(lengths)}")
+            total = total * length + i
+        return total
 
     def _memory(
         self, name: str, index: int, leaves: list[str], env: Environment, shared: Shared, *, write: bool

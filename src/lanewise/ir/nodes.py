@@ -401,8 +401,32 @@ class CopyAsync:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyElement:
+    """Begin to copy an element of an array that has a shape from global into shared memory, past the registers.
+
+    `across`: so many neighbours of the last dimension at once; both last indices, and the lengths of both last dimensions, are multiples
+    of it. `there`: where it is false zeros are stored and nothing is read, so that the place may be outside of the source. When the place
+    may be touched is as after `CopyAsync`.
+    """
+
+    array: str
+    indices: tuple[Expression, ...]
+    source: str
+    source_indices: tuple[Expression, ...]
+    across: int = 1
+    there: Expression | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitAsync:
+    """The copies that this thread has begun since the last commit are a group, which may be empty."""
+
+
+@dataclass(frozen=True, slots=True)
 class WaitAsync:
-    """Wait until all copies that this thread has begun are done."""
+    """Wait until copies that this thread has begun are done: all of them, or with `pending` all groups but the last so many."""
+
+    pending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,6 +465,7 @@ class CopyLanes:
     """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple of their size.
 
     They are those of one element of a global buffer from `source_lane` on, and of one element of a shared buffer from `lane` on.
+    `there`: as of `CopyElement`. `once`: no thread of another block that is close wants them, so that they are not kept in L1.
     """
 
     buffer: str
@@ -450,12 +475,14 @@ class CopyLanes:
     source_index: Expression
     source_lane: int
     lanes: int
+    there: Expression | None = None
+    once: bool = False
 
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
     | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | ScatterElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn
-    | EndTurn | CopyAsync | WaitAsync | Load | Store | Scatter | CopyLanes
+    | EndTurn | CopyAsync | CopyElement | CommitAsync | WaitAsync | Load | Store | Scatter | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
 ElementAccess = LoadElement | StoreElement | ScatterElement

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from lanewise.ir import nodes as ir
@@ -118,14 +119,24 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]
+        case ir.CopyElement():
+            ends = [f"{n}[{', '.join(p(i) for i in x)}]" for n, x in ((s.array, s.indices), (s.source, s.source_indices))]
+            across = f", {s.across} elements" if s.across > 1 else ""
+            return [f"{pad}copy async {' <- '.join(ends)}{across}{_there(s.there, p)}"]
+        case ir.CommitAsync():
+            return [f"{pad}commit async"]
         case ir.WaitAsync():
-            return [f"{pad}wait async"]
+            return [f"{pad}wait async" + (f" but {s.pending}" if s.pending else "")]
         case ir.CopyLanes():
             lanes = [f"{first}:{first + s.lanes}" for first in (s.lane, s.source_lane)]
             ends = (f"{s.buffer}[{p(s.index)}].{lanes[0]}", f"{s.source}[{p(s.source_index)}].{lanes[1]}")
-            return [f"{pad}copy async {' <- '.join(ends)}"]
+            return [f"{pad}copy async {' <- '.join(ends)}{_there(s.there, p)}"]
         case _:
             assert_never(s)
+
+
+def _there(there: ir.Expression | None, p: Callable[[ir.Expression], str]) -> str:
+    return "" if there is None else f" if {p(there)} else zeros"
 
 
 def _across(s: ir.LoadRecord | ir.StoreRecord) -> str:

@@ -122,12 +122,20 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, s.turn)
         case ir.EndTurn():
             return (s.index, s.following)
-        case ir.CopyAsync() | ir.CopyLanes():
+        case ir.CopyAsync():
             return (s.index, s.source_index)
-        case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier() | ir.WaitAsync():
+        case ir.CopyLanes():
+            return (s.index, s.source_index, *_if_any(s.there))
+        case ir.CopyElement():
+            return (*s.indices, *s.source_indices, *_if_any(s.there))
+        case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
             return ()
         case _:
             assert_never(s)
+
+
+def _if_any(e: ir.Expression | None) -> tuple[ir.Expression, ...]:
+    return () if e is None else (e,)
 
 
 _AROUND = (ir.If, ir.For, ir.While, ir.Parallel)  # statements with blocks
@@ -255,9 +263,16 @@ def rewrite_statement(
             return _changed(s, index=expression(s.index), turn=expression(s.turn))
         case ir.EndTurn():
             return _changed(s, index=expression(s.index), following=expression(s.following))
-        case ir.CopyAsync() | ir.CopyLanes():
+        case ir.CopyAsync():
             return _changed(s, index=expression(s.index), source_index=expression(s.source_index))
-        case ir.Break() | ir.Continue() | ir.Barrier() | ir.WaitAsync():
+        case ir.CopyLanes():
+            there = None if s.there is None else expression(s.there)
+            return _changed(s, index=expression(s.index), source_index=expression(s.source_index), there=there)
+        case ir.CopyElement():
+            there = None if s.there is None else expression(s.there)
+            to, source = _each(s.indices, expression), _each(s.source_indices, expression)
+            return _changed(s, indices=to, source_indices=source, there=there)
+        case ir.Break() | ir.Continue() | ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
             return s
         case _:
             assert_never(s)

@@ -255,9 +255,11 @@ class _Verifier:
                 self.scatter(s, self.kernel)
             case ir.CopyAsync():
                 self.copy(s, self.kernel)
+            case ir.CopyElement():
+                self.copy_element(s, self.kernel)
             case ir.CopyLanes():
                 self.copy_lanes(s, self.kernel)
-            case ir.Barrier() | ir.WaitAsync():
+            case ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
                 if self.kernel.grid is None and not self.parallel:
                     raise self.fail(s, "a barrier without threads")
             case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
@@ -365,6 +367,24 @@ class _Verifier:
         for leaf in s.leaves:
             if leaf not in kinds or kinds[leaf] != others.get(leaf) or kinds[leaf].size < 4:
                 raise self.fail(s, f"{leaf} of {source.name} does not fit {to.name}")
+
+    def copy_element(self, s: ir.CopyElement, kernel: ir.Kernel) -> None:
+        to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))
+        if to is None or source is None or not to.shape or not source.shape:
+            raise self.fail(s, "no such arrays that have a shape")
+        if (to.space, source.space) != ("shared", "global"):
+            raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
+        for a, indices in ((to, s.indices), (source, s.source_indices)):
+            if len(indices) != len(a.shape) or not all(i.type.is_integer for i in indices):
+                raise self.fail(s, f"{a.name} needs {len(a.shape)} whole numbers, found {[str(i.type) for i in indices]}")
+            last = a.shape[-1]
+            if last % s.across if isinstance(last, int) else a.multiple % s.across:
+                raise self.fail(s, f"{s.across} elements at once do not fit the rows of {a.name}")
+        kind = to.leaves[0].type
+        if kind != source.leaves[0].type or kind.size * s.across not in (4, 8, 16):
+            raise self.fail(s, f"a copy of {s.across} {source.leaves[0].type} to {kind}, not of 4, 8 or 16 bytes")
+        if s.there is not None and s.there.type != BOOL:
+            raise self.fail(s, f"a condition of type {s.there.type}")
 
     def copy_lanes(self, s: ir.CopyLanes, kernel: ir.Kernel) -> None:
         to, source = (next((b for b in kernel.buffers if b.name == n), None) for n in (s.buffer, s.source))

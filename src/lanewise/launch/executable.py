@@ -147,7 +147,7 @@ def build_executable(
         )
     texts = texts or generated_texts(program, device, locations=False)
     target = arch or cuda.architecture(device)
-    if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
+    if program.plan.prefetch.startswith("async") and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
     if arch is None:

@@ -18,6 +18,8 @@ from lanewise.ir.traverse import expressions, flat_map, reads, statements
 from lanewise.layouts import Slot
 from lanewise.types import BOOL, I32, I64, Scalar
 
+WIDEST = 16  # bytes of a copy, and those that may go past the L1 cache
+
 
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
     """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
@@ -73,6 +75,8 @@ class _Lowering:
                 return (self._element(s),)
             case ir.CopyAsync():
                 return self._copies(s)
+            case ir.CopyElement():
+                return (self._copy(s),)
             case ir.Draw():
                 return (replace(s, counter=self._counter(s.counter)),)
             case ir.AwaitTurn() | ir.EndTurn():
@@ -121,16 +125,8 @@ class _Lowering:
 
     def _element(self, s: ir.ElementAccess) -> ir.Statement:
         """An element of an array with a shape: row after row."""
-        array = self.kernel.array(s.array)
-        kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
-        index = I32 if self.vector_loads and (array.narrow or array.space == "shared") else I64
-        place: ir.Expression = _as(s.indices[0], index)
-        for i, n in zip(s.indices[1:], array.shape[1:], strict=True):
-            length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
-            place = build.add(build.multiply(place, length), _as(i, index))
-        across, slot = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more), array.arrangement.slots[0]
-        group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
-        buffer, place = self._buffer(array, group).name, _in_groups(place, across)
+        across = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more)
+        buffer, place = self._place(s.array, s.indices, across)
         match s:
             case ir.LoadElement():
                 return ir.Load(buffer, place, s.names, s.location)
@@ -138,6 +134,28 @@ class _Lowering:
                 return ir.Store(buffer, place, s.values, s.location)
             case ir.ScatterElement():
                 return ir.Scatter(buffer, place, s.operation, s.value, s.location)
+
+    def _copy(self, s: ir.CopyElement) -> ir.Statement:
+        """Blocks that read the same elements are far apart, so that copies as wide as the L2 cache takes them leave L1 alone."""
+        (to, place), (source, origin) = (
+            self._place(name, indices, s.across)
+            for name, indices in ((s.array, s.indices), (s.source, s.source_indices))
+        )
+        once = s.across * self.kernel.array(s.array).leaves[0].type.size == WIDEST
+        return ir.CopyLanes(to, place, 0, source, origin, 0, s.across, s.there, once)
+
+    def _place(self, name: str, indices: tuple[ir.Expression, ...], across: int) -> tuple[str, ir.Expression]:
+        """The buffer of an array with a shape, and where in it `across` neighbours are."""
+        array = self.kernel.array(name)
+        kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
+        index = I32 if self.vector_loads and (array.narrow or array.space == "shared") else I64
+        place: ir.Expression = _as(indices[0], index)
+        for i, n in zip(indices[1:], array.shape[1:], strict=True):
+            length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
+            place = build.add(build.multiply(place, length), _as(i, index))
+        slot = array.arrangement.slots[0]
+        group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
+        return self._buffer(array, group).name, _in_groups(place, across)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
         """A leaf of neighbouring records at once where they lie side by side, else record by record."""

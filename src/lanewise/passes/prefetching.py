@@ -30,6 +30,8 @@ HALF = own("half")  # where the half of the double tile begins that is computed
 
 def legal(kernel: ir.Kernel, how: str) -> str | None:
     """Why the pass does not apply, or None."""
+    if how in ("async3", "async4"):
+        return f"its tile has two halves, which 'async' fills: {how!r} is for threadwise kernels"
     if how not in ("registers", "async"):
         return f"{how!r} is neither 'registers' nor 'async'"
     if not source_loops(kernel):
@@ -48,13 +50,13 @@ def legal(kernel: ir.Kernel, how: str) -> str | None:
     return None
 
 
-def apply(kernel: ir.Kernel, how: How) -> ir.Kernel:
+def apply(kernel: ir.Kernel, how: str) -> ir.Kernel:
     """Prefetch the tiles of a kernel that stages them; raises `PlanError` when there are none."""
     if reason := legal(kernel, how):
         raise refuse("prefetching", kernel, reason)
     loop = next(s for s in statements(kernel.body) if _is_tile_loop(s))
     tile = kernel.array(_pieces(loop)[0].store.array)
-    rewritten = replace(kernel, body=_Prefetch(how, tile.name, tile.length).block(kernel.body))
+    rewritten = replace(kernel, body=_Prefetch("async" if how == "async" else "registers", tile.name, tile.length).block(kernel.body))
     if how == "registers":
         return rewritten
     arrays = tuple(replace(a, length=2 * a.length) if a.name == tile.name else a for a in kernel.arrays)

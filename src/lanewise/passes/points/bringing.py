@@ -53,6 +53,21 @@ class Bringing:
         """One half of the way: into registers, or from there into shared memory."""
         return self._part(p, number, self._moves(p), which, guarded=guarded, half=half)
 
+    def copies(self, p: Tile, *, guarded: bool, half: ir.Expression) -> ir.Block:
+        """Begin to copy a tile past the registers. Zeros stand for what is outside of the array: nothing decides who copies."""
+        done: list[ir.Statement] = []
+        for tests, members in groupby(self._moves(p), lambda m: self._tests(p, m, guarded=False)):
+            done += _under(tests, tuple(self._copy(p, m, guarded=guarded, half=half) for m in members))
+        return tuple(done)
+
+    def _copy(self, p: Tile, m: _Move, *, guarded: bool, half: ir.Expression) -> ir.Statement:
+        places = self._places(p, m)
+        there: ir.Expression | None = None
+        for test in self._inside(p, m) if guarded else ():
+            there = test if there is None else ir.Logical("and", there, test)
+        to = p.place(places, half)
+        return ir.CopyElement(p.array.name, to, p.box.array, self._indices(p, places), p.across, there)
+
     def registers(self, p: Tile, number: int) -> list[str]:
         """The variables that a tile passes through between the halves of its way."""
         return [n for m in self._moves(p) for n in _names(number, m, p.across)]
@@ -156,11 +171,14 @@ class Bringing:
             rest = build.divide(rest, extents[d])
         return places
 
+    def _indices(self, p: Tile, places: list[ir.Expression]) -> tuple[ir.Expression, ...]:
+        """Where in the array a place in the box is."""
+        return tuple(build.add(p.box.origin(d).expression(self.ground.kind), place) for d, place in enumerate(places))
+
     def _move(self, p: Tile, number: int, m: _Move, which: Half, half: ir.Expression | None) -> ir.Block:
-        names, places, kind = _names(number, m, p.across), self._places(p, m), self.ground.kind
+        names, places = _names(number, m, p.across), self._places(p, m)
         if which == "load":
-            indices = tuple(build.add(p.box.origin(d).expression(kind), place) for d, place in enumerate(places))
-            return (ir.LoadElement(p.box.array, indices, names[0], more=names[1:]),)
+            return (ir.LoadElement(p.box.array, self._indices(p, places), names[0], more=names[1:]),)
         values, last = tuple(ir.Local(n, p.kind) for n in names), len(places) - 1
         if p.box.inner == last and p.array.shape[-1] % p.across == 0:  # pyright: ignore[reportOperatorIssue]
             return (ir.StoreElement(p.array.name, p.place(places, half), values[0], more=values[1:]),)

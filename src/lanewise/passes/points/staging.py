@@ -8,7 +8,10 @@
       barrier
 How threads bring them is in `bringing.py`, and where they lie there in `tiles.py`. Tiles of whole rounds have no tests, in the inside of
 the index space.
-`prefetch`: the elements of the next tile are loaded into registers while this one is computed, and stored into a second half.
+`prefetch`: the elements of the next tile are loaded into registers while this one is computed, and stored into a second half. Or
+asynchronous copies bring the next tiles past the registers, into a ring of `STAGES`:
+    copy tile 0; commit; ...; for $k.tile: wait async but $STAGES - 2; barrier; copy tile $k.tile + $STAGES - 1; commit; for $k.round: ...
+The barrier says both that everybody's copies are there, and that nobody reads the tile any more that the next copies go over.
 """
 
 from __future__ import annotations
@@ -32,7 +35,9 @@ from lanewise.passes.points.merging import spread, steering
 from lanewise.passes.points.shape import THREAD, Shape, thread_of
 from lanewise.passes.points.tiles import Ground, Tile
 
-HALF = own("half")  # of the double tile, that is computed
+HALF = own("half")  # of the double tile, or which one of the ring, that is computed
+STAGES = {"none": 1, "registers": 2, "async": 2, "async3": 3, "async4": 4}  # tiles in shared memory, by Plan.prefetch
+SMALLEST_COPY = 4  # bytes
 REUSE = 2  # reads of an element from which on it is worth a place in shared memory
 
 
@@ -56,8 +61,6 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
         return "its points are not mapped to blocks"
     if tile < 1:
         return f"a tile of {tile} rounds is empty"
-    if prefetch == "async":
-        return "its tiles are turned round on the way to shared memory, which asynchronous copies cannot do"
     staged = _Staging(kernel, shape, indices, tile, prefetch)
     body = (*kernel.body[:-1], staged.split(split))
     if not staged.arrays:
@@ -66,6 +69,11 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
         return "only the tiles of a single loop are loaded ahead"
     if any(len(a.shape) > RANK for a in staged.arrays.values()):
         return f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared memory has {RANK} dimensions at most"
+    for name in sorted(staged.copied):
+        kind = kernel.array(name).leaves[0].type
+        if kind.size < SMALLEST_COPY:
+            bytes_ = "1 byte" if kind.size == 1 else f"{kind.size} bytes"
+            return f"an asynchronous copy moves 4, 8 or 16 bytes, and elements of {name} are {kind}, {bytes_}"
     sources = tuple(replace(a, once=a.name in staged.once) for a in kernel.arrays)
     return replace(kernel, body=body, arrays=(*sources, *staged.arrays.values()))
 
@@ -77,6 +85,7 @@ class _Staging:
         self.kernel, self.shape, self.indices, self.tile, self.prefetch = kernel, shape, indices, tile, prefetch
         self.arrays: dict[str, ir.ArrayArgument] = {}
         self.simple = False  # whether a single loop was cut into tiles
+        self.copied: set[str] = set()  # arrays whose tiles asynchronous copies bring
         self.once: set[str] = set()  # arrays no element of which is touched twice
         self.taken: dict[str, int] = {}
         self.inside = True
@@ -129,9 +138,11 @@ class _Staging:
                 sites += self._sites(inner, rounds, changed, always=False)
         return sites
 
-    def _tile(self, box: Box, *, doubled: bool) -> Tile:
+    def _tile(self, box: Box, *, ahead: bool) -> Tile:
         number = self.taken[box.array] = self.taken.get(box.array, 0) + 1
-        tile = self.ground.tile(box, number, doubled=doubled)
+        copied = ahead and self.prefetch.startswith("async")
+        tile = self.ground.tile(box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied)
+        self.copied |= {box.array} if copied else set()
         assert self.arrays.setdefault(tile.array.name, tile.array) == tile.array
         return tile
 
@@ -152,7 +163,7 @@ class _Staging:
     def _apart(self, body: ir.Block) -> ir.Block:
         """What neighbouring threads read apart in memory, outside of loops, is staged first of all."""
         sites = self._sites(body, {}, {n for s in statements(body) for n in writes(s)})
-        pieces = [self._tile(b, doubled=False) for b in boxes(sites, self.shape, self.indices, {}) if self._strided(b)]
+        pieces = [self._tile(b, ahead=False) for b in boxes(sites, self.shape, self.indices, {}) if self._strided(b)]
         if not pieces:
             return self._loops(body)
         stage = tuple(
@@ -250,16 +261,16 @@ class _Staging:
             return None
         if len(loops) == 1:
             self.simple = True
-        doubled = self.prefetch == "registers" and len(loops) == 1
+        ahead = self.prefetch != "none" and len(loops) == 1
         self.starts |= {_start(x): int(x.start.value) for x in loops if isinstance(x.start, ir.Literal)}
         starts = {x.variable: IndexSum(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
         moved = [replace(b, sums=tuple(_moved(a, starts) for a in b.sums)) for b in chosen]
-        pieces = [self._tile(b, doubled=doubled) for b in moved]
+        pieces = [self._tile(b, ahead=ahead) for b in moved]
         if len(loops) == 1:
-            return self._single(loops[0], body, pieces, doubled)
+            return self._single(loops[0], body, pieces)
         return self._several(loops, body, pieces)
 
-    def _single(self, loop: ir.For, body: ir.Block, pieces: list[Tile], doubled: bool) -> ir.Block:
+    def _single(self, loop: ir.For, body: ir.Block, pieces: list[Tile]) -> ir.Block:
         """A loop over whole tiles, and one over the tile that is not whole, unless panels say that there is none."""
         kind = loop.start.type
         rounds = build.subtract(loop.stop, loop.start)
@@ -269,18 +280,21 @@ class _Staging:
         number = ir.Local(name, kind)
         tiles = ir.Local(own(f"{loop.variable}.tiles"), kind)
         start = (ir.Assign(_start(loop), self._start_at(loop, number)),)
-        half: ir.Expression | None = None
-        if doubled:
-            half = ir.Local(HALF, kind)
+        doubled, copied = self.prefetch != "none", self.prefetch.startswith("async")
+        half = ir.Local(HALF, kind) if doubled else None
         compute = self._rounds(loop, body, pieces, ir.Literal(self.tile, kind), half)
         left = build.subtract(loop.stop, ir.Local(_start(loop), kind))
         rest = self._rounds(loop, body, pieces, left, zero if doubled else None)
         guarded = [not (self.inside and p.box.always) for p in pieces]
-        last = tuple(
-            s
-            for n, p in enumerate(pieces)
-            for s in self.bringing.stage(p, n, guarded=True, half=zero if doubled else None)
-        )
+        last: ir.Block
+        if copied:
+            last = (*(s for p in pieces for s in self.bringing.copies(p, guarded=True, half=zero)), ir.WaitAsync())
+        else:
+            last = tuple(
+                s
+                for n, p in enumerate(pieces)
+                for s in self.bringing.stage(p, n, guarded=True, half=zero if doubled else None)
+            )
         tail = (ir.For(name, tiles, every, one, (*start, *last, ir.Barrier(), *rest, ir.Barrier()), role="tiles"),)
         if is_multiple(rounds, self.tile, starts_of_panels(self.kernel, self.tile), {}):
             tail = ()
@@ -289,6 +303,8 @@ class _Staging:
             stage = tuple(s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=guarded[n]))
             full = ir.For(name, zero, tiles, one, (*start, *stage, ir.Barrier(), *compute, ir.Barrier()), role="tiles")
             return (count, full, *tail)
+        if copied:
+            return (count, *self._ring(loop, pieces, guarded, compute), ir.Barrier(), *tail)
         bring = self.bringing.part
         load = tuple(s for n, p in enumerate(pieces) for s in bring(p, n, "load", guarded=guarded[n]))
         assert half is not None
@@ -305,6 +321,28 @@ class _Staging:
         )  # fmt: skip
         full = ir.For(name, zero, tiles, one, cycle, role="tiles")
         return (count, *self._empty(pieces), begin, ir.Barrier(), full, *tail)
+
+    def _ring(self, loop: ir.For, pieces: list[Tile], guarded: list[bool], compute: ir.Block) -> ir.Block:
+        """A loop over whole tiles in a ring of several, the next ones of which are copied while one is computed."""
+        kind, stages = loop.start.type, STAGES[self.prefetch]
+        number, tiles = ir.Local(own(f"{loop.variable}.tile"), kind), ir.Local(own(f"{loop.variable}.tiles"), kind)
+        commit = (ir.CommitAsync(),) if stages > 2 else ()  # with one tile on its way all copies are waited for
+
+        def bring(tile: ir.Expression) -> ir.Block:
+            place = build.remainder(tile, stages)
+            copies = (
+                s for p, g in zip(pieces, guarded, strict=True) for s in self.bringing.copies(p, guarded=g, half=place)
+            )
+            there = (ir.Assign(_start(loop), self._start_at(loop, tile)), *copies)
+            return (ir.If(build.less(tile, tiles), there), *commit)  # a group of its own for each tile, there or not
+
+        begin = (s for n in range(stages - 1) for s in bring(ir.Literal(n, kind)))
+        cycle = (
+            ir.WaitAsync(stages - 2), ir.Barrier(), *bring(build.add(number, stages - 1)),
+            ir.Assign(HALF, build.remainder(number, stages)), ir.Assign(_start(loop), self._start_at(loop, number)), *compute,
+        )  # fmt: skip
+        zero, one = ir.Literal(0, kind), ir.Literal(1, kind)
+        return (*begin, ir.For(number.name, zero, tiles, one, cycle, role="tiles"))
 
     def _empty(self, pieces: list[Tile]) -> ir.Block:
         """Registers have a value where nothing is loaded."""

@@ -107,19 +107,23 @@ class Ground:
         """The type of indices."""
         return self.kernel.counts[0].type
 
-    def tile(self, box: Box, number: int, *, doubled: bool) -> Tile:
-        """The place of a box, the array's `number`-th; `doubled` for one tile that is computed and one that is brought."""
+    def tile(self, box: Box, number: int, *, stages: int = 1, copied: bool = False) -> Tile:
+        """The place of a box, the array's `number`-th: `stages` for a tile that is computed and those that are on their way.
+
+        `copied`: asynchronous copies bring it, which put neighbours side by side, or single elements anywhere.
+        """
         name = own(f"tile.{box.array}" + (f".{number}" if number > 1 else ""))
         source = self.kernel.array(box.array)
         kind, last = source.leaves[0].type, len(box.extents) - 1
         most = min(WIDEST // kind.size, source.multiple) if kind.size >= WORD else 1
         across = next(n for n in (4, 2, 1) if n <= most and self._is_multiple(box.origin(last), n))
+        across = 1 if copied and box.inner != last else across
         extents = list(box.extents)
         extents[last] = -(-extents[last] // across) * across
         outer = tuple(d for d in range(len(extents)) if d != box.inner)
         box = replace(box, extents=tuple(extents))
-        pitch, swizzled = self._rows(box, outer, across, turnable=not doubled)
-        shape = (*((2,) if doubled else ()), *(extents[d] for d in outer), pitch)
+        pitch, swizzled = self._rows(box, outer, across, turnable=stages == 1, whole=across if copied else 1)
+        shape = (*((stages,) if stages > 1 else ()), *(extents[d] for d in outer), pitch)
         array = replace(value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape))
         return Tile(box, array, kind, across, outer, swizzled)
 
@@ -136,16 +140,18 @@ class Ground:
                 return self.rounds
         return 1
 
-    def _rows(self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool) -> tuple[int, bool]:
-        """The length of rows in shared memory, and whether they are swizzled: what has the fewest conflicts of banks."""
+    def _rows(
+        self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
+    ) -> tuple[int, bool]:
+        """The length of rows in shared memory, a multiple of `whole`, and whether they are swizzled: what has the fewest conflicts of banks."""
         length, words = box.extents[box.inner], self.kernel.array(box.array).leaves[0].type.size // WORD
         wide = 4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
         if any(box.sums[box.inner].coefficient(n) for n in box.rounds) and words == 1:
             wide = 4
         if not outer or not words:
-            return -(-length // wide) * wide, False
+            return -(-length // max(wide, whole)) * max(wide, whole), False
         banks = _Banks(box, outer, across, wide, words, self.shape, self.indices)
-        choices = [(banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % wide == 0]
+        choices = [(banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % max(wide, whole) == 0]
         cost, pitch = min(choices)
         groups = turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0
         return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
