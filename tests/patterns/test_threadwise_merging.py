@@ -29,6 +29,9 @@ PLANS: dict[str, Wish] = {
     "four": {"block": 32, "across": 4, "rows": 1, "targets": 4},
     "tile": {**TWO, "tile": 4},
     "ahead": {**TWO, "tile": 4, "prefetch": "registers"},
+    "copied": {**TWO, "tile": 4, "prefetch": "async"},
+    "copied, three": {**TWO, "targets": 4, "tile": 2, "prefetch": "async3", "unroll": 0},
+    "copied, four": {**TWO, "tile": 2, "prefetch": "async4", "unroll": 2},
     "unrolled": {**TWO, "targets": 4, "tile": 4, "unroll": 0},
     "turned": {**TWO, "neighbours": "first", "tile": 4},
     "turned, wide": {**TWO, "targets": 4, "neighbours": "first", "tile": 2, "unroll": 2},
@@ -37,10 +40,13 @@ PLANS: dict[str, Wish] = {
     "layers": {**TWO, "layers": 2},
     "eight": {"block": 32, "across": 2, "rows": 2, "targets": 8, "adjacent": 8, "tile": 4, "unroll": 0},
 }
-LINE: dict[str, Wish] = {"points": {"block": 32, "targets": 2}, "tile": {"block": 32, "targets": 2, "tile": 4}, "ahead": {"block": 32, "tile": 4, "prefetch": "registers"},
+LINE: dict[str, Wish] = {"copied": {"block": 32, "tile": 4, "prefetch": "async3"},
+        "points": {"block": 32, "targets": 2}, "tile": {"block": 32, "targets": 2, "tile": 4}, "ahead": {"block": 32, "tile": 4, "prefetch": "registers"},
         "unrolled": {"block": 32, "targets": 4, "tile": 4, "unroll": 0}}  # fmt: skip
 REFUSED = (
     "only the tiles of a single loop are loaded ahead",
+    "only the tiles of loops are copied ahead",
+    "elements of i are i64",
     "no loop of it is cut into tiles",
     "no elements are read by several threads of a block in a loop that all threads share, or apart in memory",
     "decides where it reads or how often, and points beyond the end read nothing there",
@@ -101,14 +107,14 @@ MATRICES = [(1, 1, 1), (8, 4, 16), (16, 8, 32), (17, 9, 37), (4, 0, 3), (0, 3, 2
 
 @pytest.mark.grid(every=4)
 @pytest.mark.parametrize("sizes", MATRICES)
-@pytest.mark.parametrize("name", ["tile", "ahead", "unrolled", "turned", "eight"])
+@pytest.mark.parametrize("name", ["tile", "ahead", "copied", "copied, three", "copied, four", "unrolled", "turned", "eight"])
 def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["matmul"], name, sizes)
 
 
 @pytest.mark.grid(every=4)
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (16, 16, 4, 4), (16, 16, 8, 4), (18, 33, 5, 7), (3, 4, 0, 2)])
-@pytest.mark.parametrize("name", ["tile", "unrolled", "eight"])
+@pytest.mark.parametrize("name", ["tile", "copied", "copied, three", "copied, four", "unrolled", "eight"])
 def test_windows_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["convolve"], name, sizes)
 
@@ -175,7 +181,7 @@ def test_the_passes_of_a_matrix_product(golden: Any) -> None:
         (Plan(block=64, layers=2), "the index space has 2 indices"),
         (Plan(block=64, targets=6, adjacent=4), "6 points are no groups of 4 neighbours"),
         (Plan(block=64, targets=2, prefetch="registers"), "only tiles are loaded ahead; choose a tile"),
-        (Plan(block=64, targets=2, tile=4, prefetch="async"), "asynchronous copies cannot do"),
+        (Plan(block=64, targets=2, prefetch="async"), "only tiles are loaded ahead; choose a tile"),
     ],
 )
 def test_what_does_not_fit_is_refused(wish: Plan, message: str) -> None:

@@ -16,7 +16,7 @@ The barrier says both that everybody's copies are there, and that nobody reads t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lanewise.analysis.index_sums import IndexSum, single_definitions
@@ -34,9 +34,11 @@ from lanewise.passes.points.joining import raw_places
 from lanewise.passes.points.merging import spread, steering
 from lanewise.passes.points.shape import THREAD, Shape, thread_of
 from lanewise.passes.points.tiles import Ground, Tile
+from lanewise.types import I64, Scalar
 
 HALF = own("half")  # of the double tile, or which one of the ring, that is computed
 STAGES = {"none": 1, "registers": 2, "async": 2, "async3": 3, "async4": 4}  # tiles in shared memory, by Plan.prefetch
+PLACE = own("place")  # in the ring, of a loop over the tiles of several loops
 SMALLEST_COPY = 4  # bytes
 REUSE = 2  # reads of an element from which on it is worth a place in shared memory
 
@@ -65,8 +67,10 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
     body = (*kernel.body[:-1], staged.split(split))
     if not staged.arrays:
         return "no elements are read by several threads of a block in a loop that all threads share, or apart in memory"
-    if prefetch != "none" and not staged.simple:
+    if prefetch == "registers" and not staged.simple:
         return "only the tiles of a single loop are loaded ahead"
+    if prefetch.startswith("async") and not staged.copied:
+        return "only the tiles of loops are copied ahead"
     if any(len(a.shape) > RANK for a in staged.arrays.values()):
         return f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared memory has {RANK} dimensions at most"
     for name in sorted(staged.copied):
@@ -97,6 +101,7 @@ class _Staging:
         self.bringing = Bringing(self.ground)
         self.kind = self.ground.kind
         self.written = {a.name for a in kernel.arrays if a.written}
+        self._copies = prefetch.startswith("async")
 
     def split(self, s: ir.If) -> ir.If:
         """The statement that tells blocks in the inside from the others, with both bodies rewritten."""
@@ -140,7 +145,7 @@ class _Staging:
 
     def _tile(self, box: Box, *, ahead: bool) -> Tile:
         number = self.taken[box.array] = self.taken.get(box.array, 0) + 1
-        copied = ahead and self.prefetch.startswith("async")
+        copied = ahead and self._copies
         tile = self.ground.tile(box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied)
         self.copied |= {box.array} if copied else set()
         assert self.arrays.setdefault(tile.array.name, tile.array) == tile.array
@@ -261,7 +266,7 @@ class _Staging:
             return None
         if len(loops) == 1:
             self.simple = True
-        ahead = self.prefetch != "none" and len(loops) == 1
+        ahead = self._copies or (self.prefetch != "none" and len(loops) == 1)
         self.starts |= {_start(x): int(x.start.value) for x in loops if isinstance(x.start, ir.Literal)}
         starts = {x.variable: IndexSum(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
         moved = [replace(b, sums=tuple(_moved(a, starts) for a in b.sums)) for b in chosen]
@@ -280,7 +285,7 @@ class _Staging:
         number = ir.Local(name, kind)
         tiles = ir.Local(own(f"{loop.variable}.tiles"), kind)
         start = (ir.Assign(_start(loop), self._start_at(loop, number)),)
-        doubled, copied = self.prefetch != "none", self.prefetch.startswith("async")
+        doubled, copied = self.prefetch != "none", self._copies
         half = ir.Local(HALF, kind) if doubled else None
         compute = self._rounds(loop, body, pieces, ir.Literal(self.tile, kind), half)
         left = build.subtract(loop.stop, ir.Local(_start(loop), kind))
@@ -324,22 +329,40 @@ class _Staging:
 
     def _ring(self, loop: ir.For, pieces: list[Tile], guarded: list[bool], compute: ir.Block) -> ir.Block:
         """A loop over whole tiles in a ring of several, the next ones of which are copied while one is computed."""
-        kind, stages = loop.start.type, STAGES[self.prefetch]
+        kind = loop.start.type
         number, tiles = ir.Local(own(f"{loop.variable}.tile"), kind), ir.Local(own(f"{loop.variable}.tiles"), kind)
+
+        def start(tile: ir.Expression) -> ir.Block:
+            return (ir.Assign(_start(loop), self._start_at(loop, tile)),)
+
+        def copies(place: ir.Expression) -> ir.Block:
+            members = zip(pieces, guarded, strict=True)
+            return tuple(s for p, g in members for s in self.bringing.copies(p, guarded=g, half=place))
+
+        return self._turns(ir.Local(HALF, kind), number, tiles, start, copies, compute)
+
+    def _turns(
+        self,
+        place: ir.Local,
+        number: ir.Local,
+        tiles: ir.Expression,
+        start: Callable[[ir.Expression], ir.Block],
+        copies: Callable[[ir.Expression], ir.Block],
+        compute: ir.Block,
+    ) -> ir.Block:
+        """A ring. place: where in it the tile is that is computed; start: says where the rounds of a tile begin; copies: of the tile that begins there, to a place in the ring."""
+        kind, stages = number.type, STAGES[self.prefetch]
         commit = (ir.CommitAsync(),) if stages > 2 else ()  # with one tile on its way all copies are waited for
 
         def bring(tile: ir.Expression) -> ir.Block:
-            place = build.remainder(tile, stages)
-            copies = (
-                s for p, g in zip(pieces, guarded, strict=True) for s in self.bringing.copies(p, guarded=g, half=place)
-            )
-            there = (ir.Assign(_start(loop), self._start_at(loop, tile)), *copies)
-            return (ir.If(build.less(tile, tiles), there), *commit)  # a group of its own for each tile, there or not
+            to = tile if isinstance(tile, ir.Literal) else build.remainder(tile, stages)
+            there = ir.If(build.less(tile, tiles), (*start(tile), *copies(to)))
+            return (there, *commit)  # a group of its own for each tile, there or not
 
         begin = (s for n in range(stages - 1) for s in bring(ir.Literal(n, kind)))
         cycle = (
             ir.WaitAsync(stages - 2), ir.Barrier(), *bring(build.add(number, stages - 1)),
-            ir.Assign(HALF, build.remainder(number, stages)), ir.Assign(_start(loop), self._start_at(loop, number)), *compute,
+            ir.Assign(place.name, build.remainder(number, stages)), *start(number), *compute,
         )  # fmt: skip
         zero, one = ir.Literal(0, kind), ir.Literal(1, kind)
         return (*begin, ir.For(number.name, zero, tiles, one, cycle, role="tiles"))
@@ -358,18 +381,21 @@ class _Staging:
             test = ir.Compare("<=", end, loop.stop)
             whole = test if whole is None else ir.Logical("and", whole, test)
         assert whole is not None
+        full, rest = body, body
+        half = ir.Local(PLACE, I64) if self._copies else None
+        for n, loop in enumerate(reversed(loops)):
+            pieces_here = pieces if n == 0 else []
+            full = self._rounds(loop, full, pieces_here, ir.Literal(self.tile, kind), half, loops)
+            left = build.minimum(build.subtract(loop.stop, ir.Local(_start(loop), kind)), self.tile)
+            rest = self._rounds(loop, rest, pieces_here, left, half, loops)
+        if self._copies:
+            return self._ring_of_several(loops, pieces, whole, (ir.If(whole, full, rest),))
         plain = tuple(
             s
             for n, p in enumerate(pieces)
             for s in self.bringing.stage(p, n, guarded=not (self.inside and p.box.always))
         )
         careful = tuple(s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=True))
-        full, rest = body, body
-        for n, loop in enumerate(reversed(loops)):
-            pieces_here = pieces if n == 0 else []
-            full = self._rounds(loop, full, pieces_here, ir.Literal(self.tile, kind), None, loops)
-            left = build.minimum(build.subtract(loop.stop, ir.Local(_start(loop), kind)), self.tile)
-            rest = self._rounds(loop, rest, pieces_here, left, None, loops)
         inner: ir.Block = (ir.If(whole, plain, careful), ir.Barrier(), ir.If(whole, full, rest), ir.Barrier())
         for loop in reversed(loops):
             name = own(f"{loop.variable}.tile")
@@ -377,6 +403,45 @@ class _Staging:
             start = ir.Assign(_start(loop), self._start_at(loop, ir.Local(name, kind)))
             inner = (ir.For(name, ir.Literal(0, kind), tiles, ir.Literal(1, kind), (start, *inner), role="tiles"),)
         return inner
+
+    def _ring_of_several(
+        self, loops: list[ir.For], pieces: list[Tile], whole: ir.Expression, compute: ir.Block
+    ) -> ir.Block:
+        """One loop over the tiles of all loops, in their order: the next ones may be in the next round of a loop around.
+
+        It counts in 64 bits, since each of the loops may have as many tiles as 32 bits count.
+        """
+        kind = loops[0].start.type
+        counts: list[ir.Statement] = []
+        total: ir.Expression = ir.Literal(1, I64)
+        for loop in loops:
+            tiles = build.ceil_divide(build.subtract(loop.stop, loop.start), self.tile)
+            least = build.maximum(tiles, 0)  # of none two negative numbers would make a positive one
+            counts.append(ir.Assign(_tiles(loop), _as(least, I64)))
+            total = build.multiply(total, ir.Local(_tiles(loop), I64))
+        every = ir.Local(own("tiles"), I64)
+
+        def start(tile: ir.Expression) -> ir.Block:
+            begin: list[ir.Statement] = []
+            for loop in reversed(loops):
+                last = loop is loops[0]
+                here = tile if last else build.remainder(tile, ir.Local(_tiles(loop), I64))
+                tile = tile if last else build.divide(tile, ir.Local(_tiles(loop), I64))
+                begin.append(ir.Assign(_start(loop), self._start_at(loop, _as(here, kind))))
+            return tuple(begin)
+
+        def copies(place: ir.Expression) -> ir.Block:
+            plain = (
+                s
+                for p in pieces
+                for s in self.bringing.copies(p, guarded=not (self.inside and p.box.always), half=place)
+            )
+            careful = (s for p in pieces for s in self.bringing.copies(p, guarded=True, half=place))
+            return (ir.If(whole, tuple(plain), tuple(careful)),)
+
+        number = ir.Local(own(f"{loops[0].variable}.tile"), I64)
+        turns = self._turns(ir.Local(PLACE, I64), number, every, start, copies, compute)
+        return (*counts, ir.Assign(every.name, total), *turns, ir.Barrier())
 
     def _start_at(self, loop: ir.For, tile: ir.Expression) -> ir.Expression:
         return build.add(loop.start, build.multiply(tile, self.tile))
@@ -396,6 +461,15 @@ class _Staging:
 
 def _is_definition(s: ir.Statement, definitions: Mapping[str, IndexSum]) -> bool:
     return isinstance(s, ir.Assign) and s.name in definitions
+
+
+def _tiles(loop: ir.For) -> str:
+    return own(f"{loop.variable}.tiles")
+
+
+def _as(e: ir.Expression, kind: Scalar) -> ir.Expression:
+    """A whole number that surely fits as one of another type."""
+    return e if e.type == kind else ir.Cast(e, kind, bounded=True)
 
 
 def _start(loop: ir.For) -> str:

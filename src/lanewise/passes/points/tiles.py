@@ -18,16 +18,21 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
+from lanewise.ir.verify import RANK
 from lanewise.passes.points.boxes import WARP, WIDEST, WORD, Box, lanes_of, value, wavefronts
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
 
+TURNED_COPIES = True
 GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A box with its place in shared memory. across: elements that a thread brings at once."""
+    """A box with its place in shared memory. across: elements that a thread brings at once.
+
+    folded: of a ring of tiles of so many dimensions that it has none of its own, the extent of the first one: tiles follow each other in it.
+    """
 
     box: Box
     array: ir.ArrayArgument
@@ -35,9 +40,16 @@ class Tile:
     across: int
     outer: tuple[int, ...]  # the dimensions but the inner one, in the order of the shape in shared memory
     swizzled: bool = False
+    folded: int = 0
 
     def place(self, indices: list[ir.Expression], half: ir.Expression | None) -> tuple[ir.Expression, ...]:
         """The indices in shared memory of a place in the box."""
+        if half is not None and self.folded:
+            first = self.outer[0]
+            turn = half if half.type == indices[first].type else ir.Cast(half, indices[first].type, bounded=True)
+            indices = [*indices]
+            indices[first] = build.add(build.multiply(turn, self.folded), indices[first])
+            half = None
         front = () if half is None else (half,)
         last = indices[self.box.inner]
         if self.swizzled:
@@ -117,6 +129,8 @@ class Ground:
         kind, last = source.leaves[0].type, len(box.extents) - 1
         most = min(WIDEST // kind.size, source.multiple) if kind.size >= WORD else 1
         across = next(n for n in (4, 2, 1) if n <= most and self._is_multiple(box.origin(last), n))
+        if copied and not TURNED_COPIES:
+            box = replace(box, inner=last)
         across = 1 if copied and box.inner != last else across
         extents = list(box.extents)
         extents[last] = -(-extents[last] // across) * across
@@ -124,8 +138,10 @@ class Ground:
         box = replace(box, extents=tuple(extents))
         pitch, swizzled = self._rows(box, outer, across, turnable=stages == 1, whole=across if copied else 1)
         shape = (*((stages,) if stages > 1 else ()), *(extents[d] for d in outer), pitch)
+        folded = extents[outer[0]] if copied and len(shape) > RANK else 0
+        shape = (stages * folded, *shape[2:]) if folded else shape
         array = replace(value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape))
-        return Tile(box, array, kind, across, outer, swizzled)
+        return Tile(box, array, kind, across, outer, swizzled, folded)
 
     def _is_multiple(self, origin: IndexSum, n: int) -> bool:
         return origin.constant % n == 0 and all(c * self._factor(e) % n == 0 for e, c in origin.terms.items())
