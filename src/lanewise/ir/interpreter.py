@@ -103,13 +103,17 @@ class Shared:
         default_factory=dict[tuple[str, int], Any]
     )  # between threads of a warp
 
-    def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool) -> None:
-        """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it."""
-        if (array, leaf, index) in self.under_way:
+    def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool, memory: str = "") -> None:
+        """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it.
+
+        memory: what the array is a view of, where there are several.
+        """
+        place = (memory or array, leaf, index)
+        if place in self.under_way:
             raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
-        if self.warps.setdefault((array, leaf, index), thread // WARP) != thread // WARP and self.apart:
+        if self.warps.setdefault(place, thread // WARP) != thread // WARP and self.apart:
             raise VerificationError(f"a race: two warps touch {array}[{index}]{leaf}, and nothing orders them")
-        readers, writers = self.touched.setdefault((array, leaf, index), (set(), set()))
+        readers, writers = self.touched.setdefault(place, (set(), set()))
         if (writers - {thread}) or (write and readers - {thread}):
             raise VerificationError(
                 f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one writes"
@@ -158,6 +162,15 @@ class Interpreter:
         """The buffers of written arrays with a shape, each with its array: their elements belong to single threads."""
         arrays = {a.name for a in self.kernel.arrays if a.shape and a.written and a.space == "global"}
         return {b.name: b.array for b in self.kernel.buffers if b.array in arrays}
+
+    @cached_property
+    def views(self) -> dict[str, str]:
+        """The buffers in shared memory, each with the one that stands for all views of its memory as scalars of one size."""
+        names = dict[str, str]()
+        for group in shared_groups(self.kernel):
+            alike = len({b.type.size for b in group}) == 1
+            names |= {b.name: group[0].name if alike else b.name for b in group}
+        return names
 
     def run(self) -> None:
         """Run every element, or every thread of every block."""
@@ -403,7 +416,7 @@ class Interpreter:
                 values = [np.zeros_like(x) for x in targets]
                 if there:
                     values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
-                places = [(s.buffer, "", scalar) for scalar in range(first, first + s.lanes)]
+                places = [(self.views[s.buffer], "", scalar) for scalar in range(first, first + s.lanes)]
 
         def finish() -> None:
             for target, value in zip(targets, values, strict=True):
@@ -443,7 +456,7 @@ class Interpreter:
             raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
         if name in shared.contents:
             for scalar in range(start, start + count):
-                shared.touch(name, "", scalar, env["@id"], write=touch == "writes")
+                shared.touch(name, "", scalar, env["@id"], write=touch == "writes", memory=self.views[name])
         elif name in self.watched:
             for scalar in range(start, start + count):
                 thread = thread_of(env, shared.barriers)
