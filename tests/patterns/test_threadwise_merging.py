@@ -107,7 +107,9 @@ MATRICES = [(1, 1, 1), (8, 4, 16), (16, 8, 32), (17, 9, 37), (4, 0, 3), (0, 3, 2
 
 @pytest.mark.grid(every=4)
 @pytest.mark.parametrize("sizes", MATRICES)
-@pytest.mark.parametrize("name", ["tile", "ahead", "copied", "copied, three", "copied, four", "unrolled", "turned", "eight"])
+@pytest.mark.parametrize(
+    "name", ["tile", "ahead", "copied", "copied, three", "copied, four", "unrolled", "turned", "eight"]
+)
 def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["matmul"], name, sizes)
 

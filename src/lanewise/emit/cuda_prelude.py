@@ -151,7 +151,8 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");
 }
 """,
-    "lw_copy_async_or_zero": """template <int bytes> __device__ __forceinline__ void lw_copy_async_or_zero(void *to, const void *from, bool there)
+    "lw_copy_async_or_zero": """template <int bytes>
+__device__ __forceinline__ void lw_copy_async_or_zero(void *to, const void *from, bool there)
 {
     const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
     const int size = there ? bytes : 0;  // of what is read: zeros follow
@@ -164,7 +165,8 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" : : "r"(place), "l"(from), "n"(bytes) : "memory");
 }
 """,
-    "lw_copy_past_l1_or_zero": """template <int bytes> __device__ __forceinline__ void lw_copy_past_l1_or_zero(void *to, const void *from, bool there)
+    "lw_copy_past_l1_or_zero": """template <int bytes>
+__device__ __forceinline__ void lw_copy_past_l1_or_zero(void *to, const void *from, bool there)
 {
     const unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
     const int size = there ? bytes : 0;  // of what is read: zeros follow
@@ -176,7 +178,7 @@ template <class T> __device__ __forceinline__ T lw_behind(T x, int distance, int
     asm volatile("cp.async.commit_group;" : : : "memory");
 }
 """,
-    "lw_wait_async_but": """template <int groups> __device__ __forceinline__ void lw_wait_async_but()  // for all of this thread but its last groups
+    "lw_wait_async_but": """template <int groups> __device__ __forceinline__ void lw_wait_async_but()  // its last groups of copies
 {
     asm volatile("cp.async.wait_group %0;" : : "n"(groups) : "memory");
 }

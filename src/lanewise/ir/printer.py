@@ -120,7 +120,9 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]
         case ir.CopyElement():
-            ends = [f"{n}[{', '.join(p(i) for i in x)}]" for n, x in ((s.array, s.indices), (s.source, s.source_indices))]
+            ends = [
+                f"{n}[{', '.join(p(i) for i in x)}]" for n, x in ((s.array, s.indices), (s.source, s.source_indices))
+            ]
             across = f", {s.across} elements" if s.across > 1 else ""
             return [f"{pad}copy async {' <- '.join(ends)}{across}{_there(s.there, p)}"]
         case ir.CommitAsync():

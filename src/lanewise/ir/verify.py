@@ -376,7 +376,9 @@ class _Verifier:
             raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
         for a, indices in ((to, s.indices), (source, s.source_indices)):
             if len(indices) != len(a.shape) or not all(i.type.is_integer for i in indices):
-                raise self.fail(s, f"{a.name} needs {len(a.shape)} whole numbers, found {[str(i.type) for i in indices]}")
+                raise self.fail(
+                    s, f"{a.name} needs {len(a.shape)} whole numbers, found {[str(i.type) for i in indices]}"
+                )
             last = a.shape[-1]
             if last % s.across if isinstance(last, int) else a.multiple % s.across:
                 raise self.fail(s, f"{s.across} elements at once do not fit the rows of {a.name}")

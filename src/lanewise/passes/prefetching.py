@@ -56,7 +56,9 @@ def apply(kernel: ir.Kernel, how: str) -> ir.Kernel:
         raise refuse("prefetching", kernel, reason)
     loop = next(s for s in statements(kernel.body) if _is_tile_loop(s))
     tile = kernel.array(_pieces(loop)[0].store.array)
-    rewritten = replace(kernel, body=_Prefetch("async" if how == "async" else "registers", tile.name, tile.length).block(kernel.body))
+    rewritten = replace(
+        kernel, body=_Prefetch("async" if how == "async" else "registers", tile.name, tile.length).block(kernel.body)
+    )
     if how == "registers":
         return rewritten
     arrays = tuple(replace(a, length=2 * a.length) if a.name == tile.name else a for a in kernel.arrays)

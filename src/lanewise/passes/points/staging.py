@@ -350,7 +350,10 @@ class _Staging:
         copies: Callable[[ir.Expression], ir.Block],
         compute: ir.Block,
     ) -> ir.Block:
-        """A ring. place: where in it the tile is that is computed; start: says where the rounds of a tile begin; copies: of the tile that begins there, to a place in the ring."""
+        """A ring of tiles, of which `place` says the one that is computed.
+
+        start: says where the rounds of a tile begin; copies: of the tile that begins there, to a place in the ring.
+        """
         kind, stages = number.type, STAGES[self.prefetch]
         commit = (ir.CommitAsync(),) if stages > 2 else ()  # with one tile on its way all copies are waited for
 

@@ -31,7 +31,8 @@ GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are 
 class Tile:
     """A box with its place in shared memory. across: elements that a thread brings at once.
 
-    folded: of a ring of tiles of so many dimensions that it has none of its own, the extent of the first one: tiles follow each other in it.
+    folded: where tiles have so many dimensions that a ring of them has none of its own: the extent of the first, in which they follow
+    each other.
     """
 
     box: Box
@@ -156,10 +157,11 @@ class Ground:
                 return self.rounds
         return 1
 
-    def _rows(
-        self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
-    ) -> tuple[int, bool]:
-        """The length of rows in shared memory, a multiple of `whole`, and whether they are swizzled: what has the fewest conflicts of banks."""
+    def _rows(self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int) -> tuple[int, bool]:
+        """The length of rows in shared memory, and whether they are swizzled: what has the fewest conflicts of banks.
+
+        whole: what the length is a multiple of, since so many elements are copied at once.
+        """
         length, words = box.extents[box.inner], self.kernel.array(box.array).leaves[0].type.size // WORD
         wide = 4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
         if any(box.sums[box.inner].coefficient(n) for n in box.rounds) and words == 1:
@@ -167,7 +169,9 @@ class Ground:
         if not outer or not words:
             return -(-length // max(wide, whole)) * max(wide, whole), False
         banks = _Banks(box, outer, across, wide, words, self.shape, self.indices)
-        choices = [(banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % max(wide, whole) == 0]
+        choices = [
+            (banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % max(wide, whole) == 0
+        ]
         cost, pitch = min(choices)
         groups = turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0
         return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
