@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from lanewise._version import __version__
 from lanewise.advice import LayoutChoice, Use, choose_layout
+from lanewise.array_files import load, save
 from lanewise.array_types import Array1, Array2, Array3, index
 from lanewise.arrays import RecordArray, concatenate
 from lanewise.collective.cumsum import cumsum
@@ -249,6 +250,7 @@ __all__ = [
     "ivec4",
     "jax_function",
     "length",
+    "load",
     "log",
     "log2",
     "log10",
@@ -271,6 +273,7 @@ __all__ = [
     "record",
     "rsqrt",
     "same",
+    "save",
     "scatter_add",
     "scatter_max",
     "scatter_min",

@@ -541,6 +541,38 @@ class RecordArray(Generic[B]):
     def __iter__(self) -> Iterator[B]:
         return (self[i] for i in range(len(self)))
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape (components,)."""
+        from lanewise.interchange import dtype_of
+
+        return dtype_of(self)
+
+    def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The records as a structured array of NumPy, of shape (n,).
+
+        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the other layouts, and from a GPU, it is a copy:
+        a read-only one that says so, or with `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
+        """
+        from lanewise.interchange import structured
+
+        return structured(self, copy)
+
+    def dataframe(self) -> Any:
+        """A copy as a table of pandas: a column for each scalar, `mass`, `position_x`, `position_y`, ...
+
+        Raises `ArgumentError` where pandas is not installed.
+        """
+        from lanewise.interchange import dataframe
+
+        return dataframe(self)
+
+    def contiguous(self, field: str) -> Any:
+        """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous, for libraries that take no strides."""
+        from lanewise.interchange import contiguous
+
+        return contiguous(self, field)
+
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all fields on the host."""
         return {f.name: np.array(to_host(getattr(self, f.name))) for f in self._record}

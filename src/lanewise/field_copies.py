@@ -1,10 +1,22 @@
-"""Fields that are copies, since their layout has no view of them: who writes to one is told what to do instead."""
+"""Fields that are copies, since their layout has no view of them: who writes to one is told what to do instead.
+
+NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's arrays that refuses what would write to it.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
+
+OPERATORS = "add sub mul matmul truediv floordiv mod pow lshift rshift and xor or"
+WRITING = (
+    "__setitem__", *(f"__i{o}__" for o in OPERATORS.split()), "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min", "set",
+    "sort",
+)  # fmt: skip
+"""The methods of arrays of CuPy that write to them."""
 
 
 class FieldCopy(np.ndarray[Any, Any]):
@@ -18,12 +30,31 @@ class FieldCopy(np.ndarray[Any, Any]):
     def __array_finalize__(self, other: Any) -> None:
         self.advice = getattr(other, "advice", "")
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def _check(self) -> None:
         if not self.flags.writeable:
             raise ValueError(f"assignment destination is read-only: {self.advice}")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._check()
         super().__setitem__(key, value)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, out: tuple[Any, ...] = (), **named: Any) -> Any:
+    def fill(self, value: Any) -> None:
+        self._check()
+        super().fill(value)
+
+    def sort(self, *arguments: Any, **named: Any) -> None:
+        self._check()
+        super().sort(*arguments, **named)
+
+    def partition(self, *arguments: Any, **named: Any) -> None:
+        self._check()
+        super().partition(*arguments, **named)
+
+    def put(self, *arguments: Any, **named: Any) -> None:
+        self._check()
+        super().put(*arguments, **named)
+
+    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, out: tuple[Any, ...] = (), **named: Any) -> Any:
         if any(isinstance(o, FieldCopy) and not o.flags.writeable for o in out):
             raise ValueError(f"output array is read-only: {self.advice}")
         plain = [np.asarray(x) if isinstance(x, FieldCopy) else x for x in inputs]
@@ -31,10 +62,133 @@ class FieldCopy(np.ndarray[Any, Any]):
             named["out"] = tuple(np.asarray(o) if isinstance(o, FieldCopy) else o for o in out)
         return getattr(ufunc, method)(*plain, **named)
 
+    def __dlpack__(self, **named: Any) -> Any:
+        try:
+            return super().__dlpack__(**named)
+        except BufferError as error:  # of a consumer that knows nothing of read-only arrays
+            raise BufferError(f"{error}: {self.advice}") from error
 
-def field_copy(values: Any, advice: str) -> FieldCopy:
-    """Values as a read-only copy of a field. advice: what a writer should do, for the error."""
-    copy = values.view(FieldCopy)
-    copy.advice = advice
-    copy.flags.writeable = False
+
+class Flags:
+    """The flags of an array, with one more: whether it may be written to."""
+
+    __slots__ = ("_flags", "writeable")
+
+    def __init__(self, flags: Any, writeable: bool) -> None:
+        self._flags, self.writeable = flags, writeable
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.writeable if name in ("W", "WRITEABLE") else self._flags[name]
+
+
+@cache
+def device_copy_class(base: type[Any]) -> type[Any]:
+    """The class of read-only copies for a library whose own arrays are always writable: a subclass of `base`.
+
+    A copy and its views refuse methods and operators that write, and calls of the library with one of them among the arguments and as
+    `out`. What they are computed to is an ordinary array: it has memory of its own. Not seen are raw kernels, and calls with such an
+    array as a keyword `out` and nothing else of this class.
+    """
+
+    def is_kept(array: Any) -> bool:
+        """Whether it lies in the memory of a copy."""
+        return isinstance(array, made) and array._memory is array.data.mem
+
+    def plain(value: Any) -> Any:
+        match value:
+            case list():
+                return list(map(plain, cast("list[Any]", value)))
+            case tuple():
+                return tuple(map(plain, cast("tuple[Any, ...]", value)))
+            case _:
+                return value.view(base) if isinstance(value, made) else value
+
+    def check(outs: Iterable[Any]) -> None:
+        for out in outs:
+            if is_kept(out):
+                raise ValueError(f"output array is read-only: {out.advice}")
+
+    def finalize(self: Any, other: Any) -> None:
+        self.advice, self._memory = getattr(other, "advice", ""), getattr(other, "_memory", None)
+
+    def refusing(name: str) -> Callable[..., Any]:
+        method = getattr(base, name)
+
+        def refuse(self: Any, *arguments: Any, **named: Any) -> Any:
+            if is_kept(self):
+                raise ValueError(f"assignment destination is read-only: {self.advice}")
+            return method(self, *arguments, **named)
+
+        return refuse
+
+    def on_numpy_function(self: Any, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+        check(_several(named.get("out")))
+        return getattr(ufunc, method)(*plain(inputs), **{n: plain(v) for n, v in named.items()})
+
+    def on_function(self: Any, function: Any, types: Any, arguments: Any, named: Any) -> Any:
+        check(_several(named.get("out")))
+        return function(*plain(arguments), **{n: plain(v) for n, v in named.items()})
+
+    def on_kernel(self: Any, kernel: Any, *arguments: Any, **named: Any) -> Any:
+        """CuPy asks this of every argument of its elementwise functions and kernels."""
+        check((*arguments[getattr(kernel, "nin", len(arguments)) :], *_several(named.get("out"))))
+        return kernel(*plain(arguments), **{n: plain(v) for n, v in named.items()})
+
+    def dlpack(self: Any, *arguments: Any, **named: Any) -> Any:
+        if is_kept(self):
+            raise BufferError(f"DLPack cannot say here that an array is read-only: {self.advice}")
+        return base.__dlpack__(self, *arguments, **named)
+
+    def interface(self: Any) -> Any:
+        described = dict(base.__cuda_array_interface__.__get__(self))
+        return described | {"data": (described["data"][0], is_kept(self))}
+
+    def flags(self: Any) -> Flags:
+        return Flags(base.flags.__get__(self), not is_kept(self))
+
+    namespace: dict[str, Any] = {
+        "__doc__": "A read-only copy of a field, on a GPU. What is computed of it is an ordinary array.",
+        "__module__": __name__,
+        "__array_finalize__": finalize,
+        "__array_ufunc__": on_numpy_function,
+        "__array_function__": on_function,
+        "__cupy_override_elementwise_kernel__": on_kernel,
+        "__dlpack__": dlpack,
+        "toDlpack": dlpack,
+        "flags": property(flags),
+        **{name: refusing(name) for name in WRITING if hasattr(base, name)},
+    }
+    if hasattr(base, "__cuda_array_interface__"):
+        namespace["__cuda_array_interface__"] = property(interface)
+    made: Any = type("DeviceFieldCopy", (base,), namespace)
+    return made
+
+
+def field_copy(values: Any, advice: str) -> Any:
+    """A new array as a read-only copy of a field. advice: what a writer should do, for the error."""
+    if isinstance(values, np.ndarray):
+        copy = values.view(FieldCopy)
+        copy.advice = advice
+        copy.flags.writeable = False
+        return copy
+    copy = values.view(device_copy_class(type(values)))
+    copy.advice, copy._memory = advice, values.data.mem
     return copy
+
+
+def is_writable(array: Any) -> bool:
+    """Whether what is written to an array is kept: arrays of CuPy say nothing, and are, unless they are copies of fields."""
+    return bool(getattr(array.flags, "writeable", True))
+
+
+def advice_of(array: Any) -> str:
+    """What to do about an array that is read-only, behind the words that say so."""
+    advice = getattr(array, "advice", "")
+    return f": {advice}" if advice else ""
+
+
+def _several(out: Any) -> tuple[Any, ...]:
+    return out if isinstance(out, tuple) else (out,)
