@@ -62,7 +62,12 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
     parts = {name: _described(name, value) for name, value in named.items()}
 
     def fill(file: Any) -> None:
-        about = {"format": FORMAT, "version": VERSION, "names": json.dumps(list(parts)), "alone": int(array is not None)}
+        about = {
+            "format": FORMAT,
+            "version": VERSION,
+            "names": json.dumps(list(parts)),
+            "alone": int(array is not None),
+        }
         set_attributes(file, about)
         for name, (attributes, datasets) in parts.items():
             group = file.create_group(name)
@@ -107,7 +112,9 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
     except InputError:
         known = False
     if not known:
-        raise InputError(f"lw.save: {name!r}: no file has a name for the layout {layout}; save it .with_layout(lw.SoA())")
+        raise InputError(
+            f"lw.save: {name!r}: no file has a name for the layout {layout}; save it .with_layout(lw.SoA())"
+        )
     cls = array._python_class  # pyright: ignore[reportPrivateUsage]
     fields = [[f.name, str(f.type)] for f in record]
     return {
@@ -119,13 +126,11 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
 
 
 @checked(InputError)
-def load(
-    path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None
-) -> Any:
+def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None) -> Any:
     """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.
 
-    record: the class of the records, whose fields must be those of the file, or a mapping from names of arrays to classes. Without it a class
-    of the same name is taken where there is one in the same module, and otherwise one made of the file. layout, device: where the arrays
+    record: the class of the records, whose fields must be those of the file, or a mapping from names of arrays to classes. Without it a
+    class of the same name is taken where there is one in the same module, and otherwise one made of the file. layout, device: where the arrays
     are to lie, if not in the layout that they had, on the current device. Raises `InputError` that names the file for what is missing,
     damaged or of another kind, and for records with other fields, with what differs.
     """
@@ -204,7 +209,9 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
         values = brought(name, np.asarray(group["values"]), device)
         width = (kind.length,) if isinstance(kind, t.Vector) else ()
         if values.dtype != t.scalar_of(kind).dtype or values.shape[1:] != width or values.ndim != 1 + len(width):
-            raise InputError(f"damaged file: {name} is {tuple(values.shape)} of {values.dtype}; wanted values of {kind}")
+            raise InputError(
+                f"damaged file: {name} is {tuple(values.shape)} of {values.dtype}; wanted values of {kind}"
+            )
     for number, end in enumerate(ends):
         count = len(values) if number + 1 == len(ends) else len(ends[number + 1]) - 1
         good = end.dtype == np.int64 and end.ndim == 1 and len(end) and not end[0] and end[-1] == count
@@ -243,7 +250,9 @@ def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordVal
         return make_class(record, module, qualname, None)
     if differs := _differences(record, found.__record__):
         hint = f"; give record=, a class of {record}" if cls is None else ""
-        raise InputError(f"the records of {name!r} are no {found.__record__.name} of {found.__module__}: {differs}{hint}")
+        raise InputError(
+            f"the records of {name!r} are no {found.__record__.name} of {found.__module__}: {differs}{hint}"
+        )
     return found
 
 

@@ -22,7 +22,6 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.tables import html_table
-from lanewise.target import is_gpu
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -406,18 +405,12 @@ class RecordArray(Generic[B]):
     def _taken(self, indices: Any) -> RecordArray:
         """A copy of some records."""
         made = self._empty(len(indices))
-        if is_gpu(self._device):
-            record_moves.take(self._views, indices, made._views)
-            return made
-        for leaf in self._record.leaves:
-            made._views.fill(leaf.name, self._views.take(leaf.name, indices))
+        record_moves.take(self._views, indices, made._views)
         return made
 
     def _kept(self, mask: Any) -> RecordArray:
         """A copy of the records that a mask keeps."""
-        if not is_gpu(self._device):
-            return self._taken(np.flatnonzero(mask))
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         made = self._empty(kept.count)
         kept.move(self._views, made._views)
         return made
@@ -466,26 +459,12 @@ class RecordArray(Generic[B]):
     def compact(self, mask: Any) -> int:
         """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
 
-        The capacity stays. On a GPU nothing comes to the host but that number, and the records go to memory of the same size: in place
-        threads would overwrite what others still have to read.
+        The capacity stays, and the records go to memory of the same size: in place threads would overwrite what others still have to
+        read. From a GPU nothing comes to the host but that number.
         """
         self._check_own("compact")
         mask = checked_mask(self._record.name, mask, len(self), self._device)
-        if is_gpu(self._device):
-            return self._compact_elsewhere(mask)
-        indices = np.flatnonzero(mask)
-        kept = len(indices)
-        if kept == len(self):
-            return kept
-        columns = ((x.name, self._views.take(x.name, indices)) for x in self._record.leaves)
-        end = self._cut(0, 1, kept)._views
-        for leaf, column in columns:
-            end.fill(leaf, column)
-        self._lie(self.data, self._capacity, kept)
-        return kept
-
-    def _compact_elsewhere(self, mask: Any) -> int:
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         if kept.count == len(self):
             return kept.count
         source = self._views

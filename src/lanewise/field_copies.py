@@ -1,6 +1,7 @@
 """Fields that are copies, since their layout has no view of them: who writes to one is told what to do instead.
 
-NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's arrays that refuses what would write to it.
+NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's arrays that refuses what would write to
+it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 OPERATORS = "add sub mul matmul truediv floordiv mod pow lshift rshift and xor or"
 WRITING = (
-    "__setitem__", *(f"__i{o}__" for o in OPERATORS.split()), "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min", "set",
-    "sort",
+    "__setitem__", *(f"__i{o}__" for o in OPERATORS.split()), "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min",
+    "set", "sort",
 )  # fmt: skip
 """The methods of arrays of CuPy that write to them."""
 

@@ -1,6 +1,7 @@
 """Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous arrays of one field.
 
-A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS; tables and the rest are copies, and say so.
+A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS. Tables and the rest are copies, and
+say so.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None
         first, size = slots[0].offset, slots[0].type.size
         if [s.offset for s in slots] != [first + size * n for n in range(len(slots))]:
             return None
-        formats.append((slots[0].type.dtype, (len(slots),)) if isinstance(field.type, t.Vector) else slots[0].type.dtype)
+        formats.append(
+            (slots[0].type.dtype, (len(slots),)) if isinstance(field.type, t.Vector) else slots[0].type.dtype
+        )
         offsets.append(first)
     buffer = arrangement.buffers[0]
     described: Any = {
@@ -180,7 +183,7 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
 
 def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]]:
     """The names of the columns of a table, and what gives one of them."""
-    pandas = sys.modules.get("pandas")  # whoever has one of its tables has imported it
+    pandas: Any = sys.modules.get("pandas")  # whoever has one of its tables has imported it
     if isinstance(values, np.ndarray) and values.dtype.names is not None:
         if values.ndim != 1:
             raise ArgumentError(
@@ -188,11 +191,12 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
             )
         return list(values.dtype.names), cast("Callable[[str], Any]", values.__getitem__)
     if pandas is not None and isinstance(values, pandas.DataFrame):
-        names = [str(n) if isinstance(n, str) else n for n in values.columns]
-        if not values.columns.is_unique:
+        frame: Any = values
+        names = list(frame.columns)
+        if not frame.columns.is_unique:
             twice = next(n for n in names if names.count(n) > 1)
             raise ArgumentError(f"{record.name}.array: the table has two columns {twice!r}")
-        return names, lambda name: values[name].to_numpy()
+        return names, lambda name: frame[name].to_numpy()
     if isinstance(values, Mapping):
         mapping = cast("Mapping[Any, Any]", values)
         return list(mapping), mapping.__getitem__
@@ -255,13 +259,19 @@ def _over(
 
 
 def _elsewhere(place: str, lies: str, wanted: str) -> DeviceError:
-    return DeviceError(f"{place}: the memory lies on {lies!r}, and the array would be on {wanted!r}; give device={lies!r}")
+    return DeviceError(
+        f"{place}: the memory lies on {lies!r}, and the array would be on {wanted!r}; give device={lies!r}"
+    )
 
 
 def _layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
     for layout in STRUCTURED:
         wanted = _structure(record, layout.arrange(record.leaves))
-        if wanted is not None and dict(wanted.fields or {}) == dict(dtype.fields or {}) and wanted.itemsize == dtype.itemsize:
+        if (
+            wanted is not None
+            and dict(wanted.fields or {}) == dict(dtype.fields or {})
+            and wanted.itemsize == dtype.itemsize
+        ):
             return layout
     return None
 

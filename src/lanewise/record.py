@@ -160,7 +160,14 @@ class RecordValue:
 
     @classmethod
     def array(
-        cls, table: Any = None, /, *, layout: Layout | None = None, device: str | None = None, copy: bool = True, **fields: Any
+        cls,
+        table: Any = None,
+        /,
+        *,
+        layout: Layout | None = None,
+        device: str | None = None,
+        copy: bool = True,
+        **fields: Any,
     ) -> RecordArray[Self]:
         """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero.
 

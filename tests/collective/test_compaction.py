@@ -117,4 +117,3 @@ def test_the_texts_compile_for_a_gpu() -> None:
     text = compaction_device.text_of
     compile_cubin(text("kept_count", 4, 1, wide=True, counting=True), "kept_count", "sm_90")
     compile_cubin(text("compaction", 16, 3, wide=False), "compaction", "sm_90")
-    compile_cubin(text("compaction", 4, 1, wide=True, listing=True), "compaction", "sm_90")
