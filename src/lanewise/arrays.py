@@ -694,8 +694,11 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
 def overlapping(one: RecordArray, other: RecordArray) -> bool:
     """Whether some record of one is a record of the other."""
     a, b = places_of(one), places_of(other)
-    if a.data is not b.data or not a.count or not b.count:
+    if not a.count or not b.count:
         return False
+    if a.data is not b.data:  # arrays over the memory of others may share it
+        (begin, end), (other_begin, other_end) = a.bounds(), b.bounds()
+        return a.device == b.device and begin < other_end and other_begin < end
     (first, step), (start, apart) = one._progression(), other._progression()  # pyright: ignore[reportPrivateUsage]
     here = range(first, first + (a.count - 1) * step + 1, step)
     return _meet(here, range(start, start + (b.count - 1) * apart + 1, apart))

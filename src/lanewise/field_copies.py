@@ -175,6 +175,11 @@ def field_copy(values: Any, advice: str) -> Any:
         copy.advice = advice
         copy.flags.writeable = False
         return copy
+    return device_copy(values, advice)
+
+
+def device_copy(values: Any, advice: str) -> Any:
+    """The same for a new array of a library without read-only arrays."""
     copy = values.view(device_copy_class(type(values)))
     copy.advice, copy._memory = advice, values.data.mem
     return copy

@@ -20,7 +20,7 @@ from lanewise.errors import ArgumentError, LanewiseError
 from lanewise.field_copies import field_copy
 from lanewise.layouts import Arrangement
 from lanewise.record import Field
-from lanewise.runtime.memory import array_module, bring
+from lanewise.runtime.memory import address, array_module, bring
 
 
 def brought(name: str, value: Any, device: str) -> Any:
@@ -122,6 +122,13 @@ class FieldViews:
     def is_regular(self) -> bool:
         """Whether the arrangement alone says where everything lies, as kernels ask for."""
         return self.first == 0 and self.step == 1
+
+    def bounds(self) -> tuple[int, int]:
+        """The addresses of the first byte of the records and of the one behind them."""
+        starts, first = self.arrangement.starts(self.count), address(self.data)
+        last = self.first + (self.count - 1) * self.step + 1
+        ends = (start + buffer.bytes_for(last) for start, buffer in zip(starts, self.arrangement.buffers, strict=True))
+        return first + min(starts), first + max(ends)
 
     def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> FieldViews:
         """`count` of these records from `start` on, `step` apart, in the same memory.

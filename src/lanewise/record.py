@@ -85,8 +85,8 @@ class _Structure:
     """`Body.dtype`: the dtype of a structured array of such records, as they lie in AoS."""
 
     def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
-        if record is not None:
-            raise AttributeError(f"{owner.__name__}.dtype is that of arrays; single records have fields")
+        if record is not None:  # single records have fields, and nothing beside them
+            raise AttributeError("dtype")
         from lanewise.interchange import structure_of
 
         return structure_of(owner.__record__)
