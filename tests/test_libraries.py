@@ -64,7 +64,7 @@ def test_their_arrays_as_fields(library: str, device: str) -> None:
         torch = pytest.importorskip("torch")
         given: Any = torch.tensor(values, device=device)
         bare = torch.tensor(values, device=device, requires_grad=True)
-        with pytest.raises(lw.ArgumentError, match="Body.velocity: Tensor cannot be read as an array"):
+        with pytest.raises(lw.ArgumentError, match=r"Body.velocity: Tensor cannot be read as an array"):
             Body.array(velocity=bare, device=device)
     else:
         jax = pytest.importorskip("jax")

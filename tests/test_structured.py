@@ -258,7 +258,7 @@ def test_memory_elsewhere() -> None:
     import cupy
 
     for memory, device in ((np.zeros((2, 2), "f4"), "cuda"), (cupy.zeros((2, 2), "f4"), "cpu")):
-        with pytest.raises(DeviceError, match="the memory lies on '(cpu|cuda)', and the array would be on"):
+        with pytest.raises(DeviceError, match=r"the memory lies on '(cpu|cuda)', and the array would be on"):
             Spot.array(at=memory, device=device, copy=False)
     with pytest.raises(DeviceError, match="the memory lies on 'cpu', and the array would be on 'cuda'"):
         Grain.array(values(), device="cuda", copy=False)

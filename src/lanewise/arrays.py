@@ -514,7 +514,7 @@ class RecordArray(Generic[B]):
         # Without it NumPy would make an array of Python objects, record by record.
         first = self._record.fields[0].name
         raise ArgumentTypeError(
-            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
+            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}, or .to_structured()"
         )
 
     def __iter__(self) -> Iterator[B]:
