@@ -114,7 +114,7 @@ def test_elementwise_calls_of_the_library_ask_before_they_write() -> None:
 
 def test_what_shares_memory_without_a_word_is_refused() -> None:
     _, copy = stand_in()
-    with pytest.raises(BufferError, match="DLPack cannot say here that an array is read-only: assign the whole field"):
+    with pytest.raises(BufferError, match=r"a read-only copy is not shared by DLPack, .*: assign the whole field"):
         copy.__dlpack__()
     assert device_copy_class(StandIn) is type(copy)
 
@@ -173,7 +173,7 @@ def test_functions_of_cupy() -> None:
 
     bodies = Body.array(velocity=np.ones((5, 3)), mass=np.arange(5.0), layout=lw.AoSoA(2), device="cuda")
     x, other = bodies.velocity, cupy.ones((5, 3), "f4")
-    assert all(hasattr(x, name) for name in WRITING if name not in ("scatter_add", "scatter_max", "scatter_min"))
+    assert {n for n in WRITING if not hasattr(x, n)} <= {"__imatmul__", "scatter_add", "scatter_max", "scatter_min"}
     for write in (
         lambda: cupy.add(x, 1, out=x), lambda: cupy.add(x, other, x), lambda: cupy.copyto(x, other), lambda: cupy.sqrt(x, x),
         lambda: cupy.put(x, 0, 1), lambda: x.set(np.zeros((5, 3), "f4")), lambda: cupy.ElementwiseKernel("T a", "T b", "b = a")(other, x),

@@ -20,6 +20,9 @@ WRITING = (
 """The methods of arrays of CuPy that write to them."""
 
 
+NOT_SHARED = "a read-only copy is not shared by DLPack, whose consumers may write to it all the same"  # as PyTorch does
+
+
 class FieldCopy(np.ndarray[Any, Any]):
     """A read-only copy of a field, on the host. What is computed of it is an ordinary array.
 
@@ -64,10 +67,9 @@ class FieldCopy(np.ndarray[Any, Any]):
         return getattr(ufunc, method)(*plain, **named)
 
     def __dlpack__(self, **named: Any) -> Any:
-        try:
-            return super().__dlpack__(**named)
-        except BufferError as error:  # of a consumer that knows nothing of read-only arrays
-            raise BufferError(f"{error}: {self.advice}") from error
+        if not self.flags.writeable:
+            raise BufferError(f"{NOT_SHARED}: {self.advice}")
+        return super().__dlpack__(**named)
 
 
 class Flags:
@@ -140,7 +142,7 @@ def device_copy_class(base: type[Any]) -> type[Any]:
 
     def dlpack(self: Any, *arguments: Any, **named: Any) -> Any:
         if is_kept(self):
-            raise BufferError(f"DLPack cannot say here that an array is read-only: {self.advice}")
+            raise BufferError(f"{NOT_SHARED}: {self.advice}")
         return base.__dlpack__(self, *arguments, **named)
 
     def interface(self: Any) -> Any:

@@ -29,6 +29,7 @@ from lanewise.target import is_gpu
 
 STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
 """Layouts that the memory of a structured array may be in."""
+CUDA_DEVICE = 2  # of DLPack
 ALIGNED = 16  # bytes: the widest access of one thread of a GPU; smaller parts of records lie at multiples of their size
 
 
@@ -278,10 +279,11 @@ def _layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
 
 def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     """The memory of an array of this field: of NumPy or CuPy, without a copy."""
-    on_gpu = hasattr(value, "__cuda_array_interface__")
-    if not (on_gpu or hasattr(value, "__dlpack__") or hasattr(value, "__array_interface__")):
+    on_gpu, shared = hasattr(value, "__cuda_array_interface__"), hasattr(value, "__dlpack__")
+    if not (on_gpu or shared or hasattr(value, "__array_interface__")):
         raise ArgumentError(f"{place}: {shown(value)} shows no memory to share; leave copy=False out")
-    if on_gpu != is_gpu(device) and not (hasattr(value, "__dlpack__") and value.__dlpack_device__()[0] == 2):
+    on_gpu = on_gpu or (shared and value.__dlpack_device__()[0] == CUDA_DEVICE)
+    if on_gpu != is_gpu(device):
         raise _elsewhere(place, "cuda" if on_gpu else "cpu", device)
     array = brought(f"{place}: {field.name!r}", value, device)
     width = (field.type.length,) if isinstance(field.type, t.Vector) else ()
