@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -53,6 +54,7 @@ def writes(x: Any) -> list[Any]:
     return [
         add, power, part, transposed, lambda: x.__setitem__(0, 1), lambda: x.fill(0), lambda: x.sort(axis=0), lambda: x.put([0], [1]),
         lambda: x.reshape(-1).__setitem__(slice(None), 0), lambda: np.add(x, 1, out=x), lambda: np.multiply(1.0, 2.0, out=x[0]),
+        lambda: np.add.at(x, 0, 1.0),
     ]  # fmt: skip
 
 
@@ -174,13 +176,29 @@ def test_functions_of_cupy() -> None:
     bodies = Body.array(velocity=np.ones((5, 3)), mass=np.arange(5.0), layout=lw.AoSoA(2), device="cuda")
     x, other = bodies.velocity, cupy.ones((5, 3), "f4")
     assert {n for n in WRITING if not hasattr(x, n)} <= {"__imatmul__", "scatter_add", "scatter_max", "scatter_min"}
-    for write in (
-        lambda: cupy.add(x, 1, out=x), lambda: cupy.add(x, other, x), lambda: cupy.copyto(x, other), lambda: cupy.sqrt(x, x),
-        lambda: cupy.put(x, 0, 1), lambda: x.set(np.zeros((5, 3), "f4")), lambda: cupy.ElementwiseKernel("T a", "T b", "b = a")(other, x),
-        lambda: np.add(other, 1, out=x), lambda: x.view().__setitem__(0, 1), lambda: x[1].fill(2), lambda: cupy.add.at(x, (0, 0), 1.0),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=r"read-only: \.velocity is a copy"):
+    ways: dict[str, Any] = {
+        "a function that reads it, too": lambda: cupy.add(x, 1, out=x),
+        "a positional result": lambda: cupy.add(x, other, x),
+        "a positional result of one": lambda: cupy.sqrt(other, x),
+        "copyto": lambda: cupy.copyto(x, other),
+        "put": lambda: cupy.put(x, 0, 1),
+        "set": lambda: x.set(np.zeros((5, 3), "f4")),
+        "a kernel": lambda: cupy.ElementwiseKernel("T a", "T b", "b = a")(other, x),
+        "a function of NumPy": lambda: np.add(other, 1, out=x),
+        "a view": lambda: x.view().__setitem__(0, 1),
+        "a row": lambda: x[1].fill(2),
+        "at": lambda: cupy.add.at(x, (0, 0), 1.0),
+        "at of NumPy": lambda: np.add.at(x, (0, 0), 1.0),
+    }
+    passed: list[str] = []
+    for name, write in ways.items():
+        try:
             write()
+        except ValueError as error:
+            assert re.search(r"read-only: \.velocity is a copy", str(error)), name  # noqa: PT017
+        else:
+            passed.append(name)
+    assert passed == []
     for result in (
         x + 1, 2 * x, x @ other.T, cupy.sqrt(x), x.sum(axis=0), cupy.concatenate([x, other]), cupy.linalg.norm(x, axis=1), x.copy(),
         x.astype("f8"), cupy.where(x > 0, x, other), x[other[:, 0] > 0], cupy.array(x), x.mean(0), cupy.stack([x, x]), np.sqrt(x), np.sum(x),

@@ -15,9 +15,9 @@ import numpy as np
 OPERATORS = "add sub mul matmul truediv floordiv mod pow lshift rshift and xor or"
 WRITING = (
     "__setitem__", *(f"__i{o}__" for o in OPERATORS.split()), "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min",
-    "set", "sort",
+    "set", "sort", "_scatter_op",
 )  # fmt: skip
-"""The methods of arrays of CuPy that write to them."""
+"""The methods of arrays of CuPy that write to them. The last one is what `cupy.add.at` and its like call."""
 
 
 NOT_SHARED = "a read-only copy is not shared by DLPack, whose consumers may write to it all the same"  # as PyTorch does
@@ -59,7 +59,8 @@ class FieldCopy(np.ndarray[Any, Any]):
         super().put(*arguments, **named)
 
     def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, out: tuple[Any, ...] = (), **named: Any) -> Any:
-        if any(isinstance(o, FieldCopy) and not o.flags.writeable for o in out):
+        written = (*out, *(inputs[:1] if method == "at" else ()))
+        if any(isinstance(o, FieldCopy) and not o.flags.writeable for o in written):
             raise ValueError(f"output array is read-only: {self.advice}")
         plain = [np.asarray(x) if isinstance(x, FieldCopy) else x for x in inputs]
         if out:
@@ -128,7 +129,7 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         return refuse
 
     def on_numpy_function(self: Any, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
-        check(_several(named.get("out")))
+        check((*_several(named.get("out")), *(inputs[:1] if method == "at" else ())))
         return getattr(ufunc, method)(*plain(inputs), **{n: plain(v) for n, v in named.items()})
 
     def on_function(self: Any, function: Any, types: Any, arguments: Any, named: Any) -> Any:
