@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,36 @@ from tests.corpus_kernels import Body
 DEVICES = [pytest.param("cuda", marks=pytest.mark.cuda), "cpu"]
 
 
+class Memory:
+    """A piece of memory, as CuPy has them."""
+
+    def __init__(self, whole: Any) -> None:
+        self.whole, self.ptr = whole, whole.ctypes.data
+
+
+class Pointer:
+    """A place in a piece of memory."""
+
+    def __init__(self, memory: Memory, offset: int) -> None:
+        self.mem, self.ptr = memory, memory.ptr + offset
+
+    def copy_from_async(self, values: Any) -> None:
+        self.mem.whole[...] = values
+
+
+MEMORIES: dict[int, Memory] = {}
+
+
 class StandIn(np.ndarray[Any, Any]):
-    """An array of NumPy that is as those of CuPy: always writable, with the piece of memory that it lies in as `data.mem`."""
+    """An array of NumPy that is as those of CuPy: always writable, with a pointer to the piece of memory that it lies in as `data`."""
 
     @property
     def data(self) -> Any:  # type: ignore[override]
         whole: Any = self
         while isinstance(whole.base, np.ndarray):
             whole = whole.base
-        return SimpleNamespace(mem=whole)
+        memory = MEMORIES.setdefault(id(whole), Memory(whole))  # which holds it: the number stays its own
+        return Pointer(memory, self.ctypes.data - memory.ptr)
 
 
 def stand_in() -> Any:
@@ -61,6 +81,10 @@ def writes(x: Any) -> list[Any]:
 def test_a_copy_of_a_library_without_read_only_arrays() -> None:
     values, copy = stand_in()
     assert not is_writable(copy)
+    assert copy[1:].data.ptr == values.data.ptr + 16
+    with pytest.raises(ValueError, match="read-only: assign the whole field"):
+        copy.data.copy_from_async(np.zeros((3, 2)))
+    (copy + 1).data.copy_from_async(np.zeros((3, 2)))
     assert is_writable(values)
     assert (copy.flags["WRITEABLE"], copy.flags.c_contiguous) == (False, True)
     for write in writes(copy):
@@ -188,6 +212,9 @@ def test_functions_of_cupy() -> None:
         "a view": lambda: x.view().__setitem__(0, 1),
         "a row": lambda: x[1].fill(2),
         "at": lambda: cupy.add.at(x, (0, 0), 1.0),
+        "copyto of NumPy": lambda: np.copyto(x, other),
+        "copyto of other numbers": lambda: cupy.copyto(x, other.astype("f8")),
+        "put of NumPy": lambda: np.put(x, [0], [1]),
         "at of NumPy": lambda: np.add.at(x, (0, 0), 1.0),
     }
     passed: list[str] = []

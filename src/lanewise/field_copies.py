@@ -20,6 +20,11 @@ WRITING = (
 """The methods of arrays of CuPy that write to them. The last one is what `cupy.add.at` and its like call."""
 
 
+COPYING = (
+    "copy_from", "copy_from_async", "copy_from_device", "copy_from_device_async", "copy_from_host", "copy_from_host_async", "memset",
+    "memset_async",
+)  # fmt: skip
+"""The methods of pointers of CuPy that write to memory: `cupy.copyto` calls one of them."""
 NOT_SHARED = "a read-only copy is not shared by DLPack, whose consumers may write to it all the same"  # as PyTorch does
 
 
@@ -99,7 +104,7 @@ def device_copy_class(base: type[Any]) -> type[Any]:
 
     def is_kept(array: Any) -> bool:
         """Whether it lies in the memory of a copy."""
-        return isinstance(array, made) and array._memory is array.data.mem
+        return isinstance(array, made) and array._memory is base.data.__get__(array).mem
 
     def plain(value: Any) -> Any:
         match value:
@@ -132,10 +137,6 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         check((*_several(named.get("out")), *(inputs[:1] if method == "at" else ())))
         return getattr(ufunc, method)(*plain(inputs), **{n: plain(v) for n, v in named.items()})
 
-    def on_function(self: Any, function: Any, types: Any, arguments: Any, named: Any) -> Any:
-        check(_several(named.get("out")))
-        return function(*plain(arguments), **{n: plain(v) for n, v in named.items()})
-
     def on_kernel(self: Any, kernel: Any, *arguments: Any, **named: Any) -> Any:
         """CuPy asks this of every argument of its elementwise functions and kernels."""
         check((*arguments[getattr(kernel, "nin", len(arguments)) :], *_several(named.get("out"))))
@@ -150,6 +151,14 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         described = dict(base.__cuda_array_interface__.__get__(self))
         return described | {"data": (described["data"][0], is_kept(self))}
 
+    def data(self: Any) -> Any:
+        pointer = base.data.__get__(self)
+        if not is_kept(self):
+            return pointer
+        guarded = _pointer_class(type(pointer))(pointer.mem, pointer.ptr - pointer.mem.ptr)
+        guarded.advice = self.advice
+        return guarded
+
     def flags(self: Any) -> Flags:
         return Flags(base.flags.__get__(self), not is_kept(self))
 
@@ -158,10 +167,10 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         "__module__": __name__,
         "__array_finalize__": finalize,
         "__array_ufunc__": on_numpy_function,
-        "__array_function__": on_function,
         "__cupy_override_elementwise_kernel__": on_kernel,
         "__dlpack__": dlpack,
         "toDlpack": dlpack,
+        "data": property(data),
         "flags": property(flags),
         **{name: refusing(name) for name in WRITING if hasattr(base, name)},
     }
@@ -169,6 +178,16 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         namespace["__cuda_array_interface__"] = property(interface)
     made: Any = type("DeviceFieldCopy", (base,), namespace)
     return made
+
+
+@cache
+def _pointer_class(base: type[Any]) -> type[Any]:
+    """The class of pointers to the memory of a copy."""
+
+    def refuse(self: Any, *arguments: Any, **named: Any) -> None:
+        raise ValueError(f"assignment destination is read-only: {self.advice}")
+
+    return type("ReadOnlyPointer", (base,), dict.fromkeys((n for n in COPYING if hasattr(base, n)), refuse))
 
 
 def field_copy(values: Any, advice: str) -> Any:
@@ -184,7 +203,7 @@ def field_copy(values: Any, advice: str) -> Any:
 def device_copy(values: Any, advice: str) -> Any:
     """The same for a new array of a library without read-only arrays."""
     copy = values.view(device_copy_class(type(values)))
-    copy.advice, copy._memory = advice, values.data.mem
+    copy.advice, copy._memory = advice, values.data.mem  # its views share this piece of memory, results do not
     return copy
 
 
