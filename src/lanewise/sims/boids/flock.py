@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,9 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
-from lanewise.sims.common.checks import check_steps, check_time_step
+from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.marching import Clock
-from lanewise.sims.common.progress import Pieces, progress_bar
+from lanewise.sims.common.progress import take_steps
 
 Callback = Callable[["Flock"], None]
 
@@ -384,19 +385,9 @@ class Flock:
     ) -> Flock:
         """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
-        if every < 1:
-            raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-        done, pieces = 0, Pieces(shown=progress)
-        with progress_bar("flock", steps, shown=progress) as advance:
-            while done < steps:
-                piece = pieces.next(steps - done)
-                if callback is not None:
-                    piece = min(piece, every - done % every)
-                self.advance(piece, dt)
-                done += piece
-                advance(piece)
-                if callback is not None and (done % every == 0 or done == steps):
-                    callback(self)
+        check_every(every)
+        look = None if callback is None else partial(callback, self)
+        take_steps("flock", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
         return self
 
     @checked(InputError)
