@@ -192,7 +192,10 @@ def test_scripts_without_a_file(tmp_path: Path) -> None:
     assert piped.count("Traceback") == 1
     # Its text is nowhere, and that of `-c` is not its own.
     executed = python("-c", EXECUTED).stderr
-    assert "the source of this function cannot be read\n  found: text that the program executed, which is in no file\n" in executed
+    assert (
+        "the source of this function cannot be read\n  found: text that the program executed, which is in no file\n"
+        in executed
+    )
 
 
 def test_at_the_prompt(tmp_path: Path) -> None:

@@ -97,7 +97,8 @@ class Flock:
 
     Parameters
     ----------
-    agents: how many, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters") within `start_radius`, from `seed`;
+    agents: how many, or none, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters") within `start_radius`, from
+    `seed`;
     or `state`: where they are, (see `State`, `read_state`).
     world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
@@ -534,7 +535,7 @@ def _check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.in
     end = find_boundary(settings.boundary).end
     distance = np.sqrt((position.astype(np.float64) ** 2).sum(axis=1))
     sphere = settings.boundary == "bounded" or end == SPHERE
-    if sphere and distance.max() > settings.world:
+    if sphere and len(position) and distance.max() > settings.world:
         row = int(np.argmax(distance > settings.world))
         raise InputError(
             f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import sealed
+from lanewise.attributes import near, sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
@@ -420,9 +420,8 @@ class Simulation:
         walls = {w.name for w in self.geometry.walls.values()}
         for name in names:
             if name not in walls:
-                raise InputError(
-                    f"no wall has the name {name!r}; wanted {', '.join(sorted(walls)) or 'a simulation with walls'}"
-                )
+                wanted = ", ".join(sorted(walls)) or "a simulation with walls"
+                raise InputError(f"no wall has the name {name!r}{near(name, walls) or ';'} wanted {wanted}")
 
     @property
     def bytes_per_site(self) -> float:
