@@ -1,4 +1,4 @@
-"""`lanewise tune gravity` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
+"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
 
 from __future__ import annotations
 
@@ -12,23 +12,30 @@ from lanewise.errors import InputError
 from lanewise.sims.common.options import at_least, whole_number
 
 if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.job import SearchJob
     from lanewise.tuning import Tuning
     from lanewise.tuning.job import Job
 
 BODIES = 16_384
 
-Name = Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="KERNEL", help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name"),
+]
 Bodies = Annotated[
     int,
     typer.Option(
         parser=whole_number,
         callback=at_least(1),
         metavar="N",
-        help="number of elements: tuned plans are for numbers like this one",
+        help="number of elements, of sites (about), or of templates: tuned plans are for numbers like this one",
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")]
+Precision = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids, lbm: f32 or f64 (default f32)"),
+]
 LayoutName = Annotated[
     str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
 ]
@@ -68,9 +75,9 @@ def tune(
     numbers = read_values(values or [])
     product = product_kernels(name)
     if hasattr(product, "tuning_job"):
-        job: Job = product.tuning_job(device, bodies, precision or "f32", layout, numbers)
+        job: Job | SearchJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers)
     elif precision is not None:
-        raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
+        raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
     else:
         job = _kernel(name, bodies, device, layout, numbers)
     _show(_follow(job, seconds, quiet=json_), json_)
@@ -88,11 +95,13 @@ def _kernel(name: str, count: int, device: str, layout: str | None, values: dict
     return kernel.tuning_job(*records, **named)
 
 
-def _follow(job: Job, seconds: float | None, *, quiet: bool) -> Tuning:
+def _follow(job: Job | SearchJob, seconds: float | None, *, quiet: bool) -> Tuning:
     """Tune with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from lanewise.patterns.search.tuning.job import SearchJob
+    from lanewise.patterns.search.tuning.tune import tune_search
     from lanewise.tuning import tune_job
     from lanewise.tuning.search import Progress as State
 
@@ -107,6 +116,8 @@ def _follow(job: Job, seconds: float | None, *, quiet: bool) -> Tuning:
             text = f"{state.doing}: {state.measured} measured, {state.refused} refused, {state.factor:.2f} times the default"
             bar.update(task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text)
 
+        if isinstance(job, SearchJob):
+            return tune_search(job, seconds, progress=show)
         return tune_job(job, seconds, progress=show)
 
 

@@ -20,7 +20,8 @@ from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
-from lanewise.sims.gravity.plans import WANTED_POTENTIAL, from_json, to_json
+from lanewise.sims.common.plan_text import from_json, to_json
+from lanewise.sims.gravity.plans import WANTED_POTENTIAL
 from lanewise.sims.gravity.run import Run
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05

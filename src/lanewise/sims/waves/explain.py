@@ -1,14 +1,15 @@
-"""The kernel of the F-statistic as it is compiled for a device, to be explained."""
+"""The kernel of the F-statistic as it is compiled for a device, to be explained, and as it is called, to be tuned."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import lanewise as lw
 from lanewise.attributes import near
-from lanewise.errors import InputError
+from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir.pattern import Work
@@ -19,17 +20,20 @@ from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.segmentwise.kernel import WING, Segmentwise
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.plans import complete_plan
-from lanewise.runtime.devices import missing_for_cuda
+from lanewise.runtime.devices import missing_for_cuda, resolve
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
 from lanewise.sims.waves.prepared import DTERMS
-from lanewise.target import CPU, Machine, is_gpu, target_of
+from lanewise.target import CPU, Machine, is_compiled, is_gpu, target_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from lanewise.tuning.job import Job
+
 SIZES = {"sfts": 90, "detectors": 1, "stacks": 1, "dterms": 0}
 """What can be set, with what it is by default; dterms 0: that of searches, read from a table."""
-SPARE = 4  # bins of an SFT beside those that a template needs
+DURATION, LOWEST = 1800.0, 100.0  # s of an SFT; Hz of the lowest template
+SPARE = 4  # bins that a template may be off by its spin-down
 MOST = {"sfts": 10_000, "detectors": 8, "stacks": 1_000, "dterms": 128}
 
 
@@ -46,32 +50,59 @@ def explained(
     `values`: sfts (of a stack and detector), detectors, stacks; with dterms (bins on each side) it is the kernel that adds the terms of
     Dirichlet's, without the one that reads polynomials. Raises `InputError`.
     """
+    sizes = _checked(precision, values)
+    kernel, given = _call(templates, sizes, layout, "cpu", device)
+    shape, terms = " x ".join(str(sizes[n]) for n in ("stacks", "detectors", "sfts")), sizes["dterms"]
+    how = f"{2 * terms} terms of Dirichlet's kernel each" if terms else "their bins interpolated by polynomials"
+    heading = (
+        f"the F-statistic of {templates:,} templates at one place: {shape} SFTs (stacks x detectors x SFTs), {how}"
+    )
+    return heading, (_offline(kernel, given, templates, device, _model(device, arch)),)
+
+
+def tuning_job(device: str, templates: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
+    """The same kernel on a device, of random SFTs and frequencies as close as searches have them. Raises `InputError`, `DeviceError`."""
+    if not is_compiled(device):  # before SFTs are made
+        raise DeviceError(
+            "waves: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
+    sizes, where = _checked(precision, values), resolve(device)
+    kernel, given = _call(templates, sizes, layout, where, where)
+    return kernel.tuning_job(*given)
+
+
+def _call(
+    templates: int, sizes: Mapping[str, int], layout: str | None, device: str, like: str
+) -> tuple[Segmentwise, tuple[Any, ...]]:
+    """The kernel and its arguments on a device, in the layout that arrays have by default on one `like` this."""
+    dterms, rows = sizes["dterms"] or DTERMS, sizes["stacks"] * sizes["detectors"] * sizes["sfts"]
+    template: Any = Template
+    sft: Any = Sft
+    chosen = layout_by_name(layout) if layout else default_layout(template.__record__, like)
+    places: dict[str, Any] = {"layout": chosen, "device": device}
+    rng = np.random.default_rng(0)
+    step = 1 / (DURATION * sizes["sfts"])  # Hz: as far apart as the SFTs of a stack resolve
+    which = template.array(frequency=LOWEST + step * np.arange(templates), f1dot=-1e-10, f2dot=0.0, **places)
+    shape = (sizes["stacks"], sizes["detectors"], sizes["sfts"])
+    delay = DURATION * (np.arange(rows) - rows / 2) / sizes["detectors"]
+    a, b = rng.uniform(-1, 1, (2, rows)).astype(np.float32)
+    first = int(LOWEST * DURATION) - dterms - 2 * SPARE
+    flat = sft.array(delay=delay, bins_per_hertz=DURATION, a=a, b=b, first_bin=first, **places)
+    width = math.ceil(templates * step * DURATION) + 2 * dterms + 4 * SPARE
+    noise = rng.standard_normal((2, rows * width)).astype(np.float32)
+    bins: Any = lw.ragged(noise[0] + np.complex64(1j) * noise[1], counts=np.full(rows, width), device=device)
+    sfts: Any = lw.ragged(flat, counts=np.full(shape[:2], shape[2]), device=device)
+    if sizes["dterms"]:
+        return dirichlet_kernel(dterms), (which, sfts, bins)
+    return interpolated_kernel(), (which, sfts, polynomials(sfts, bins, dterms))
+
+
+def _checked(precision: str, values: Mapping[str, float]) -> dict[str, int]:
     if precision != "f32":
         raise InputError(
             f"--precision {precision}: waves has phases in f64 and sums in f32 on every device; leave it out"
         )
-    sizes = _sizes(values)
-    dterms, rows = sizes["dterms"] or DTERMS, sizes["stacks"] * sizes["detectors"] * sizes["sfts"]
-    template: Any = Template
-    sft: Any = Sft
-    chosen = layout_by_name(layout) if layout else default_layout(template.__record__, device)
-    which = template.zeros(templates, layout=chosen, device="cpu")
-    shape = (sizes["stacks"], sizes["detectors"], sizes["sfts"])
-    sfts: Any = lw.ragged(sft.zeros(rows, layout=chosen, device="cpu"), counts=np.full(shape[:2], shape[2]))
-    width = 2 * dterms + SPARE
-    bins: Any = lw.ragged(np.zeros(rows * width, np.complex64), counts=np.full(rows, width))
-    kernel: Segmentwise = dirichlet_kernel(dterms) if sizes["dterms"] else interpolated_kernel()
-    heading = (
-        f"the F-statistic of {templates:,} templates at one place: {' x '.join(map(str, shape))} SFTs (stacks x detectors x SFTs), "
-        + (
-            f"{2 * dterms} terms of Dirichlet's kernel each"
-            if sizes["dterms"]
-            else "their bins interpolated by polynomials"
-        )
-    )
-    model = _model(device, arch)
-    table = bins if sizes["dterms"] else polynomials(sfts, bins, dterms)
-    return heading, (_offline(kernel, (which, sfts, table), templates, device, model),)
+    return _sizes(values)
 
 
 def _sizes(values: Mapping[str, float]) -> dict[str, int]:
