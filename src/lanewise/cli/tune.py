@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
@@ -13,6 +13,7 @@ from lanewise.sims.common.options import at_least, whole_number
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
+    from lanewise.patterns.sitewise.tuning import SiteJob
     from lanewise.tuning import Tuning
     from lanewise.tuning.job import Job
 
@@ -53,6 +54,15 @@ Values = Annotated[
         "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
     ),
 ]
+Case = Annotated[
+    str | None,
+    typer.Option(
+        "--case",
+        metavar="NAME",
+        help="of lbm: the flow, as lanewise lbm run names it (default karman)",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 
 
@@ -63,6 +73,7 @@ def tune(
     precision: Precision = None,
     layout: LayoutName = None,
     seconds: Seconds = None,
+    case: Case = None,
     values: Values = None,
     json_: Json = False,
 ) -> None:
@@ -74,8 +85,11 @@ def tune(
         check_seconds(seconds)  # before anything is made for it
     numbers = read_values(values or [])
     product = product_kernels(name)
+    if case is not None and name != "lbm":
+        raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
     if hasattr(product, "tuning_job"):
-        job: Job | SearchJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers)
+        own = {} if case is None else {"case": case}
+        job: Job | SearchJob | SiteJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers, **own)
     elif precision is not None:
         raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
     else:
@@ -95,14 +109,16 @@ def _kernel(name: str, count: int, device: str, layout: str | None, values: dict
     return kernel.tuning_job(*records, **named)
 
 
-def _follow(job: Job | SearchJob, seconds: float | None, *, quiet: bool) -> Tuning:
+def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: bool) -> Tuning:
     """Tune with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     from lanewise.patterns.search.tuning.job import SearchJob
     from lanewise.patterns.search.tuning.tune import tune_search
+    from lanewise.patterns.sitewise.tuning import SiteJob, tune_sites
     from lanewise.tuning import tune_job
+    from lanewise.tuning.job import Job
     from lanewise.tuning.search import Progress as State
 
     console = Console(stderr=True)
@@ -116,9 +132,15 @@ def _follow(job: Job | SearchJob, seconds: float | None, *, quiet: bool) -> Tuni
             text = f"{state.doing}: {state.measured} measured, {state.refused} refused, {state.factor:.2f} times the default"
             bar.update(task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text)
 
-        if isinstance(job, SearchJob):
-            return tune_search(job, seconds, progress=show)
-        return tune_job(job, seconds, progress=show)
+        match job:
+            case SearchJob():
+                return tune_search(job, seconds, progress=show)
+            case SiteJob():
+                return tune_sites(job, seconds, progress=show)
+            case Job():
+                return tune_job(job, seconds, progress=show)
+            case _:
+                assert_never(job)
 
 
 def _show(result: Tuning, as_json: bool) -> None:

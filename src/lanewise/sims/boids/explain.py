@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lanewise.attributes import near
 from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
@@ -24,7 +25,7 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import find_search, search_world
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import move_values, pair_values
+from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of, steering
 from lanewise.target import CPU, Machine, is_compiled, is_gpu, target_of
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from lanewise.patterns.search.tuning.job import SearchJob
+
+SETTABLE = ("k", "world", "think_every", "start_radius", "seed", *NUMBERS)
 
 
 def explained(
@@ -83,6 +86,11 @@ def tuning_job(device: str, agents: int, precision: str, layout: str | None, val
 def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
     """Arguments of `Flock` from numbers of the command line."""
     numbers: dict[str, Any] = dict(values)
+    for name in numbers:
+        if name not in SETTABLE:
+            raise InputError(
+                f"boids has no value {name!r} to set{near(name, SETTABLE) or ';'} it has {', '.join(SETTABLE)}"
+            )
     for name in ("k", "think_every", "seed"):
         if name in numbers:
             if numbers[name] != int(numbers[name]):
