@@ -14,7 +14,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
@@ -320,6 +320,7 @@ class Observer:
     function: SiteFunction
     compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
 
+    @brief
     def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> Any:
         """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls.
 
@@ -338,6 +339,7 @@ class Observer:
         look()
         return arrays[0] if len(arrays) == 1 else arrays
 
+    @brief
     def of(self, sites: Sites, **values: Any) -> Observed:
         """What it sees of these sites at the beginning of every step, as a value of another call: see `lw.couple`.
 
@@ -359,6 +361,7 @@ class Observer:
         examine = partial(self.kernels.examine, sites, classified, (self.function,))
         return Observed(self.function.name, sites, results[0], array, look, examine, needs)
 
+    @brief
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
         self._bound(sites, step, False, None, self._values(sites, values))
