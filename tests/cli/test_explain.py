@@ -148,7 +148,7 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
     ("options", "message"),
     [
         ("gravity --arch foo", f"no device model of the architecture 'foo'; known are {ARCHITECTURES}"),
-        ("gravity --device cuda --arch sm_9", f"no device model of the architecture 'sm_9'; known are {ARCHITECTURES}"),
+        ("gravity --device cuda --arch sm_9", f"no device model of the architecture 'sm_9'; did you mean 'sm_90'? known are {ARCHITECTURES}"),
         ("gravity --device cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --device cpu is none"),
         ("gravity --source cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --source cpu is none"),
         ("gravity --source cpu --device cuda", "--source cpu and --device cuda are two devices; give one of them"),

@@ -9,7 +9,7 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import InputError
-from lanewise.sims.common.options import at_least, whole_number
+from lanewise.sims.common.options import at_least, real_number, whole_number
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -43,6 +43,7 @@ LayoutName = Annotated[
 Seconds = Annotated[
     float | None,
     typer.Option(
+        parser=real_number,
         metavar="X",
         help="seconds that it may take, with compilation (default 60 on a GPU, 120 on a CPU)",
         show_default=False,
