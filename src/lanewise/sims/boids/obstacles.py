@@ -138,7 +138,8 @@ def parse_obstacle(text: str) -> Obstacle:
     """An obstacle of the command line. Raises `InputError` with the forms that there are."""
     kind, separator, rest = text.partition(":")
     if not separator or kind not in KINDS:
-        raise InputError(f"--obstacle {text}{near(kind, KINDS) or ':'} wanted {FORMS}, or a .toml file")
+        asked = "" if kind in KINDS else near(kind, KINDS)
+        raise InputError(f"--obstacle {text}{asked or ':'} wanted {FORMS}, or a .toml file")
     cells = [c.strip() for c in rest.split(",")]
     seen = {"seen": cells.pop()} if cells[-1] in SEEN else {}
     try:
