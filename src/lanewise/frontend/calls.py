@@ -55,7 +55,7 @@ _SPELLINGS = {
 _HINTS: dict[Any, str] = {
     int: "lw.i32(x) or lw.i64(x)",
     float: "lw.f32(x) or lw.f64(x)",
-    builtins.sum: "a loop, or sum(f[q] for q in lattice) over directions",
+    builtins.sum: "a loop",
     print: "kernel.python(...), where print works",
     builtins.round: "lw.floor(x + 0.5)",
     builtins.len: "the length as a literal or a parameter",
