@@ -71,7 +71,10 @@ CHOICES = "wanted good.py:grow or good.py:pull"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("foo", "nothing is known of 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
+        (
+            "foo",
+            "nothing is known of 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
+        ),
         (
             "foo.txt:f",
             "nothing is known of 'foo.txt:f'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
