@@ -111,7 +111,7 @@ def _if(scope: Scope, node: ast.If) -> bool:
 def _for(scope: Scope, node: ast.For) -> bool:
     """Returns whether the statement after the loop can be reached."""
     if isinstance(node.iter, (ast.Name, ast.Attribute, ast.Subscript)):
-        items = items_of(scope, node, lower(scope, node.iter))
+        items = items_of(scope, node.iter, lower(scope, node.iter))
         if items is not None:
             return unroll(scope, node, items, lower_block)
     _counted(scope, node)
@@ -238,8 +238,13 @@ def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
 
 def _return(scope: Scope, node: ast.Return) -> None:
     elements = [] if node.value is None else node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    begin = len(scope.block)
     whole = lower(scope, elements[0]) if len(elements) == 1 else None
-    values = list(whole.values) if isinstance(whole, Several) else [number(scope, e) for e in elements]
+    if isinstance(whole, Several):
+        values = list(whole.values)
+    else:
+        del scope.block[begin:]  # what was written to see that it is not several values is written again
+        values = [number(scope, e) for e in elements]
     if scope.result_types is None:
         scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
     if len(values) != len(scope.result_types):
