@@ -37,7 +37,7 @@ WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
 LAYERS = Plan(targets=2)
 NEAR = Plan(rows=4)
-STREAM = Plan(rows=4, targets=2)
+STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
