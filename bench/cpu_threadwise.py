@@ -41,7 +41,7 @@ from bench.gpu_threadwise import (
 from bench.harness import Measurement, describe_machine, interleave, write_results
 from lanewise.runtime.devices import cpu_threads
 
-ROUNDS = 7
+ROUNDS = 11
 N = 8192  # rows and columns of matrices
 PRODUCT = 2048
 CUBE = 384
