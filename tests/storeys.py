@@ -39,7 +39,7 @@ STOREYS = (
     ("compaction", "interchange", "pickled", "population", "ragged"),
     ("array_files",),
     ("launch",),
-    ("models", "optimisations"),
+    ("models", "optimisations", "patterns.plain_sums"),
     ("tuning",),
     ("patterns.no_gradient", "patterns.results", "patterns.variables"),
     ("patterns.calls",),
