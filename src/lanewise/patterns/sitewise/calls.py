@@ -79,7 +79,7 @@ class SiteCall(Inspectable):
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
     """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of indices."""
     reference = build(index_type(sites.device))
-    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count)
+    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count, sites.shape)
     return compile_kernel(reference, complete, sites.device, wish=plan)
 
 
