@@ -143,7 +143,8 @@ class Pattern:
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
     each element sums a function over a list of its own. over_points: each element is a point of an index space, and reads arrays where
-    it likes. in_boxes: elements lie in a box, and a thread of a GPU may have several along each of its axes. one_record: each element has a record of its own, which is used once.
+    it likes. in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis. one_record: each element
+    has a record of its own, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
     default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
     count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
+from lanewise.errors import PlanError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
@@ -25,15 +26,32 @@ from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, rest_of
 from lanewise.patterns.sitewise.passes import merging, sharing
+from lanewise.plan import Decisions
 
 NO_NEIGHBOURS = "its populations arrive each at one site: rows have nothing to share"
 NO_PLACES = "its sites look up what is special about them, by their number"
 MOST = 32  # sites of a thread
+ROWS = 8  # and of these along an axis, but for x
 
 
 def rank(kernel: ir.Kernel) -> int:
     """The axes of the box."""
     return sum(n in {c.name for c in kernel.counts} for n in EXTENTS)
+
+
+def fitting(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How many rows and layers a thread may have in a box: part of what kernels are kept by."""
+    return tuple(min(n, ROWS) for n in shape[:-1])
+
+
+def check_extents(plan: Decisions, shape: tuple[int, ...]) -> None:
+    """Raise `PlanError` for more rows or layers a thread than the box has."""
+    for name, axis, extent in zip(("rows", "layers"), AXES[1:], shape[-2::-1], strict=False):
+        if getattr(plan, name) > extent:
+            raise PlanError(
+                f"Plan({name}={getattr(plan, name)}): the box has {extent} {'site' if extent == 1 else 'sites'} along {axis}; "
+                f"wanted at most as many {name} a thread"
+            )
 
 
 def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
@@ -45,14 +63,14 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
     if {MARKS, SOLIDS, FLAGS} & {a.name for a in kernel.arrays}:
         return NO_PLACES
     axes = rank(kernel)
-    if reason := merging.legal(kernel, points[0]):
+    if points[0] != 1 and (reason := merging.legal(kernel, points[0])):
         return reason
     if axes < 2 or any(p != 1 for p in points[axes:]):
         return f"its box has {axes} {'axis' if axes == 1 else 'axes'}"
     if rest_of(0).name not in {n for s in statements(kernel.body) for n in writes(s)}:
         return NO_PLACES
-    if min(points) < 1 or prod(points) > MOST:
-        return f"a thread updates at most {MOST} sites; {' x '.join(map(str, points))} were asked for"
+    if min(points) < 1 or prod(points) > MOST or max(points) > ROWS:
+        return f"a thread updates at most {MOST} sites, {ROWS} along an axis; {' x '.join(map(str, points))} were asked for"
     return None
 
 
