@@ -102,7 +102,7 @@ def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
         starts += [ir.Assign(numbered(place.name, r), build.add(begin, r)) for r in range(count)]
         body = merge.apart(body) if axis == len(AXES) - 1 else merge.block(body)
         numbered_axes.append(axis)
-    body = (*starts, *sharing.share(body, kernel, tuple(numbered_axes)))
+    body = (*starts, *sharing.share(body, kernel, tuple(numbered_axes), points[0]))
     for axis, group in enumerate(groups):
         body = (ir.Parallel(group.name, build.ceil_divide(extents[axis], points[axis]), body),)
     used = {n for s in statements(body) for e in expressions(s) for n in reads(e)}

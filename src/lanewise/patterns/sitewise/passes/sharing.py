@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COPY, copy_of, original, own
+from lanewise.ir.names import COPY, copy_of, numbered, original, own
 from lanewise.ir.traverse import rewrite_statement
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.types import Scalar
@@ -24,10 +25,13 @@ Offset = tuple[int, int, int]  # from the first site of the thread: along x, y, 
 Value = tuple[str, str, Offset]  # an array, a leaf of it, and where it is read
 
 
-def share(block: ir.Block, kernel: ir.Kernel, axes: tuple[int, ...] = (0,)) -> ir.Block:
-    """The block of a thread's sites, numbered along the `axes`, without loads of what it has loaded."""
+def share(block: ir.Block, kernel: ir.Kernel, axes: tuple[int, ...] = (0,), sites: int = 1) -> ir.Block:
+    """The block of a thread's sites, numbered along the `axes`, without loads of what it has loaded.
+
+    sites: of a row, which are then loaded as a whole as soon as one of them is read.
+    """
     types = {(a.name, leaf.name): leaf.type for a in kernel.arrays if not a.written for leaf in a.leaves}
-    return _Sharing(types, axes).block(block, _Loaded())
+    return _Sharing(types, axes, sites).block(block, _Loaded())
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +39,18 @@ class _Loaded:
     """The variables that hold values where a statement stands."""
 
     values: dict[Value, str] = field(default_factory=dict[Value, str])
+    branch: bool = False
 
     def inside(self) -> _Loaded:
         """The same within a branch, where more becomes known that nobody knows behind it."""
-        return _Loaded(dict(self.values))
+        return _Loaded(dict(self.values), True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sharing:
     types: Mapping[tuple[str, str], Scalar]  # of the leaves that no site writes
     axes: tuple[int, ...]
+    sites: int
 
     @property
     def rows_alone(self) -> bool:
@@ -70,10 +76,21 @@ class _Sharing:
             return tuple(
                 ir.Assign(name, ir.Local(loaded.values[v], self.types[v[0], v[1]])) for name, v in wanted.items()
             )
+        if s.across == 1 < self.sites and 0 <= x < self.sites and not loaded.branch:
+            row = self._row(s)
+            return (*self._statement(row, loaded), *self._statement(s, loaded))
         if s.across > 1 or not self.rows_alone:
             for name, v in wanted.items():
                 loaded.values.setdefault(v, name)
         return (s,)
+
+    def _row(self, s: ir.LoadRecord) -> ir.LoadRecord:
+        """The load of the whole row that a site, or a neighbour of one, lies in."""
+        names = ((n, leaf, name) for n in range(self.sites) for leaf, name in s.reads)
+        reads = tuple((leaf, numbered(f"{original(name)}.row", n) + _copies(name)) for n, leaf, name in names)
+        index = _first(s.index)
+        assert index is not None
+        return ir.LoadRecord(s.array, index, reads, self.sites)
 
     def _place(self, index: ir.Expression) -> Offset | None:
         """How far from the first site this is: the site's own place, and one step along some axes."""
@@ -94,6 +111,26 @@ class _Sharing:
             else:
                 return None
         return at[0], at[1], at[2]
+
+
+def _copies(name: str) -> str:
+    """What tells the copy of a variable for a site from those for others."""
+    return f"{COPY}{copy_of(name)}"
+
+
+def _first(e: ir.Expression) -> ir.Expression | None:
+    """The place of the first site of a row in place of that of another one, or of a step along the row."""
+    match e:
+        case ir.Local(name=name) if original(name) == SITE:
+            _, *others = copy_of(name).split(COPY)
+            return ir.Local(COPY.join([numbered(SITE, 0), *others]), e.type)
+        case ir.Local(name=name) if STEPS.get(original(name), (1, 0))[0] == 0:
+            return None
+        case ir.Binary(operator="+"):
+            left, right = _first(e.left), _first(e.right)
+            return right if left is None else left if right is None else build.add(left, right)
+        case _:
+            return e
 
 
 def _sum(e: ir.Expression) -> list[str] | None:
