@@ -21,6 +21,7 @@ from lanewise.patterns.sitewise.sites import row_block_of
 from lanewise.pipeline import build_program
 from lanewise.plan import Plan
 from lanewise.target import Machine
+from lanewise.types import I32
 from tests.emit.bodies import cuda_bodies
 from tests.passes.test_site_merging import simplified
 from tests.patterns.sitewise import after, lowered, read_by_place, reference_kernel, relax
@@ -254,5 +255,5 @@ def test_default_plans_compile_without_spills() -> None:
 
     for kernel, shape in ((heat, (512, 512, 512)), (spread, (256, 256, 256)), (blur, (1024, 1024))):
         box = placed(kernel, tuple(min(n, 16) for n in shape))
-        made = reference_kernel(kernel, box, index=lw.types.I32, rate=0.1)
+        made = reference_kernel(kernel, box, index=I32, rate=0.1)
         check(build_program(made, complete_site_plan(None, GPU, made, 1 << 24, shape), "cuda"), "sm_90")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -81,7 +81,7 @@ class Cotangent:
         self._held: dict[Any, list[_Held]] = {}
 
     @contextmanager
-    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> Iterator[RecordArray]:
+    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> Generator[RecordArray]:
         """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
 
         It holds until the end of the context. Raises `ArgumentError` for cotangents that do not fit.
