@@ -126,6 +126,23 @@ def test_layers_compute_the_same(kernel: Any, edges: Any, shape: Any, plan: Plan
     assert after(kernel, box, before, lowered(before, plan, "cuda"), **values) == expected
 
 
+@pytest.mark.parametrize("edges", [{}, {"x": ("hot", "slip"), "y": "hot"}], ids=str)
+@pytest.mark.parametrize(
+    ("kernel", "shape", "plan"),
+    [
+        (blur, (7, 16), Plan(targets=4, rows=2, across=4, block=32)),
+        (heat, (5, 4, 8), Plan(targets=4, rows=2, layers=4, across=2, down=2, block=32)),
+    ],
+    ids=lambda x: getattr(x, "__name__", str(x)),
+)
+def test_boxes_have_walls_among_their_sites(kernel: Any, shape: Any, plan: Plan, edges: Any) -> None:
+    mask = (np.random.default_rng(4).random(shape) < 0.2).astype(int)
+    box, values = placed(kernel, shape, edges, mask=mask), {"rate": 0.25, "hot": 2.0}
+    before = reference(kernel, box, **values)
+    expected = after(kernel, box, before, (before,), **values)
+    assert after(kernel, box, before, lowered(before, plan, "cuda"), **values) == expected
+
+
 def test_boxes_read_tables_at_each_site() -> None:
     rng = np.random.default_rng(2)
     tables = {"rates": RATES, "source": rng.random((5, 16)).astype(np.float32)}
@@ -182,13 +199,6 @@ def test_populations_have_nothing_to_share() -> None:
     box.step, box.fresh = 1, False
     told = refusal(reference_kernel(relax, box, omega=0.5), Plan(rows=2, across=8, block=32))
     assert told.endswith("its populations arrive each at one site: rows have nothing to share")
-
-
-def test_sites_of_a_mask_are_found_by_their_number() -> None:
-    mask = np.zeros((6, 16), int)
-    mask[2, 3] = 1
-    told = refusal(reference_kernel(blur, placed(blur, (6, 16), mask=mask), rate=0.1), Plan(rows=2, across=8, block=32))
-    assert told.endswith("its sites look up what is special about them, by their number")
 
 
 @pytest.mark.parametrize(
