@@ -50,6 +50,12 @@ def flat(t: lw.Field[lw.f32]) -> lw.f32:
     return t[1] + t[2] + t[3] + t[4]
 
 
+@lw.stencil(lw.D2Q5)
+def lined(u: lw.Field[lw.f32], rates: lw.Array1[lw.f32]) -> lw.f32:
+    return u[0] + rates[lw.i32(u[1])]
+
+
+lined.wall(1, "wall")
 heat.wall(1, "hot", t="hot")
 spread.wall(1, "hot", t="hot")
 
@@ -201,6 +207,17 @@ def test_populations_have_nothing_to_share() -> None:
     assert told.endswith("its populations arrive each at one site: rows have nothing to share")
 
 
+@pytest.mark.parametrize("targets", [1, 4])
+def test_walls_read_no_tables(targets: int) -> None:
+    mask = np.zeros((6, 16), int)
+    mask[2, 3] = 1
+    kernel = reference_kernel(lined, placed(lined, (6, 16), mask=mask), rates=RATES)
+    told = refusal(kernel, Plan(targets=targets, rows=2, across=8, block=32))
+    assert told.endswith(
+        "the walls among its sites are computed along, and would read tables wherever their populations lead"
+    )
+
+
 @pytest.mark.parametrize(
     ("plan", "told"),
     [
@@ -243,9 +260,11 @@ def test_large_boxes_have_rows_and_layers_by_default() -> None:
     plan = default(heat, (512, 512, 512), rate=0.1)
     assert (plan.targets, plan.rows, plan.layers, plan.block, plan.across, plan.down) == (4, 2, 4, 128, 32, 4)
     plan = default(flat, (1024, 1024))
-    assert (plan.targets, plan.rows, plan.across, plan.block) == (4, 2, 64, 256)
+    assert (plan.targets, plan.rows, plan.across, plan.block) == (4, 4, 64, 256)
     plan = default(spread, (256, 256, 256), rate=0.1)
     assert (plan.targets, plan.rows, plan.layers) == (2, 2, 4)
+    plan = default(flat, (1023, 1023), placed(flat, (15, 15)))  # rows of no whole vectors
+    assert (plan.targets, plan.rows, plan.across) == (1, 8, 64)
 
 
 @pytest.mark.parametrize("shape", [(3, 512, 512), (1, 1024, 1024), (32, 32, 32)])

@@ -66,13 +66,17 @@ SITEWISE = Pattern(
 
 LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
-BOX_PLANS = {  # of stencils, by the axes of the box and the bytes of a field (bench/results/gpu_stencil.md)
-    (2, 2): Plan(targets=4, rows=2, block=256, across=64),
-    (2, 4): Plan(targets=4, rows=2, block=256, across=64),
-    (2, 8): Plan(targets=2, rows=2, block=256, across=64),
-    (3, 2): Plan(targets=4, rows=2, layers=4, block=128, across=32, down=4),
-    (3, 4): Plan(targets=4, rows=2, layers=4, block=128, across=32, down=4),
-    (3, 8): Plan(targets=2, rows=2, layers=4, block=256, across=64, down=4),
+FLAT, FLAT_ALONE = Plan(targets=4, rows=4, block=256, across=64), Plan(targets=1, rows=8, block=256, across=64)
+DEEP = Plan(targets=4, rows=2, layers=4, block=128, across=32, down=4)
+DEEP_ALONE = Plan(targets=1, rows=2, layers=4, block=256, across=64, down=4)
+# Of stencils, by the axes of the box and the bytes of a field: the first is for rows of whole vectors (bench/results/gpu_stencil.md).
+BOX_PLANS: dict[tuple[int, int], tuple[Plan, ...]] = {
+    (2, 2): (FLAT, FLAT_ALONE),
+    (2, 4): (FLAT, FLAT_ALONE),
+    (2, 8): (Plan(targets=2, rows=2, block=256, across=64), FLAT_ALONE),
+    (3, 2): (DEEP, DEEP_ALONE),
+    (3, 4): (DEEP, DEEP_ALONE),
+    (3, 8): (Plan(targets=2, rows=2, layers=4, block=256, across=64, down=4), DEEP_ALONE),
 }
 
 
@@ -131,13 +135,15 @@ def _sites_of_a_thread(reference: ir.Kernel) -> int:
 
 
 def _boxes(wish: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | None:
-    """Rows and layers for each thread of a stencil, where no field of the wish says otherwise (bench/results/gpu_stencil.md)."""
-    chosen = BOX_PLANS.get((len(shape), reference.arrays[0].leaves[0].type.size))
-    if chosen is None or any(getattr(wish, n) is not None for n in ("targets", "block", "branches", *BOXES)):
+    """Rows and layers for each thread of a stencil, where no field of the wish is about them."""
+    if any(getattr(wish, n) is not None for n in ("targets", "block", "branches", *BOXES)):
         return None
-    points = (chosen.targets or 1, chosen.rows or 1, chosen.layers or 1)
-    fits = all(n >= p for n, p in zip(reversed(shape), points, strict=False))
-    return chosen if fits and boxes.legal(reference, points) is None else None
+    for plan in BOX_PLANS.get((len(shape), reference.arrays[0].leaves[0].type.size), ()):
+        points = (plan.targets or 1, plan.rows or 1, plan.layers or 1)
+        fits = all(n >= p for n, p in zip(reversed(shape), points, strict=False))
+        if fits and boxes.legal(reference, points) is None:
+            return plan
+    return None
 
 
 def _reads_fields(reference: ir.Kernel) -> bool:

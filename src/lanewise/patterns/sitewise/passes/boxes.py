@@ -61,7 +61,7 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
     if kernel.arrays[0].name != FIELDS:
         return NO_NEIGHBOURS
     axes = rank(kernel)
-    if points[0] != 1 and (reason := merging.legal(kernel, points[0])):
+    if reason := merging.legal(kernel, points[0]) if points[0] != 1 else merging.walls_reason(kernel):
         return reason
     if axes < 2 or any(p != 1 for p in points[axes:]):
         return f"its box has {axes} {'axis' if axes == 1 else 'axes'}"
