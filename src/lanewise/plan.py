@@ -116,7 +116,7 @@ class Plan(Generic[Open]):
     Of pairs on a CPU: neighbouring targets that a loop takes side by side, up to 4096.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
-    index of neighbouring threads.
+    index of neighbouring threads. Sites of a stencil have these, too, and `across` and `down` (CUDA).
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
     neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
     order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".
