@@ -285,7 +285,7 @@ def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:
         reason = "it has no sources that several of its elements could share"
         return thread_merging.legal(kernel, targets) or reason
     if not target.has_blocks:
-        return "on a CPU neighbouring sites share SIMD registers"
+        return f"on a CPU neighbouring {'sites' if kernel.pattern.in_boxes else 'elements'} share SIMD registers"
     return kernel.pattern.merging.legal(kernel, targets)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GRAIN_ELEMENTS = 16_384  # elements worth handing to another thread of a CPU
 BLOCK = 256  # threads of a block, where nothing else is known
+MANY = 1 << 22  # elements that fill a GPU when a thread computes several of them
 
 Checked = Callable[[str, "Kernel"], "Kernel"]
 """Verifies a kernel under the name of the pass that made it."""
@@ -92,7 +93,8 @@ class Work:
     exponentials; regrouped: compilers may add what the sources give in any order, in lanes of SIMD registers; straight: the function has
     no loops, and no branch with much on one side; result_bytes: of the results of one element; source_bytes: what one source takes in a
     tile; alike: how many neighbouring elements go over the same list, and items: how long lists are, on average; rounds: of loops that
-    threads could share, where there are such; suggested: plans that suit the accesses of a kernel.
+    threads could share, where there are such; suggested: plans that suit the accesses of a kernel; together: how many elements a thread
+    of a GPU had better compute where there are very many.
     """
 
     pattern: Pattern
@@ -111,12 +113,15 @@ class Work:
     items: int = 0
     rounds: Rounds | None = None
     suggested: Suggestions | None = None
+    together: int = 1
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """The default plan of elements that have nothing to do with each other."""
-    del work, wish
-    return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
+    del wish
+    if not machine.target.has_blocks:
+        return NEUTRAL
+    return Plan(block=BLOCK, targets=work.together if work.targets >= MANY else 1).filled(NEUTRAL)
 
 
 def elementary_grain(last_count: int) -> int:
