@@ -52,7 +52,7 @@ def held(gradient: Any) -> list[Any]:
 
 @every_device
 def test_each_call_has_its_own_cotangents_and_results(device: str) -> None:
-    a, gradient = charges(device), energy.gradient(wrt="size")
+    a, gradient = charges(device), energy.using(lw.AllPairs()).gradient(wrt="size")
     given = [weights(5, seed) for seed in range(3)]
     found = [gradient(a, a, floor=0.5, cotangent=c) for c in given]
     for result, c in zip(found, given, strict=True):
@@ -71,7 +71,7 @@ def test_calls_of_other_sizes_and_layouts_have_other_copies(device: str) -> None
 
 @every_device
 def test_threads_do_not_share_a_copy(device: str) -> None:
-    a, gradient = charges(device, 64), energy.gradient(wrt="size")
+    a, gradient = charges(device, 64), energy.using(lw.AllPairs()).gradient(wrt="size")
     gradient(a, a, floor=0.5, cotangent=weights(64, 0))
 
     def one(seed: int) -> None:

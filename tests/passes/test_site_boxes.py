@@ -50,12 +50,6 @@ def flat(t: lw.Field[lw.f32]) -> lw.f32:
     return t[1] + t[2] + t[3] + t[4]
 
 
-@lw.stencil(lw.D2Q5)
-def lined(u: lw.Field[lw.f32], rates: lw.Array1[lw.f32]) -> lw.f32:
-    return u[0] + rates[lw.i32(u[1])]
-
-
-lined.wall(1, "wall")
 heat.wall(1, "hot", t="hot")
 spread.wall(1, "hot", t="hot")
 
@@ -132,23 +126,6 @@ def test_layers_compute_the_same(kernel: Any, edges: Any, shape: Any, plan: Plan
     assert after(kernel, box, before, lowered(before, plan, "cuda"), **values) == expected
 
 
-@pytest.mark.parametrize("edges", [{}, {"x": ("hot", "slip"), "y": "hot"}], ids=str)
-@pytest.mark.parametrize(
-    ("kernel", "shape", "plan"),
-    [
-        (blur, (7, 16), Plan(targets=4, rows=2, across=4, block=32)),
-        (heat, (5, 4, 8), Plan(targets=4, rows=2, layers=4, across=2, down=2, block=32)),
-    ],
-    ids=lambda x: getattr(x, "__name__", str(x)),
-)
-def test_boxes_have_walls_among_their_sites(kernel: Any, shape: Any, plan: Plan, edges: Any) -> None:
-    mask = (np.random.default_rng(4).random(shape) < 0.2).astype(int)
-    box, values = placed(kernel, shape, edges, mask=mask), {"rate": 0.25, "hot": 2.0}
-    before = reference(kernel, box, **values)
-    expected = after(kernel, box, before, (before,), **values)
-    assert after(kernel, box, before, lowered(before, plan, "cuda"), **values) == expected
-
-
 def test_boxes_read_tables_at_each_site() -> None:
     rng = np.random.default_rng(2)
     tables = {"rates": RATES, "source": rng.random((5, 16)).astype(np.float32)}
@@ -207,15 +184,12 @@ def test_populations_have_nothing_to_share() -> None:
     assert told.endswith("its populations arrive each at one site: rows have nothing to share")
 
 
-@pytest.mark.parametrize("targets", [1, 4])
-def test_walls_read_no_tables(targets: int) -> None:
+def test_marked_sites_stay_in_rows() -> None:
     mask = np.zeros((6, 16), int)
     mask[2, 3] = 1
-    kernel = reference_kernel(lined, placed(lined, (6, 16), mask=mask), rates=RATES)
-    told = refusal(kernel, Plan(targets=targets, rows=2, across=8, block=32))
-    assert told.endswith(
-        "the walls among its sites are computed along, and would read tables wherever their populations lead"
-    )
+    kernel = reference_kernel(blur, placed(blur, (6, 16), mask=mask), rate=0.1)
+    assert refusal(kernel, Plan(rows=2, across=8, block=32)).endswith(boxes.MARKED)
+    assert complete_site_plan(None, GPU, kernel, 1 << 26, (8192, 8192)).rows == 1
 
 
 @pytest.mark.parametrize(

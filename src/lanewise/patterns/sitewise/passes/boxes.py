@@ -22,13 +22,14 @@ from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_merging import varying_names
-from lanewise.patterns.sitewise.builder import FIELDS
+from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
 from lanewise.patterns.sitewise.kinds import AXES
-from lanewise.patterns.sitewise.links import EXTENTS, rest_of
+from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, rest_of
 from lanewise.patterns.sitewise.passes import merging, sharing
 from lanewise.plan import Decisions
 
 NO_NEIGHBOURS = "its populations arrive each at one site: rows have nothing to share"
+MARKED = "its sites read marks of what is special about them, and more of them a thread wait longer for each other"
 NO_PLACES = "its sites do not compute where they lie"
 MOST = 32  # sites of a thread
 ROWS = 8  # and of these along an axis, but for x
@@ -60,8 +61,10 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
         return "its sites are already mapped to threads"
     if kernel.arrays[0].name != FIELDS:
         return NO_NEIGHBOURS
+    if {MARKS, SOLIDS, FLAGS} & {a.name for a in kernel.arrays}:
+        return MARKED
     axes = rank(kernel)
-    if reason := merging.legal(kernel, points[0]) if points[0] != 1 else merging.walls_reason(kernel):
+    if points[0] != 1 and (reason := merging.legal(kernel, points[0])):
         return reason
     if axes < 2 or any(p != 1 for p in points[axes:]):
         return f"its box has {axes} {'axis' if axes == 1 else 'axes'}"

@@ -43,22 +43,15 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
         return "its sites are already mapped to threads"
     if ROW not in {c.name for c in kernel.counts} or COUNT not in reads(kernel.body[0].extent):
         return NO_ROWS
-    if reason := walls_reason(kernel):
-        return reason
+    walls = any(WALL in writes(s) for s in statements(kernel.body))
+    if walls and any(arrays_touched(f.body) for f in functions(kernel.body).values()):
+        return "the walls among its sites are computed along, and would read tables wherever their populations lead"
     arrangement = kernel.arrays[0].arrangement
     widths = {b.width for b in arrangement.buffers}
     if all(arrangement.lies_beside(s, sites) for s in arrangement.slots):
         return None  # an array a field: its rows are whole vectors of the most sites that a thread may have
     if any(w % sites for w in widths):
         return f"{sites} sites are no part of the {min(widths)} that lie side by side"
-    return None
-
-
-def walls_reason(kernel: ir.Kernel) -> str | None:
-    """Why several sites of a thread cannot have walls among them, or None."""
-    walls = any(WALL in writes(s) for s in statements(kernel.body))
-    if walls and any(arrays_touched(f.body) for f in functions(kernel.body).values()):
-        return "the walls among its sites are computed along, and would read tables wherever their populations lead"
     return None
 
 
