@@ -50,6 +50,11 @@ def wide(w: Wide) -> lw.f32:
 
 
 @lw.elementwise
+def scaled(w: Wide):
+    w.b *= 2
+
+
+@lw.elementwise
 def looped(x: lw.f32) -> lw.f32:
     k = 0
     while k < 8:
@@ -111,6 +116,7 @@ def test_very_many_small_elements_are_merged_by_default() -> None:
     assert default(between, arguments, MANY, Machine("cpu", 8)).targets == 1
 
 
-def test_elements_that_read_much_or_loop_have_threads_of_their_own() -> None:
+def test_elements_that_read_much_or_loop_or_change_have_threads_of_their_own() -> None:
     assert merging.suited(wide.compile(Wide.zeros(2)).reference) == 1
+    assert merging.suited(scaled.compile(Wide.zeros(2)).reference) == 1
     assert merging.suited(looped.compile(np.zeros(2, np.float32)).reference) == 1

@@ -21,7 +21,7 @@ from lanewise.passes.thread_mapping import WARP
 from lanewise.passes.thread_merging import varying_names
 
 MOST = 8  # elements of a thread
-FEW_BYTES = 16  # that an element reads: with more, enough is on its way (bench/results/gpu_tables.md)
+FEW_BYTES = 12  # that an element reads: with more, enough is on its way (bench/results/gpu_tables.md)
 FEW_STATEMENTS = 24  # of a function whose registers several elements may have
 
 
@@ -63,10 +63,15 @@ def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
 
 
 def suited(kernel: ir.Kernel) -> int:
-    """How many elements a thread should have where there are very many: those of little work that read few bytes."""
+    """How many elements a thread should have where there are very many: those of little work that read few bytes.
+
+    Records that are updated where they lie have one: in memory that is read and written alike more did not help (the same results).
+    """
     if legal(kernel, 4) is not None or COUNT not in {c.name for c in kernel.counts}:
         return 1
     loads = [s for s in kernel.body[0].body if isinstance(s, ir.LoadRecord)]  # type: ignore[attr-defined]
+    if {s.array for s in loads} & {a.name for a in kernel.arrays if a.written}:
+        return 1
     types = {(a.name, leaf.name): leaf.type for a in kernel.arrays for leaf in a.leaves}
     nbytes = sum(types[s.array, leaf].size for s in loads for leaf, _ in s.reads)
     straight = all(
