@@ -83,7 +83,8 @@ class Plan(Generic[Open]):
     """Decisions for one kernel on one device. Fields left at None are decided by `plans.complete_plan`.
 
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
-    reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together.
+    reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together; elements (1, 2, 4 or 8, CUDA) are on their way from
+    memory together.
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of

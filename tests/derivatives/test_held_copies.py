@@ -46,7 +46,7 @@ def expected(a: Any, c: Any) -> Any:
 
 def held(gradient: Any) -> list[Any]:
     """The copies that a gradient keeps."""
-    kept = gradient._kept()["cotangent"]._held
+    kept = gradient._sought.kept()["cotangent"]._held
     return [h.copy for idle in kept.values() for h in idle]
 
 

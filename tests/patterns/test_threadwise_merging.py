@@ -15,6 +15,9 @@ from lanewise.ladders.compiler_kernels import batched
 from lanewise.launch.support import compile_kernel
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
+from lanewise.work import describe_work
 from tests.patterns.test_threadwise import arguments, check, copies
 from tests.patterns.threadwise import run_stage
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
@@ -86,6 +89,7 @@ def agree(case: Case, name: str, sizes: tuple[int, ...], *, every: bool = False)
             check(case, changed, given)
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_every_plan_means_the_same(case: Case, name: str) -> None:
@@ -95,12 +99,14 @@ def test_every_plan_means_the_same(case: Case, name: str) -> None:
 MATRICES = [(1, 1, 1), (8, 4, 16), (16, 8, 32), (17, 9, 37), (4, 0, 3), (0, 3, 2)]
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("sizes", MATRICES)
 @pytest.mark.parametrize("name", ["tile", "ahead", "unrolled", "turned", "eight"])
 def test_matrices_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["matmul"], name, sizes)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (16, 16, 4, 4), (16, 16, 8, 4), (18, 33, 5, 7), (3, 4, 0, 2)])
 @pytest.mark.parametrize("name", ["tile", "unrolled", "eight"])
 def test_windows_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
@@ -113,6 +119,7 @@ def test_transposes_of_all_shapes(name: str, sizes: tuple[int, ...]) -> None:
     agree(BY_NAME["transpose"], name, sizes)
 
 
+@pytest.mark.grid(every=8)
 @pytest.mark.parametrize("name", PLANS)
 @pytest.mark.parametrize(
     "case",
@@ -133,6 +140,7 @@ def test_the_text_compiles(case: Case, name: str, multiple: int) -> None:
     assert all(c.resources.registers for c in executable.cubins)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize(("name", "sizes"), [("laplace", (5, 26, 50)), ("smooth", (26, 50)), ("green", (9, 37))])
 @pytest.mark.parametrize("plan", ["points", "layers", "panels", "diagonal"])
 def test_edges_that_users_test_for_cost_nothing_inside(name: str, sizes: tuple[int, ...], plan: str) -> None:
@@ -184,6 +192,29 @@ def test_tiles_of_three_dimensions_are_not_loaded_ahead() -> None:
     assert build_program(reference, tiles.filled(NEUTRAL), "cuda").kernels
     with pytest.raises(PlanError, match="a tile of 3 dimensions has no second half that could be loaded ahead"):
         build_program(reference, replace(tiles, prefetch="registers").filled(NEUTRAL), "cuda")
+
+
+@pytest.mark.parametrize("wish", [Plan(parts=2, block=256), Plan(parts=8, slices=4, block=64)])
+def test_points_of_three_indices_have_no_parts(wish: Plan) -> None:
+    """What the parts gather would have four."""
+    a, c = np.zeros((2, 16, 4096), np.float32), np.zeros((2, 16, 16), np.float32)
+    given = {"a": a, "b": a.reshape(2, 4096, 16), "c": c}
+    reference = batched.compile(**given, grid=c.shape).reference
+    with pytest.raises(
+        PlanError, match="each part leaves a value for every point, in an array of one dimension more, and arrays"
+    ):
+        build_program(reference, wish.filled(NEUTRAL), "cuda")
+
+
+def test_the_default_plan_of_three_indices_has_no_parts() -> None:
+    """Few points and long loops, of which parts would be made."""
+    a, c = np.zeros((2, 4, 40_000), np.float32), np.zeros((2, 4, 4), np.float32)
+    compiled = batched.compile(a, a.reshape(2, 40_000, 4), c, grid=c.shape)
+    work = describe_work(compiled.reference, c.size)
+    rounds = None if work.rounds is None else work.rounds.at(compiled.environment)
+    plan = complete_plan(None, Machine("cuda", 132), replace(work, rounds=rounds))
+    assert plan.slices > plan.parts == 1
+    assert build_program(compiled.reference, plan, "cuda").kernels
 
 
 def test_only_points_have_these_decisions() -> None:
