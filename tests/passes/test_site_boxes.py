@@ -232,13 +232,13 @@ def default(kernel: Any, shape: tuple[int, ...], box: Any = None, **values: Any)
 
 def test_large_boxes_have_rows_and_layers_by_default() -> None:
     plan = default(heat, (512, 512, 512), rate=0.1)
-    assert (plan.targets, plan.rows, plan.layers, plan.block, plan.across, plan.down) == (4, 2, 4, 128, 32, 4)
+    assert (plan.targets, plan.rows, plan.layers, plan.block, plan.across, plan.down) == (4, 2, 4, 256, 32, 4)
     plan = default(flat, (1024, 1024))
     assert (plan.targets, plan.rows, plan.across, plan.block) == (4, 4, 64, 256)
     plan = default(spread, (256, 256, 256), rate=0.1)
     assert (plan.targets, plan.rows, plan.layers) == (2, 2, 4)
     plan = default(flat, (1023, 1023), placed(flat, (15, 15)))  # rows of no whole vectors
-    assert (plan.targets, plan.rows, plan.across) == (1, 8, 64)
+    assert (plan.targets, plan.rows, plan.across) == (1, 8, 128)
 
 
 @pytest.mark.parametrize("shape", [(3, 512, 512), (1, 1024, 1024), (32, 32, 32)])
