@@ -40,7 +40,7 @@ from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.target import target_of
+from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
 
@@ -317,7 +317,8 @@ class Calls:
             max(1, self.count(arguments)),
             self.wing.pattern,
         )  # a plan for no elements is as good as one for one
-        if not pattern.over_pairs and pattern.suggest is None:
+        plain = pattern.suggest is None and (pattern.describe is None or not is_gpu(arguments.device))
+        if not pattern.over_pairs and plain:
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self.kind(arguments)

@@ -30,6 +30,7 @@ from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValu
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
+from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
@@ -87,7 +88,11 @@ class SiteKernels:
         machine, index = machine_of(sites.device), index_type(sites.device)
         plans = [
             complete_site_plan(
-                None, machine, build_sitewise(self.arguments(sites, step, False, values), index), sites.count
+                None,
+                machine,
+                build_sitewise(self.arguments(sites, step, False, values), index),
+                sites.count,
+                sites.shape,
             )
             for step in range(len(sites.form.phases))
         ]
@@ -286,7 +291,7 @@ class SiteKernels:
         """All that decides about kernels beside what they do."""
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
-            min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            boxes.fitting(sites.shape), min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, values.fields_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
