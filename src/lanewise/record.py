@@ -145,18 +145,32 @@ class RecordValue:
         return made
 
     @classmethod
-    def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray[Self]:
-        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero."""
+    def array(
+        cls, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None, **fields: Any
+    ) -> RecordArray[Self]:  # fmt: skip
+        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero.
+
+        host_layout: that of a second side on the host, see `RecordArray.host`.
+        """
         from lanewise.arrays import RecordArray
 
-        return RecordArray.from_fields(cls.__record__, fields, layout=layout, device=device, python_class=cls)
+        return RecordArray.from_fields(
+            cls.__record__, fields, layout=layout, device=device, python_class=cls, host_layout=host_layout
+        )
 
     @classmethod
-    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device)."""
+    def zeros(
+        cls, count: int, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None
+    ) -> RecordArray[Self]:
+        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device).
+
+        host_layout: that of a second side on the host, see `RecordArray.host`.
+        """
         from lanewise.arrays import RecordArray
 
-        return RecordArray.zeros(cls.__record__, count, layout=layout, device=device, python_class=cls)
+        return RecordArray.zeros(
+            cls.__record__, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
+        )
 
 
 def unknown_field(record: Record, name: str) -> str:
@@ -182,6 +196,8 @@ RESERVED = frozenset(
         "with_layout",
         "to",
         "copy",
+        "host",
+        "host_layout",
         "row_of",
     ]
 )
