@@ -666,7 +666,9 @@ class RecordArray(Generic[B]):
 
     def _make_host(self, layout: Layout) -> None:
         if self._fixed:
-            raise ArgumentError(f"an array of {self._record.name} has one side where its memory is that of another array; .copy() is an array of its own")
+            raise ArgumentError(
+                f"an array of {self._record.name} has one side where its memory is that of another array; .copy() is an array of its own"
+            )
         sides = self._side.make_two(self._record, self._places, self._capacity, (self._layout, layout))
         sides.belongs(DEVICE, self)
 
@@ -776,6 +778,11 @@ def places_of(array: RecordArray) -> FieldViews:
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
     return array._places  # pyright: ignore[reportPrivateUsage]
+
+
+def side_of(array: RecordArray) -> Side:
+    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read` and `Side.write`."""
+    return array._side  # pyright: ignore[reportPrivateUsage]
 
 
 def check_usable(array: RecordArray, kernel: str, name: str) -> None:

@@ -20,9 +20,7 @@ def restored_array(
     """A pickled array of records. Raises `DeviceError` where its device is missing."""
     cls = record_class(module, qualname, record)
     count = len(next(iter(fields.values())))
-    array = RecordArray.zeros(
-        record, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
-    )
+    array = RecordArray.zeros(record, count, layout=layout, device=device, python_class=cls, host_layout=host_layout)
     for name, values in fields.items():
         setattr(array, name, values)
     return array

@@ -259,5 +259,7 @@ def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
     side.read(bit)
     view = views.strided(field)
     counted = is_gpu(views.device) and side.sides is not None
-    with copying(record.name, field.name, DIRECTIONS[HOST], nbytes_of(field, views.count)) if counted else nullcontext():
+    with (
+        copying(record.name, field.name, DIRECTIONS[HOST], nbytes_of(field, views.count)) if counted else nullcontext()
+    ):
         return to_host(views.gathered(field) if view is None else view)

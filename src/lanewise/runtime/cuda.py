@@ -141,7 +141,9 @@ def pinned(nbytes: int, what: str) -> Any:
     try:
         memory = module.cuda.alloc_pinned_memory(nbytes)
     except module.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: {error}") from error
+        raise DeviceError(
+            f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: {error}"
+        ) from error
     return np.frombuffer(memory, np.uint8, nbytes)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
@@ -25,6 +25,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf
 from lanewise.runtime.memory import array_module, copy_bytes
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.two_sides import EVERY
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius
@@ -74,7 +75,8 @@ class Storage:
 
     def _keep(self) -> None:
         """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
-        copy_bytes(self._boids.device, self._boids.data, self._spare.data)
+        copy_bytes(self._boids.device, places_of(self._boids).data, places_of(self._spare).data)
+        side_of(self._boids).write(EVERY)
         copy_bytes(self._boids.device, self.rows, self._spare_rows)
 
 
