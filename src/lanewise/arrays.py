@@ -23,7 +23,7 @@ from lanewise.runtime.memory import allocate, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.tables import html_table
 from lanewise.target import CPU, is_gpu
-from lanewise.two_sides import DEVICE, EVERY, HOST, Side, bits_of, on_host
+from lanewise.two_sides import DEVICE, EVERY, HOST, Side, bit_of, on_host
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -54,7 +54,7 @@ class Row:
                 f"this row of {self.array.record.name} was taken when its array had {self.seen.count:,} records, and the array was changed "
                 f"in length since; take it again: [{self.index}]"
             )
-        self.array._side.read(bits_of(self.array.record)[field.name])  # pyright: ignore[reportPrivateUsage]
+        self.array._side.read(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
         return views
 
     def read(self, field: Field) -> Any:
@@ -87,7 +87,7 @@ class Row:
         leaf = t.leaves(field.name, field.type)[component]
         blocks, place = self._views(field).at(leaf, self.index)
         blocks[place] = value
-        self.array._side.write(bits_of(self.array.record)[field.name])  # pyright: ignore[reportPrivateUsage]
+        self.array._side.write(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
 
 
 class RecordArray(Generic[B]):
@@ -217,7 +217,7 @@ class RecordArray(Generic[B]):
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
-        values, views, bit = self._checked(field, value), self._places, bits_of(self._record)[name]
+        values, views, bit = self._checked(field, value), self._places, bit_of(self._record, name)
         if self._base is not None:  # the other records keep theirs
             self._side.read(bit)
         view = views.strided(field)

@@ -39,6 +39,14 @@ def bits_of(record: Record) -> Mapping[str, int]:
     return {field.name: 1 << number for number, field in enumerate(record)}
 
 
+def bit_of(record: Record, name: str) -> int:
+    """That of one field, without hashing the record: arrays ask for it whenever a field is read."""
+    for number, field in enumerate(record.fields):
+        if field.name == name:
+            return 1 << number
+    raise KeyError(name)
+
+
 class Side:
     """What an array of records and its views know of the other side, if there is one. Sets of fields are bits, see `bits_of`."""
 
@@ -64,7 +72,7 @@ class Side:
 
     def field(self, record: Record, views: FieldViews, field: Field) -> Any:
         """A field for the user: a view that may be written to, on the host's side a read-only one; else a copy."""
-        bit = bits_of(record)[field.name]
+        bit = bit_of(record, field.name)
         self.read(bit)
         if self.number == HOST:
             view = views.strided(field, memory=_frozen)
@@ -255,7 +263,7 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
 
 def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
     """A field as an array on the host, for reading at once: no loan is given, and the other side stays as it is."""
-    bit = bits_of(record)[field.name]
+    bit = bit_of(record, field.name)
     side.read(bit)
     view = views.strided(field)
     counted = is_gpu(views.device) and side.sides is not None

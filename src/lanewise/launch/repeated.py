@@ -70,7 +70,8 @@ class SameRecords:
     def take(self, value: Any, matched: Given) -> bool:
         if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
             return False
-        side_of(value).read(self._reads)
+        if (side := side_of(value)).sides is not None:
+            side.read(self._reads)
         matched.arrays[self._name] = value
         return True
 
@@ -95,7 +96,8 @@ class RecordSlot:
             if _size(value) != self._size or value.layout != self._layout:
                 return False
             self._seen, self._places = weakref.ref(value), weakref.ref(places_of(value))
-        side_of(value).read(self._reads)
+        if (side := side_of(value)).sides is not None:
+            side.read(self._reads)
         matched.arrays[self._name] = value
         return True
 
@@ -311,7 +313,8 @@ class Repeatable:
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
         for name, fields in self._changed:
-            side_of(arrays[name]).write(fields)
+            if (side := side_of(arrays[name])).sides is not None:
+                side.write(fields)
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
         self._template.launch(views, matched.values)
         return tuple(results)

@@ -122,7 +122,8 @@ def _check(bound: weakref.ref[RecordArray], places: FieldViews, side: Side, read
             f"an array of {array.record.name} had {places.count:,} records when a call was bound to it, and was changed in length since "
             f"(now {len(array):,}); bind the call again"
         )
-    side.read(reads)
+    if side.sides is not None:
+        side.read(reads)
 
 
 def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:
