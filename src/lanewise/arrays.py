@@ -111,6 +111,7 @@ class RecordArray(Generic[B]):
         "_capacity",
         "_device",
         "_fixed",
+        "_host",
         "_layout",
         "_python_class",
         "_record",
@@ -128,6 +129,7 @@ class RecordArray(Generic[B]):
     _base: (
         tuple[RecordArray, FieldViews] | None
     )  # of a view: the array that owns the memory, and where its records were
+    _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
     _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
@@ -137,7 +139,7 @@ class RecordArray(Generic[B]):
         """fixed: why the number of records stays as it is, if it does, for the error that says so."""
         self._set(
             _record=record, _layout=layout, _device=device, _python_class=python_class, _capacity=count, _base=None, _fixed=fixed,
-            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={}, _side=Side(),
+            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={}, _side=Side(), _host=None,
         )  # fmt: skip
 
     def _set(self, **values: Any) -> None:
@@ -430,7 +432,7 @@ class RecordArray(Generic[B]):
         made = object.__new__(RecordArray)
         made._set(
             _record=self._record, _layout=layout, _device=self._device, _python_class=self._python_class, _capacity=count,
-            _base=self._base or (self, views), _seen=part, _buffers={}, _side=self._side,
+            _base=self._base or (self, views), _seen=part, _buffers={}, _side=self._side, _host=None,
             _fixed="a view has the records that it was cut with; .copy() is an array of its own",
         )  # fmt: skip
         return made
@@ -647,18 +649,20 @@ class RecordArray(Generic[B]):
         if self._side.number == HOST or (sides is None and not is_gpu(self._device)):
             return self
         if sides is None:
-            whole = self if self._base is None else self._base[0]
-            whole._make_host(default_layout(self._record, CPU.name))
+            owner_of(self)._make_host(default_layout(self._record, CPU.name))
         return self._other(CPU.name)
 
     @host.deleter
     def host(self) -> None:
         """Let the host's side go, and its memory. An array of it that somebody has becomes one of its own."""
-        whole = self if self._base is None else self._base[0]
+        whole = owner_of(self)
         sides = whole._side.sides
         if sides is None:
             return
+        if whole._side.number == HOST:
+            raise ArgumentError(f"this is the host's side of an array of {self._record.name}; delete .host of that array")
         sides.read(DEVICE, EVERY)
+        whole._set(_host=None)
         if (left := sides.array(HOST)) is not None:
             sides.read(HOST, EVERY)
             left._set(_side=Side())
@@ -684,9 +688,11 @@ class RecordArray(Generic[B]):
         made = object.__new__(RecordArray)
         made._set(
             _record=self._record, _layout=sides.layouts[number], _device=device, _python_class=self._python_class,
-            _capacity=self._capacity, _base=None, _fixed="", _seen=sides.places[number], _buffers={}, _side=Side(number, sides),
+            _capacity=self._capacity, _base=None, _fixed="", _seen=sides.places[number], _buffers={}, _side=Side(number, sides), _host=None,
         )  # fmt: skip
         sides.belongs(number, made)
+        if number == HOST:
+            self._set(_host=made)
         return made
 
     def _layout_of_host(self) -> Layout | None:
@@ -778,6 +784,11 @@ def places_of(array: RecordArray) -> FieldViews:
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
     return array._places  # pyright: ignore[reportPrivateUsage]
+
+
+def owner_of(array: RecordArray) -> RecordArray:
+    """The array that owns the memory: of a view the one that it was cut of."""
+    return array if array._base is None else array._base[0]  # pyright: ignore[reportPrivateUsage]
 
 
 def side_of(array: RecordArray) -> Side:

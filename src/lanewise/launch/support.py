@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of, side_of
+from lanewise.arrays import RecordArray, owner_of, places_of, side_of
 from lanewise.errors import ArgumentError
 from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Lowered
@@ -107,9 +107,9 @@ def bind_record(array: RecordArray, uses: Uses = ALL_USED) -> BoundArray:
 
     uses: of the kernels that run on it; arrays that a kernel does not write at all are known to be unchanged without.
     """
-    places, side = places_of(array), side_of(array)
+    owner, side = owner_of(array), side_of(array)
     return BoundArray(
-        places.data, array.arrangement, len(array), partial(_check, weakref.ref(array), places, side, uses.reads),
+        places_of(array).data, array.arrangement, len(array), partial(_check, weakref.ref(owner), places_of(owner), side, uses.reads),
         partial(side.write, uses.writes) if uses.writes else None,
     )  # fmt: skip
 
