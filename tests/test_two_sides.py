@@ -16,13 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import lanewise as lw
 from lanewise.arrays import RecordArray, places_of
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, RecordError
 from lanewise.profiling import Profile
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
 from tests.test_array_views import LAYOUTS, host
 
 COUNT = 20
+BODY: Any = gravity.Body
 
 
 class Grain(lw.Record):
@@ -357,7 +358,7 @@ def test_other_libraries_keep_a_field_open(how: str) -> None:
     field = grains.serial
     match how:
         case "memoryview":
-            other: Any = memoryview(field)
+            other: Any = memoryview(field)  # pyright: ignore[reportArgumentType]
         case "dlpack":
             other = np.from_dlpack(field)
         case _:
@@ -538,7 +539,7 @@ def test_one_side() -> None:
         grains.host = grains  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(ArgumentError, match="a layout is"):
         Grain.zeros(3, host_layout="SoA")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(lw.errors.RecordError, match="arrays of records use the name 'host' themselves"):
+    with pytest.raises(RecordError, match="arrays of records use the name 'host' themselves"):
         lw.record(type("Bad", (), {"__annotations__": {"host": lw.f32}}))
 
 
@@ -573,9 +574,13 @@ def test_populations_with_two_sides() -> None:
 @pytest.mark.parametrize("where", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_simulations_over_two_sides(where: str) -> None:
     random = np.random.default_rng(1)
-    fields = {"position": random.normal(size=(64, 3)), "velocity": random.normal(size=(64, 3)), "mass": np.full(64, 1 / 64)}
+    fields = {
+        "position": random.normal(size=(64, 3)),
+        "velocity": random.normal(size=(64, 3)),
+        "mass": np.full(64, 1 / 64),
+    }
     plain, other = (
-        gravity.Simulation(gravity.Body.array(**fields, device=where, **sides), softening=0.05)
+        gravity.Simulation(BODY.array(**fields, device=where, **sides), softening=0.05)
         for sides in ({}, {"host_layout": lw.AoS()})
     )
     watched = other.bodies.host

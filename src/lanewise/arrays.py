@@ -660,7 +660,9 @@ class RecordArray(Generic[B]):
         if sides is None:
             return
         if whole._side.number == HOST:
-            raise ArgumentError(f"this is the host's side of an array of {self._record.name}; delete .host of that array")
+            raise ArgumentError(
+                f"this is the host's side of an array of {self._record.name}; delete .host of that array"
+            )
         sides.read(DEVICE, EVERY)
         whole._set(_host=None)
         if (left := sides.array(HOST)) is not None:

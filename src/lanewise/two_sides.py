@@ -1,10 +1,9 @@
-"""The two sides of an array of records: the device's and the host's, each in its own layout, copied field by field when one is read that
-the other has changed.
+"""The two sides of an array of records, on the device and on the host: copied field by field when one reads what the other has changed.
 
-Of every field at least one side is current; `late` says which side is not. Reading a field on a side brings it there if it is late, changing
-it makes it late on the other one. An array that was handed out, such as `bodies.position` of CuPy, may be changed by its holder at any time
-and tells nobody. So it borrows its memory through a loan: for as long as the loan lives, and once after that, the host's side counts as late.
-Arrays that the host's side hands out are read-only.
+Of every field at least one side is current; `late` says which side is not. Reading a field on a side brings it there if it is late, and
+changing it makes it late on the other one. An array that was handed out, such as `bodies.position` of CuPy, may be changed by its holder at
+any time. So it borrows its memory through a loan: for as long as the loan lives, and once after that, the host's side counts as late. Arrays
+that the host's side hands out are read-only.
 """
 
 from __future__ import annotations

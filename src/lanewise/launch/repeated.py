@@ -339,7 +339,8 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
 
 def slots_of(
     signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING, uses: Mapping[str, Uses] = NOTHING,
+    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
+    uses: Mapping[str, Uses] = NOTHING,
 ) -> tuple[Slot, ...] | None:  # fmt: skip
     """What arguments like these are; None where one was converted, and would have to be each time.
 
@@ -411,7 +412,8 @@ class Repeated:
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
-        own: slots of arguments that a pattern makes arrays of, which they bring along under the names in `arguments.added`. uses: of records.
+        own: slots of arguments that a pattern makes arrays of, which they bring along under the names in `arguments.added`.
+        uses: of records.
         """
         slots = slots_of(signature, positional, named, arguments, own=own, uses=uses)
         if slots is None or not isinstance(launch, Prepared):

@@ -78,7 +78,7 @@ def value_type(kind: Record | t.ValueType) -> t.ValueType:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The fields of a record that a kernel reads and those that it writes, as bits (see `two_sides.bits_of`). What it writes it also reads."""
+    """The fields of a record that a kernel reads and writes, as bits (see `two_sides.bits_of`). What it writes it also reads."""
 
     reads: int = EVERY
     writes: int = EVERY

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
 
 STAGE = "copies"
-# The profile whose span is the innermost one that is open, in this thread or task: a copy happens where somebody reads, who knows of no profile.
+# The profile whose span is open, in this thread or task: a copy happens where somebody reads, who knows of no profile.
 _OPEN: ContextVar[Profile | None] = ContextVar("lanewise_profile", default=None)
 
 

@@ -118,7 +118,7 @@ def allocate(device: str, nbytes: int) -> Any:
 
 
 class Loan:
-    """Memory of a device that somebody was given. It lives as long as an array of CuPy, or of whom that was handed on to, has a part of it."""
+    """Memory of a device that somebody was given. It lives as long as any array has a part of it, of CuPy or of another library."""
 
     __slots__ = ("__weakref__", "_memory")
 
