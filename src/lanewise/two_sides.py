@@ -2,8 +2,8 @@
 
 Of every field at least one side is current; `late` says which side is not. Reading a field on a side brings it there if it is late, and
 changing it makes it late on the other one. An array that was handed out, such as `bodies.position` of CuPy, may be changed by its holder at
-any time. So it borrows its memory through a loan: for as long as the loan lives, and once after that, the host's side counts as late. Arrays
-that the host's side hands out are read-only.
+any time. So it borrows its memory through a loan: for as long as the loan lives, and once after that, the host's side counts as late.
+Arrays that the host's side hands out are read-only.
 """
 
 from __future__ import annotations
@@ -255,7 +255,9 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
     with cuda.use(to.device):
         column = to.column(leaf)
         if column.flags.c_contiguous and cuda.lies_within(column, to.data):
-            column.set(values)
+            stream = cuda.cupy().cuda.get_current_stream()
+            column.set(values, stream)  # behind the kernels that may still read it
+            stream.synchronize()
         else:
             to.fill(leaf, cuda.cupy().asarray(values))
 
