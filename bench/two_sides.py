@@ -21,8 +21,8 @@ import lanewise as lw
 from bench.harness import describe_machine, interleave
 from lanewise.runtime import cuda
 
-COUNTS = (1 << 20, 1 << 24)
-STEPS, EVERY, ROUNDS = 100, 10, 7
+COUNTS, COPIED = (1 << 20, 1 << 22), (1 << 20, 1 << 24)
+STEPS, EVERY, ROUNDS = 100, 10, 3
 
 
 class Body(lw.Record):
@@ -130,13 +130,15 @@ def main() -> None:
     for count in COUNTS:
         for layout in (lw.SoA(), lw.AoS(), lw.SoAoAS()):
             found = loops(count, layout)
+            print(count, layout, found, flush=True)
             results.append({"bodies": count, "layout": str(layout), "loops": found})
             text.append(f"| {count:,} | {layout} | " + " | ".join(f"{1e3 * found[way]:.2f}" for way in WAYS) + " |")
     text += ["", "One copy of the positions between both sides, GB/s; the host's side is SoA and pinned.", ""]
     text += ["| bodies | layout | to host | to device | host's side made, ms |", "|---:|---|---:|---:|---:|"]
-    for count in COUNTS:
+    for count in COPIED:
         for layout in (lw.SoA(), lw.AoS(), lw.SoAoAS()):
             found = copies(count, layout)
+            print(count, layout, found, flush=True)
             results.append({"bodies": count, "layout": str(layout), "copies": found})
             made = found["host's side made"]
             rates = " | ".join(f"{12 * count / found[way] / 1e9:.1f}" for way in ("to host", "to device"))

@@ -1,4 +1,4 @@
-"""Fields that are copies, since their layout has no view of them: who writes to one is told what to do instead."""
+"""Fields that are read-only: copies where the layout has no view of them, and those of the host's side. Writers are told what to do."""
 
 from __future__ import annotations
 

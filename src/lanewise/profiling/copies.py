@@ -23,5 +23,10 @@ def entered(profile: Profile | None) -> Profile | None:
 
 def copying(record: str, field: str, direction: str, nbytes: int) -> AbstractContextManager[None]:
     """A context for a copy of a field between two sides. direction: "to host" or "to device"."""
-    profile = _OPEN.get()
-    return nullcontext() if profile is None else profile.copy(f"{record}.{field}", direction, nbytes)
+    profile, name = _OPEN.get(), f"{record}.{field}"
+    if profile is None:
+        return nullcontext()
+    counted = profile.copied.setdefault((name, direction), [0, 0])
+    counted[0] += 1
+    counted[1] += nbytes
+    return profile.span(STAGE, name=f"{name} {direction}", nbytes=nbytes)

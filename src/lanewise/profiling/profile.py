@@ -68,7 +68,9 @@ class Profile:
         self.origin = clock()
         self.totals: dict[tuple[str, str], Total] = {}
         self.loops: list[Loop] = []
-        self.copied: dict[tuple[str, str], Total] = {}  # between two sides of arrays, by field and direction
+        self.copied: dict[
+            tuple[str, str], list[int]
+        ] = {}  # how many and their bytes, between two sides of arrays, by field and direction
         self.nanoseconds = 0  # of the outermost spans
         self.events: list[Event] = []
         self.samples: list[Sample] = []
@@ -83,13 +85,6 @@ class Profile:
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
         """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
         return _Span(self, stage, name, nbytes)
-
-    def copy(self, field: str, direction: str, nbytes: int) -> AbstractContextManager[None]:
-        """A span for a copy of a field between the two sides of an array. direction: "to host" or "to device"."""
-        total = self.copied.setdefault((field, direction), Total())
-        total.count += 1
-        total.nbytes += nbytes
-        return _Span(self, copies.STAGE, f"{field} {direction}", nbytes)
 
     def loop(self) -> Loop:
         """Account for sequences of launches that will be repeated (see `Loop`)."""

@@ -51,7 +51,7 @@ def _parts(profile: Profile) -> dict[tuple[str, str], tuple[int, float, int]]:
 
 
 def _copies(profile: Profile, direction: str) -> dict[str, Any]:
-    rows = {f: {"count": x.count, "bytes": x.nbytes} for (f, d), x in profile.copied.items() if d == direction}
+    rows = {f: {"count": count, "bytes": size} for (f, d), (count, size) in profile.copied.items() if d == direction}
     return {key: sum(row[key] for row in rows.values()) for key in ("count", "bytes")} | {"fields": rows}
 
 
