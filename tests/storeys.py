@@ -53,6 +53,7 @@ STOREYS = (
     ("advice",),
     ("explanation",),
     ("plot",),
+    ("spellings",),
     ("lanewise",),
     ("sims",),
     ("ladders",),
@@ -92,9 +93,10 @@ def modules() -> dict[str, Path]:
 @cache
 def imports() -> tuple[Import, ...]:
     """Every import of one module of lanewise by another one."""
+    facade = (PACKAGE, SOURCE / "__init__.pyi")  # its names are imported on first use, and the stub says from where
     return tuple(
         i
-        for name, path in modules().items()
+        for name, path in (*modules().items(), facade)
         for i in _imports(name, ast.parse(path.read_text(encoding="utf-8")), "top")
     )
 
@@ -113,6 +115,10 @@ def _imports(source: str, node: ast.AST, when: Literal["top", "lazy", "types"]) 
             case ast.ImportFrom(module=str(module), level=0) if module.split(".")[0] == PACKAGE:
                 for alias in child.names:
                     yield Import(source, child.lineno, _known(f"{module}.{alias.name}", module), alias.name, when)
+            case ast.ImportFrom(module=module, level=1) if source == PACKAGE:
+                for alias in child.names:
+                    place = f"{PACKAGE}.{module}" if module else PACKAGE
+                    yield Import(source, child.lineno, _known(f"{place}.{alias.name}", place), alias.name, "lazy")
             case ast.ImportFrom(level=level) if level:
                 raise AssertionError(f"{source}:{child.lineno}: a relative import")
             case _:
