@@ -15,11 +15,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lanewise as lw
+from lanewise.analysis.access import field_accesses
 from lanewise.arrays import RecordArray, places_of
 from lanewise.errors import ArgumentError, RecordError
+from lanewise.launch.support import uses_of
 from lanewise.profiling import Profile
+from lanewise.record import Record
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
+from lanewise.two_sides import bits_of
+from tests.corpus import CASES, Case
+from tests.harness import reference_kernel
 from tests.test_array_views import LAYOUTS, host
 
 COUNT = 20
@@ -346,6 +352,20 @@ def assert_same(grains: RecordArray, expected: np.ndarray) -> None:
             assert_field(getattr(side, name), expected[name])
     for name, values in grains.numpy().items():
         np.testing.assert_array_equal(values, expected[name])
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.records], ids=str)
+def test_kernels_use_no_field_beside_those_that_they_name(case: Case) -> None:
+    """What the text of the kernel reads and writes, beside what is brought for it and counted as changed."""
+    lowered, records = case.kernel.lowered, {
+        n: kind for n, kind in case.kernel.signature.parameters.items() if isinstance(kind, Record)
+    }  # fmt: skip
+    said = {n: uses_of(lowered, n, record) for n, record in records.items()}
+    accesses = [a for a in field_accesses(reference_kernel(case, lw.SoA(), "cpu", same=False)) if a.array in records]
+    for a in accesses:
+        bit = bits_of(records[a.array])[a.field]
+        assert not a.read or said[a.array].reads & bit
+        assert not a.written or said[a.array].writes & bit
 
 
 # ------------------------------------------------------------ arrays that were handed out
