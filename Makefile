@@ -1,6 +1,7 @@
-# make run     the first result: a star cluster on the CPU (run.h5, run.png)
-# make test    linters, type checker, tests
-# make fuzz    random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of each, or FUZZ_SECONDS of each
+# make run        the first result: a star cluster on the CPU (run.h5, run.png)
+# make test       linters, type checker, tests
+# make test-slow  every combination of parameters, and long runs
+# make fuzz       random programs, broken kernels, damaged files, kills, threads: FUZZ_COUNT cases of each, or FUZZ_SECONDS of each
 # Both make .venv in the checkout and install into it; what is already there is skipped.
 
 PYTHON ?= python3
@@ -19,10 +20,11 @@ FUZZ_SECONDS ?= 0
 FUZZ_SEED ?= 1
 FUZZ_PROCESSES ?= $(shell nproc 2>/dev/null || echo 2)
 FUZZ_REPORT ?= fuzz.jsonl
+TYPES := $(VENV)/types.log
 # No notice about newer versions: the version is pinned.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: run test test-gpu fuzz lint format golden clean
+.PHONY: run test test-slow test-gpu fuzz lint style format golden clean
 .DELETE_ON_ERROR:
 
 run: $(RUN_STAMP)
@@ -30,9 +32,16 @@ run: $(RUN_STAMP)
 	    --device cpu --out run.h5 --overwrite --plot run.png
 
 # Many tests start processes, each of which would compile the source anew where the environment forbids to keep bytecode.
+# The type checker uses one core, beside the tests.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: lint
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: style
+	@$(BIN)/pyright --pythonpath $(BIN)/python > $(TYPES) 2>&1 & checker=$$!; \
+	    $(BIN)/python -m pytest $(PYTEST_ARGS); tests=$$?; \
+	    wait $$checker; types=$$?; cat $(TYPES); exit $$((tests ? tests : types))
+
+# What combinations of parameters and long runs add to the tests above.
+test-slow: style
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m 'slow and not fuzz'
 
 # As many shards as processes: FUZZ_SECONDS is the time that a shard of a campaign may take.
 fuzz: $(DEV_STAMP)
@@ -47,9 +56,11 @@ fuzz: $(DEV_STAMP)
 test-gpu: $(if $(GPU_PYTHON),,$(GPU_STAMP))
 	$(or $(GPU_PYTHON),$(BIN)/python) -m tests.cuda_suite $(GPU_ARGS)
 
-lint: $(DEV_STAMP)
+style: $(DEV_STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: style
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(DEV_STAMP)

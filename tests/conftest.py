@@ -11,7 +11,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,10 +97,34 @@ def _set_apart() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest looks at marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in left_for_slow(items):
+        item.add_marker(pytest.mark.slow)
     for item in items:
         if item.get_closest_marker("cuda") and (missing := why_no_gpu()):
             item.add_marker(pytest.mark.skip(reason=missing))
+
+
+def left_for_slow(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
+    """Of the grids (`@pytest.mark.grid(every=n)`), the cases that are slow.
+
+    Every value of every parameter stands in a case that is not, and of the other combinations one in n. What runs on a GPU is quick.
+    """
+    covered: dict[tuple[Path, str], set[tuple[str, int]]] = {}
+    passed: Counter[tuple[Path, str]] = Counter()
+    for item in items:
+        if (mark := item.get_closest_marker("grid")) is None or item.get_closest_marker("cuda") is not None:
+            continue
+        assert isinstance(item, pytest.Function)
+        test = item.path, item.originalname
+        values = {(name, id(value)) for name, value in item.callspec.params.items()}
+        if values <= covered.setdefault(test, set()):
+            passed[test] += 1
+            if passed[test] % mark.kwargs["every"]:
+                yield item
+                continue
+        covered[test] |= values
 
 
 @functools.cache

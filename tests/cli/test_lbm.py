@@ -200,7 +200,7 @@ def test_refused_before_anything_is_written(lanewise: Command, name: str) -> Non
     assert list(Path().iterdir()) == []
 
 
-@pytest.mark.parametrize("case", ["cylinder", "karman"])
+@pytest.mark.parametrize("case", [pytest.param("cylinder", marks=pytest.mark.slow), "karman"])
 def test_round_bodies_are_interpolated(lanewise: Command, case: str) -> None:
     outcome = lanewise("lbm", "run", case, "--size", 8, "--steps", 20, "--out", "a.h5", "--json")
     links = outcome.last_json["interpolated_links"]

@@ -57,6 +57,7 @@ def expected(values: Array, bins: int) -> Array:
     return np.bincount(wide[(wide >= 0) & (wide < bins)], minlength=bins)
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kind", TYPES)
 @pytest.mark.parametrize("bins", [1, 7, 256, device.ROOM, device.ROOM + 1])

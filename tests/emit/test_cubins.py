@@ -90,6 +90,7 @@ def _compile(name: str, label: str, plan: str, arch: str) -> None:
     check(program(c, LAYOUTS[label], PLANS[plan], "cuda"), arch, local_arrays=c.local_arrays)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize(("name", "label", "plan", "arch"), SHARE)
 def test_corpus(name: str, label: str, plan: str, arch: str) -> None:
     _compile(name, label, plan, arch)

@@ -86,7 +86,7 @@ def test_what_is_kept() -> None:
     assert meanings(cheap) == [], "a product is as fast as a load"
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.sampled_from([1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200]),
     st.sampled_from([4, 16, 32]),

@@ -109,7 +109,7 @@ PACKED = [
 ]  # fmt: skip
 
 
-MANY = GEOMETRIC[:101]  # with 3 templates 303 cells: several blocks of any size that is tried
+MANY = GEOMETRIC[:61]  # with 3 templates 183 cells: several blocks of any size that is tried
 
 
 @cache

@@ -78,6 +78,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 def test_moved_elements_get_what_a_first_call_gives(search: Any, device: str) -> None:

@@ -28,6 +28,7 @@ def start(shape: tuple[int, ...], seed: int = 3) -> Any:
     return w * (0.7 + 0.1 * rng.standard_normal((9, *shape)))
 
 
+@pytest.mark.grid(every=6)
 @every_device_slowly
 @pytest.mark.parametrize("form", ["pull", "push", "in-place"])
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
@@ -88,6 +89,7 @@ def test_every_streaming_form_reads_the_same_neighbours(device, edges, mask):
         np.testing.assert_allclose(other, two_phases.populations(reference), rtol=0, atol=2e-6)
 
 
+@pytest.mark.grid(every=6)
 @every_device_slowly
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize(

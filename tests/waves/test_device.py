@@ -188,6 +188,7 @@ def equal_but_for_two_f(found: Any, wanted: Any) -> None:
         np.testing.assert_allclose(one["twoF"], other["twoF"], rtol=0, atol=2e-4)
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("cells", [1 << 21, 2_000, 700, 1])
 def test_maps_together(cells: int, device: str, monkeypatch: pytest.MonkeyPatch) -> None:

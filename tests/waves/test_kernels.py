@@ -182,6 +182,7 @@ class Search:
         )
 
 
+@pytest.mark.grid(every=6)
 @pytest.mark.parametrize("device", ["python", *DEVICES])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dterms", [1, 3, 8, 16])
@@ -214,6 +215,7 @@ def test_any_stacks(counts: list[int], templates: int, seed: int, dterms: int, m
     np.testing.assert_allclose(found, wanted, atol=2e-3, rtol=1e-5)  # the same templates are not numbers
 
 
+@pytest.mark.grid(every=4)
 @pytest.mark.parametrize(
     "plan", [Plan(), Plan(targets=2), Plan(slices=8, targets=2), Plan(slices=32), Plan(fast_math=True)], ids=Plan.short
 )

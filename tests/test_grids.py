@@ -1,0 +1,41 @@
+"""Which cases of a grid run by default: those that cover each value of each parameter, and one in so many of the others."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+GRID = """
+import pytest
+
+@pytest.mark.grid(every=5)
+@pytest.mark.parametrize("plan", ["a", "b", "c", "d"])
+@pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.cuda)])
+def test_all(size, plan):
+    pass
+
+def test_alone():
+    pass
+"""
+
+
+def test_every_value_runs(tmp_path: Path) -> None:
+    (tmp_path / "test_grid.py").write_text(GRID)
+    (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_collection_modifyitems\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n  grid(every): g\n  slow: s\n  cuda: c\n")
+
+    def collected(*arguments: str) -> list[str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", *arguments]
+        done = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=True, cwd=ROOT)
+        return [line.partition("::")[2] for line in done.stdout.splitlines() if "::" in line]
+
+    everything, quick, slow = collected(), collected("-m", "not slow"), collected("-m", "slow")
+    assert len(everything) == 13
+    assert quick == [
+        *(f"test_all[1-{p}]" for p in "abcd"),  # each plan
+        "test_all[2-a]",  # each size
+        *(f"test_all[3-{p}]" for p in "abcd"),  # on a GPU all
+        "test_alone",
+    ]
+    assert sorted(quick + slow) == sorted(everything)
