@@ -202,8 +202,6 @@ class Sides:
         self.capacity, self.places[side] = capacity, places
         self.places[other] = self._laid(other, data, capacity, places.count)
         self.late[side], self.late[other] = 0, self.every
-        if side == HOST:
-            self._always = 0  # graphs were captured for other memory, and are refused
         return self.array(other)
 
     def _laid(self, side: int, data: Any, capacity: int, count: int) -> FieldViews:
