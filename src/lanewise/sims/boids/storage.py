@@ -7,6 +7,7 @@ is a multiple of `REORDER`, so bits do not depend on how a run is divided; a che
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lanewise import types as t
@@ -53,7 +54,7 @@ class Storage:
     def launches(self) -> Sequence[NamedLaunch]:
         """Build the structure of the present positions, and move agents and their rows into its order."""
         build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        moves = (self._gather, self._gather_rows, self._keep)
+        moves = (self._gather, self._gather_rows, _Keep(self._boids, self._spare, self.rows, self._spare_rows))
         return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
 
     def by_row(self, values: Any) -> Any:
@@ -73,11 +74,24 @@ class Storage:
             {"boids": source, ORDER: order, SORTED: to}, {COUNT: count}
         )
 
-    def _keep(self) -> None:
-        """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
-        copy_bytes(self._boids.device, places_of(self._boids).data, places_of(self._spare).data)
-        side_of(self._boids).write(EVERY)
-        copy_bytes(self._boids.device, self.rows, self._spare_rows)
+
+@dataclass(frozen=True, slots=True)
+class _Keep:
+    """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
+
+    boids: RecordArray
+    spare: RecordArray
+    rows: Any
+    spare_rows: Any
+
+    def check(self) -> None:
+        """Say that all fields are changed. Graphs ask this before they are launched."""
+        side_of(self.boids).write(EVERY)
+
+    def __call__(self) -> None:
+        self.check()
+        copy_bytes(self.boids.device, places_of(self.boids).data, places_of(self.spare).data)
+        copy_bytes(self.boids.device, self.rows, self.spare_rows)
 
 
 def make_storage(boids: RecordArray, structure: Structure | None, think_every: int) -> Storage | None:
