@@ -42,6 +42,8 @@ STOREYS = (
     ("tuning",),
     ("patterns.no_gradient", "patterns.results", "patterns.variables"),
     ("patterns.calls",),
+    ("patterns.kernels",),
+    ("patterns.gradients",),
     ("patterns.tables",),
     ("patterns.segmentwise", "patterns.sitewise", "patterns.threadwise"),
     ("patterns.elementwise",),

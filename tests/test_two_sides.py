@@ -466,7 +466,7 @@ def test_memory_is_free_without_the_garbage_collector(device: str) -> None:
     gc.disable()
     try:
         del grains
-        assert_field(kept.mass, field)
+        assert_field(kept.mass, host(field))
         kept.mass = 3
         fatten(kept.to(device), 1)
         del kept

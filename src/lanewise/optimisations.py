@@ -9,12 +9,14 @@ reasons.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.decision import Optimisation
 from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
+from lanewise.passes import register_cap
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Decisions
 from lanewise.plan import OPTIMISATIONS as DECIDED
@@ -65,10 +67,32 @@ class Programs:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
-                self._built[plan] = build_program(self.reference, plan, self.kind, between=False)
+                self._built[plan] = self._beside(plan) or build_program(self.reference, plan, self.kind, between=False)
             except PlanError as error:
                 self._built[plan] = str(error)
         return self._built[plan]
+
+    def _beside(self, plan: Decisions) -> Program | None:
+        """The program of a plan that differs from another one in what the compiler does beside the passes, if that one is legal.
+
+        Caps of registers stand in the grids of kernels, and nothing else hangs on them; what fast arithmetic may do is asked where
+        kernels are divided.
+        """
+        if plan.fast_math and not plan.fission and plan.branches == "together":
+            return self._of(plan, replace(plan, fast_math=False), lambda k: k)
+        if not is_gpu(self.kind):
+            return None
+        if plan.registers:
+            return self._of(plan, replace(plan, registers=0), lambda k: register_cap.apply(k, plan.registers))
+        if plan.min_blocks > 1:
+            return self._of(plan, replace(plan, min_blocks=1), lambda k: _with_blocks(k, plan.min_blocks))
+        return None
+
+    def _of(self, plan: Decisions, base: Decisions, change: Callable[[ir.Kernel], ir.Kernel]) -> Program | None:
+        program = self.get(base)
+        if isinstance(program, str):
+            return None
+        return replace(program, plan=plan, kernels=tuple(map(change, program.kernels)))
 
     def refusal(self, plan: Decisions) -> str | None:
         """The text of the `PlanError` that refuses a plan, or None."""
@@ -101,6 +125,13 @@ class Programs:
             if self.refusal(more) is None:
                 kept = more
         return kept, tuple(f for f in others if getattr(kept, f) != getattr(plan, f))
+
+
+def _with_blocks(kernel: ir.Kernel, blocks: int) -> ir.Kernel:
+    """A kernel with that many blocks a multiprocessor, if it asks for any."""
+    if kernel.grid is None or not kernel.grid.min_blocks:
+        return kernel
+    return replace(kernel, grid=replace(kernel.grid, min_blocks=blocks))
 
 
 def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:

@@ -11,7 +11,7 @@ The order of the stages stands here, with the reason where it matters. The IR is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from lanewise.analysis.self_term import Proof
@@ -43,6 +43,7 @@ from lanewise.stages import (
 from lanewise.target import TARGETS, Target
 
 StageObserver = Callable[[str, ir.Kernel], None]
+KernelObserver = Callable[[ir.Kernel], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,15 @@ def build_program(
     observe: StageObserver = lambda stage, kernel: None,
     *,
     between: bool = True,
+    done: KernelObserver = lambda kernel: None,
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
     `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of each stage, and not only those that
-    come out. Raises `PlanError` for a plan that does not fit the kernel.
+    come out. done: is told of each kernel that comes out, before passes begin with the next one where they are as independent as panels.
+    Raises `PlanError` for a plan that does not fit the kernel.
     """
-    sound: Sound = {}
+    sound = Sound()
 
     def checked(stage: str, kernel: ir.Kernel) -> ir.Kernel:
         if between:
@@ -91,15 +94,25 @@ def build_program(
     arranged = arrange(simple, plan, checked)  # first: everything else takes the functions as they are then
     parts = divide(arranged, plan, target, checked)  # before loops are shaped: each kernel has its own
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
-    kernels = tuple(k for part in light for k in shape(part, plan, target, checked))
-    kernels = _finish(kernels, plan, target, checked)
-    if not between:
-        for k in kernels:
-            verify_kernel(k, sound)
-    if target.has_blocks:
-        for k in kernels:
-            check_shared_memory(k, plan)
-    return Program(plan, simple, kernels, conditions(parts, plan))
+    kernels: list[ir.Kernel] = []
+    for group in _groups(light, plan, target, checked):
+        for k in _finish(group, plan, target, checked):
+            if not between:
+                verify_kernel(k, sound)
+            if target.has_blocks:
+                check_shared_memory(k, plan)
+            kernels.append(k)
+            done(k)
+    return Program(plan, simple, tuple(kernels), conditions(parts, plan))
+
+
+def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -> Iterator[Kernels]:
+    """The kernels in their shape: one by one those of panels, which each have passes of their own to go through; else all together."""
+    shaped = (k for part in parts for k in shape(part, plan, target, checked))
+    if plan.panel and plan.uniforms == "constant":
+        yield from ((k,) for k in shaped)
+    else:
+        yield tuple(shaped)
 
 
 def _finish(kernels: Kernels, plan: Decisions, target: Target, checked: Checked) -> Kernels:

@@ -7,6 +7,7 @@ kernel does not allow its passes refuse.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from lanewise.analysis.self_term import Proof
@@ -99,8 +100,8 @@ def _tested(parts: Kernels) -> Kernels:
 COMBINE_BLOCK = 128  # threads that add partial sums
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
-    """The kernels that do the work of one kernel, mapped to threads on a GPU."""
+def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Iterable[ir.Kernel]:
+    """The kernels that do the work of one kernel, mapped to threads on a GPU; panels as they are asked for."""
     if kernel.pattern.shape is not None:
         return kernel.pattern.shape(kernel, plan, target, checked)
     if not kernel.pattern.over_pairs:

@@ -24,6 +24,15 @@ class Scalar:
     kind: str
     size: int
 
+    def __eq__(self, other: object) -> bool:
+        """As of any dataclass; nearly all are one object, and compilers compare little else."""
+        if self is other:
+            return True
+        return isinstance(other, Scalar) and (self.name, self.kind, self.size) == (other.name, other.kind, other.size)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     @property
     def dtype(self) -> np.dtype[np.generic]:
         return _dtype(self.kind, self.size)

@@ -9,8 +9,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.declarations import Declarations, apart, kinds_of
+from lanewise.emit.declarations import Declarations, kinds_of
 from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import apart
 from lanewise.passes import layout_lowering, thread_mapping
 from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.plan import Plan

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.errors import PlanError
 from lanewise.optimisations import (
     LAYOUT,
     OPTIMISATIONS,
@@ -24,6 +26,7 @@ from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from tests.corpus import case
 from tests.harness import CUDA_PLAN, reference_kernel
+from tests.patterns.panelled import CASES
 
 SLICED = Plan(block=256, tile=256, slices=4, targets=2, unroll=8).filled(CUDA_PLAN)
 FIELDS = [o.field for o in OPTIMISATIONS if o.field != LAYOUT]
@@ -97,3 +100,29 @@ def test_what_is_refused_for_another_reason_is_taken_off_too() -> None:
 )
 def test_heads_are_taken_off(message: str, reason: str) -> None:
     assert reason_of(message) == reason
+
+
+BESIDE = (
+    {"registers": 40}, {"registers": 15}, {"min_blocks": 2}, {"min_blocks": 8}, {"fast_math": True},
+    {"fast_math": True, "registers": 64}, {"min_blocks": 2, "registers": 40},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["gravity", "kick_drift", "grow", "panels"])
+def test_programs_of_plans_alike_are_those_that_passes_make(name: str) -> None:
+    if name == "panels":
+        made, zeros = CASES[0], np.random.default_rng(1)
+        reference = made.kernel.compile(**made.make(zeros, 20, 8), grid=8).reference
+        plan = Plan(block=32, across=8, rows=2, targets=4, tile=4, unroll=0, panel=8).filled(NEUTRAL)
+    else:
+        reference, plan = reference_kernel(case(name), lw.SoAoAS(), "cuda"), Plan(block=64).filled(NEUTRAL)
+    programs = Programs(reference, "cuda")
+    for beside in BESIDE:
+        wanted = replace(plan, **beside)
+        found = programs.get(wanted)
+        if not isinstance(found, str):
+            assert found == build_program(reference, wanted, "cuda")
+            continue
+        with pytest.raises(PlanError) as refusal:
+            build_program(reference, wanted, "cuda")
+        assert found == str(refusal.value)

@@ -39,25 +39,12 @@ def strict_cpu() -> Iterator[None]:
         yield
 
 
-class _Separate:
-    """The module cuda.core, whose compiler joins no multiplication with an addition."""
-
-    def __init__(self, core: Any) -> None:
-        self._core = core
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._core, name)
-
-    def ProgramOptions(self, **options: Any) -> Any:
-        return self._core.ProgramOptions(**options, fma=False)
-
-
 @contextmanager
 def strict_gpu() -> Iterator[None]:
     """The same for kernels on a GPU. The texts differ by a remark, so that the cache does not take them for the others."""
-    core = nvrtc.cuda_core()
+    asked = nvrtc.options
     with (
-        mock.patch.object(nvrtc, "cuda_core", return_value=_Separate(core)),
+        mock.patch.object(nvrtc, "options", lambda *a: [*asked(*a), "--fmad=false"]),
         mock.patch.object(executable, "emit_cuda", lambda *a, **k: emit_cuda(*a, **k) + "\n// without contraction\n"),
     ):
         yield

@@ -3,6 +3,7 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_block, print_expression
 from lanewise.ir.traverse import (
+    apart,
     blocks,
     children,
     expressions,
@@ -121,6 +122,23 @@ def test_rebuilding_without_a_change_changes_nothing():
     assert flat_map(EVERY_STATEMENT, lambda s: (s,)) == EVERY_STATEMENT
     assert rewrite_block(EVERY_STATEMENT, lambda e: e) == EVERY_STATEMENT
     assert tuple(rewrite_statement(s, lambda e: e, lambda b: b) for s in EVERY_STATEMENT) == EVERY_STATEMENT
+
+
+def test_what_nothing_changes_in_stays_one_object():
+    assert flat_map(EVERY_STATEMENT, lambda s: (s,)) is EVERY_STATEMENT
+    assert rewrite_block(EVERY_STATEMENT, lambda e: e) is EVERY_STATEMENT
+    assert rename(EVERY_STATEMENT, {"nobody": "else"}) is EVERY_STATEMENT
+    assert rewrite(EVERY_EXPRESSION, lambda e: e) is EVERY_EXPRESSION
+    assert all(rewrite_statement(s, lambda e: e, lambda b: b) is s for s in EVERY_STATEMENT)
+
+
+def test_statements_apart_are_objects_of_their_own():
+    twice = (*EVERY_STATEMENT, *EVERY_STATEMENT)
+    done = apart(twice)
+    assert done == twice
+    found = [id(s) for s in statements(done)]
+    assert len(found) == len(set(found)) == 2 * len(list(statements(EVERY_STATEMENT)))
+    assert apart(done) is done
 
 
 def test_flat_map_drops_and_repeats_nested_statements_first():

@@ -58,9 +58,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kernels that were built, one entry each."""
     names: list[str] = []
 
-    def counted(reference: ir.Kernel, plan: Decisions, kind: str) -> Program:
+    def counted(reference: ir.Kernel, plan: Decisions, kind: str, **named: Any) -> Program:
         names.append(reference.name)
-        return build_program(reference, plan, kind)
+        return build_program(reference, plan, kind, **named)
 
     monkeypatch.setattr(kept_programs, "build_program", counted)
     return names

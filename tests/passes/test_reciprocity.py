@@ -15,6 +15,7 @@ from lanewise.plan import Plan
 from tests.corpus import Case, Fields, case
 from tests.harness import Input, assert_close, expected, program, run_kernel, run_kernels
 from tests.passes.probe import PULL, Bead, before_and_after, check, layouts, refusal, simple
+from tests.written import module
 
 
 @lw.pairwise
@@ -143,6 +144,25 @@ def test_refusals():
     )
     loops = tiling.apply(simple(PULL), 32)
     assert refusal(lambda: reciprocity.apply(loops, 1, "scratch", 1)) == f"{HEAD}pull: its loops are shaped already"
+
+
+NUMBERS = ("Min", "Max", "ArgMin", "ArgMax", "LogSumExp", "KMin", "ArgKMin")
+
+
+@pytest.mark.parametrize("name", [*NUMBERS, "Any", "All", "Count"])
+def test_other_reductions_than_sums_are_refused(name):
+    """Both directions of a pair would have to be joined with what other tasks have; a sum beside them does not help."""
+    lines = {"KMin": "lw.KMin[lw.f32, 2]", "ArgKMin": "lw.ArgKMin[lw.f32, 2]"}
+    kind = lines.get(name, f"lw.{name}[lw.f32]" if name in NUMBERS else f"lw.{name}")
+    text = f"""
+        @lw.pairwise
+        def near(target: Bead, source: Bead) -> tuple[lw.f32, {kind}]:
+            r = lw.length(target.place - source.place)
+            return r, r{"" if name in NUMBERS else " < 1.0"}
+        """
+    c = Case("near", module(text, Bead=Bead).near, (Bead, Bead), _fill, lambda *_: ())
+    reason = f"its tasks add the values of pairs to sums in memory, and {name.lower()} of values is no sum of them"
+    assert refusal(lambda: reciprocity.apply(simple(c), 1, "scratch", 1)) == f"{HEAD}near: {reason}"
 
 
 def test_plans_that_do_not_go_with_it():

@@ -16,7 +16,8 @@ from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import pairs, uniform_leaves, value_array
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.support import value_type
-from lanewise.patterns.calls import Wing, kernel_of
+from lanewise.patterns.calls import Wing
+from lanewise.patterns.kernels import kernel_of
 from lanewise.patterns.results import result_arrays, sum_name
 from lanewise.types import Scalar, scalar_of
 

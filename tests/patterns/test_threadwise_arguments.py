@@ -35,7 +35,7 @@ ONCE = np.zeros((2, 4, 4), np.float32)
 REFUSED: dict[str, tuple[Any, ...]] = {
     "a list": ([[1.0]], zeros(4, 4), f"scale: 'a' must be {WHAT}, found list [[1.0]]"),
     "a number": (1.0, zeros(4, 4), f"scale: 'a' must be {WHAT}, found float 1.0"),
-    "a masked array": (np.ma.zeros((4, 4), np.float32), zeros(4, 4), f"scale: 'a' must be {WHAT}, found an array of float32 with shape (4, 4)"),
+    "a masked array": (np.ma.zeros((4, 4), np.float32), zeros(4, 4), f"scale: 'a' must be {WHAT}, found a masked one; pass .filled(value) of it"),
     "another type": (
         zeros(4, 4, dtype=np.float64), zeros(4, 4),
         f"scale: 'a' must be {WHAT}, found one of float64 with shape (4, 4); nothing is converted, because arrays are passed as they are: "

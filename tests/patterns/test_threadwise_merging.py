@@ -15,6 +15,9 @@ from lanewise.ladders.compiler_kernels import batched
 from lanewise.launch.support import compile_kernel
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
+from lanewise.work import describe_work
 from tests.patterns.test_threadwise import arguments, check, copies
 from tests.patterns.threadwise import run_stage
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
@@ -189,6 +192,29 @@ def test_tiles_of_three_dimensions_are_not_loaded_ahead() -> None:
     assert build_program(reference, tiles.filled(NEUTRAL), "cuda").kernels
     with pytest.raises(PlanError, match="a tile of 3 dimensions has no second half that could be loaded ahead"):
         build_program(reference, replace(tiles, prefetch="registers").filled(NEUTRAL), "cuda")
+
+
+@pytest.mark.parametrize("wish", [Plan(parts=2, block=256), Plan(parts=8, slices=4, block=64)])
+def test_points_of_three_indices_have_no_parts(wish: Plan) -> None:
+    """What the parts gather would have four."""
+    a, c = np.zeros((2, 16, 4096), np.float32), np.zeros((2, 16, 16), np.float32)
+    given = {"a": a, "b": a.reshape(2, 4096, 16), "c": c}
+    reference = batched.compile(**given, grid=c.shape).reference
+    with pytest.raises(
+        PlanError, match="each part leaves a value for every point, in an array of one dimension more, and arrays"
+    ):
+        build_program(reference, wish.filled(NEUTRAL), "cuda")
+
+
+def test_the_default_plan_of_three_indices_has_no_parts() -> None:
+    """Few points and long loops, of which parts would be made."""
+    a, c = np.zeros((2, 4, 40_000), np.float32), np.zeros((2, 4, 4), np.float32)
+    compiled = batched.compile(a, a.reshape(2, 40_000, 4), c, grid=c.shape)
+    work = describe_work(compiled.reference, c.size)
+    rounds = None if work.rounds is None else work.rounds.at(compiled.environment)
+    plan = complete_plan(None, Machine("cuda", 132), replace(work, rounds=rounds))
+    assert plan.slices > plan.parts == 1
+    assert build_program(compiled.reference, plan, "cuda").kernels
 
 
 def test_only_points_have_these_decisions() -> None:

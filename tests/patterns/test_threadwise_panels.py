@@ -16,6 +16,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression, print_kernel
 from lanewise.ir.series import launches, typical
+from lanewise.ir.traverse import statements
 from lanewise.launch.support import compile_kernel
 from lanewise.passes import kept_rounds, panels
 from lanewise.pipeline import build_program
@@ -114,6 +115,28 @@ def test_the_last_panel_is_shorter() -> None:
     assert [(c["$i.first"], c["$i.rounds"]) for c in counts] == [(20, 8), (12, 8), (4, 5)]
     counts, number = typical(program.kernels[0], compiled.environment)
     assert (counts["$i.first"], number) == (12, 3)
+
+
+def test_panels_of_whole_tiles_have_no_loop_over_a_part_of_one() -> None:
+    """Of `longest`, whose rounds begin with 1, no panel begins at a multiple of a tile."""
+    for case, loops in ((CASES[0], 1), (next(c for c in CASES if c.name == "longest"), 2)):
+        compiled = case.kernel.compile(**case.make(np.random.default_rng(5), 16, 8), grid=8)
+        program = build_program(compiled.reference, PLANS["ahead"].filled(NEUTRAL), "cuda")
+        tiles = [s for s in statements(program.kernels[0].body) if isinstance(s, ir.For) and s.role == "tiles"]
+        assert len(tiles) == 2 * loops  # inside, and at the edges
+
+
+def test_a_kernel_is_done_before_passes_begin_with_the_next_one() -> None:
+    compiled = CASES[0].kernel.compile(**CASES[0].make(np.random.default_rng(5), 70, 2), grid=2)
+    told: list[str] = []
+    program = build_program(
+        compiled.reference, Plan(block=32, panel=128).filled(NEUTRAL), "cuda",
+        lambda stage, kernel: told.append(kernel.name), done=lambda kernel: told.append(f"{kernel.name} done"),
+    )  # fmt: skip
+    names = [k.name for k in program.kernels]
+    assert [t for t in told if t.endswith(" done")] == [f"{n} done" for n in names]
+    assert all(told.index(f"{n} done") > len(told) - told[::-1].index(n) - 1 for n in names[:-1])
+    assert told.index("forward_ahead_128 done") < told.index("forward_ahead_32")
 
 
 def test_the_text_of_both_kernels(golden: Any) -> None:

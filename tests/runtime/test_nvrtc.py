@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import random
 import re
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lanewise.errors import DeviceError
-from lanewise.runtime import compiling, nvrtc
+from lanewise.runtime import compiling, nvrtc, nvrtc_apart, nvrtc_child
 from lanewise.runtime.cache import cache_directory, write_entry
-from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, parse_spills
+from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, options, parse_spills
 
 TEXT = 'extern "C" __global__ void twice_kernel(float *a) { a[threadIdx.x] *= 2.0f; }'
 # A stack frame (an array that is addressed), shared memory, and more registers than the bounds of the launch allow.
@@ -88,19 +90,15 @@ def test_registers_are_known_without_a_log(own_cache: Path, monkeypatch: pytest.
 
 def test_the_compiler_keeps_no_cache_of_its_own(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a driver is present it would return an earlier result with an empty log."""
-    core, asked = nvrtc.cuda_core(), list[Any]()
+    asked: list[list[str]] = []
 
-    class Recording:
-        Program = core.Program
+    def recording(arch: str, fast_math: bool) -> list[str]:
+        asked.append(options(arch, fast_math))
+        return asked[-1]
 
-        @staticmethod
-        def ProgramOptions(**options: Any) -> Any:
-            asked.append(options)
-            return core.ProgramOptions(**options)
-
-    monkeypatch.setattr(nvrtc, "cuda_core", lambda: Recording)
+    monkeypatch.setattr(nvrtc, "options", recording)
     compile_cubin(TEXT, "twice", "sm_90")
-    assert [o["no_cache"] for o in asked] == [True]
+    assert ["--no-cache" in o for o in asked] == [True]
 
 
 def test_spills_are_read_from_the_report() -> None:
@@ -156,3 +154,79 @@ def test_an_earlier_result_that_says_something_else_is_made_again(own_cache: Pat
         compiled = compiling.count()
         assert compile_cubin(TEXT, "twice", "sm_90").code == first.code
         assert compiling.count() == compiled  # what it made is kept
+
+
+# ------------------------------------------------------------ compilers in processes of their own
+
+
+@pytest.fixture
+def busy() -> Iterator[None]:
+    """The compiler of this process is at work."""
+    with nvrtc._COMPILING:
+        yield
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_a_process_of_its_own_makes_the_same_code(own_cache: Path, *, fast_math: bool) -> None:
+    here = nvrtc._compile(GREEDY, "greedy", "sm_90", fast_math)
+    with nvrtc._COMPILING:
+        cubin = compile_cubin(GREEDY, "greedy", "sm_90", fast_math=fast_math)
+    assert cubin.code == here[0]
+    assert parse_spills(cubin.log, "greedy") == parse_spills(here[1], "greedy")
+
+
+@pytest.mark.usefixtures("busy")
+def test_what_another_process_cannot_compile_is_told_in_the_words_of_the_compiler(own_cache: Path) -> None:
+    with pytest.raises(
+        DeviceError, match=r"NVRTC could not compile wrong for sm_90:\n.*COMPILATION\nwrong.cu\(1\): error"
+    ):
+        compile_cubin("int x = ;", "wrong", "sm_90")
+
+
+@pytest.mark.parametrize("python", ["", "/usr/bin/blender", "/nowhere/python3"])
+def test_without_an_interpreter_kernels_wait_for_their_turn(
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, python: str
+) -> None:
+    monkeypatch.setattr(sys, "executable", python)
+    nvrtc._COMPILING.acquire()
+    threading.Timer(0.1, nvrtc._COMPILING.release).start()
+    assert compile_cubin(TEXT, "twice", "sm_90").code.startswith(b"\x7fELF")
+
+
+def test_another_version_of_the_compiler_is_not_asked() -> None:
+    asked = {"library": nvrtc._library(), "name": "twice.cu", "options": options("sm_90", False), "version": "1.0"}
+    for answer in (nvrtc_apart.compile_apart(asked, TEXT), nvrtc_child.compiled(asked, TEXT.encode())):
+        assert re.fullmatch(r"NVRTC \d+\.\d+ in place of 1\.0", answer[0]["error"])
+
+
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_the_compiler_is_asked_for_what_cuda_core_would_ask_for(*, fast_math: bool) -> None:
+    made = nvrtc.cuda_core().ProgramOptions(
+        name="twice.cu", arch="sm_90", std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"], no_cache=True
+    )  # fmt: skip
+    assert sorted(o.decode() for o in made.as_bytes("nvrtc")) == sorted(options("sm_90", fast_math))
+
+
+def test_what_is_begun_is_waited_for_and_not_made_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, go = list[str](), threading.Event()
+
+    def slow(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
+        go.wait()
+        made.append(name)
+        return compiled
+
+    compiled = nvrtc._compile(TEXT, "twice", "sm_90", False)
+    monkeypatch.setattr(nvrtc, "_compile", slow)
+    nvrtc.begin_cubin(TEXT, "twice", "sm_90")
+    nvrtc.begin_cubin(TEXT, "twice", "sm_90")
+    go.set()
+    assert compile_cubin(TEXT, "twice", "sm_90").code == compiled[0]
+    assert compile_cubin(TEXT, "twice", "sm_90").code == compiled[0]  # from the cache
+    assert made == ["twice"]
+    assert not nvrtc._BEGUN
+
+
+def test_what_went_wrong_meanwhile_is_told_who_asks(own_cache: Path) -> None:
+    nvrtc.begin_cubin("int x = ;", "wrong", "sm_90")
+    with pytest.raises(DeviceError, match="NVRTC could not compile wrong"):
+        compile_cubin("int x = ;", "wrong", "sm_90")

@@ -20,6 +20,15 @@ def lengths(kernel: ir.Kernel, number: int) -> frozenset[str]:
     return frozenset(length_of(a.name, len(a.shape) - 1) for a in kernel.arrays if a.shape and a.multiple % number == 0)
 
 
+def starts_of_panels(kernel: ir.Kernel, number: int) -> frozenset[str]:
+    """The first rounds of panels that are multiples of a number: where the loop begins at one, and the panels have so many rounds."""
+    sure = frozenset[str]()
+    for s in kernel.series:  # those within others begin where these do
+        if s.step % number == 0 and is_multiple(s.start, number, sure, {}):
+            sure |= {s.first}
+    return sure
+
+
 def is_multiple(e: ir.Expression, number: int, sure: frozenset[str], meant: Definitions) -> bool:
     """Whether an expression is a multiple of a number; `sure` names variables that are."""
     match e:

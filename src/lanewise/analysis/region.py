@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from lanewise.analysis.instructions import Instructions, mix
-from lanewise.analysis.value_numbering import Table, Value, number_function
+from lanewise.analysis.value_numbering import Table, Value, number_expression
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import rewrite
 from lanewise.types import Scalar
@@ -84,7 +85,7 @@ class Region:
         return self is ancestor or (self.parent is not None and self.parent.inside(ancestor))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KernelWork:
     """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU (`threads` 1)."""
 
@@ -93,11 +94,11 @@ class KernelWork:
     blocks: int
     threads: int
 
-    @property
+    @cached_property
     def regions(self) -> list[Region]:
         return self.root.walk()
 
-    @property
+    @cached_property
     def instructions(self) -> Instructions:
         """All instructions of one warp, on average."""
         total: Counter[str] = Counter()
@@ -105,7 +106,7 @@ class KernelWork:
             total.update({k: n * r.executions for k, n in r.instructions.counts.items()})
         return mix(total)
 
-    @property
+    @cached_property
     def inner_loop(self) -> Region | None:
         """The loop that takes most instructions, with what is in it counted to it."""
         innermost = [r for r in self.regions if r.is_loop and not any(c.is_loop for c in r.walk()[1:])]
@@ -150,9 +151,7 @@ class Values:
     def number(self, e: ir.Expression, env: Environment, here: Region) -> Value:
         """The value of an expression; a new one is computed before the loops that do not change it."""
         before = len(self.table.nodes)
-        expression = rewrite(e, lambda x: self._named(x, env, here))
-        function = ir.Function("", (), (), (ir.Return((expression,)),))
-        value = number_function(self.table, function, env)[0]
+        value = number_expression(self.table, rewrite(e, lambda x: self._named(x, env, here)), env)
         for n in range(before, len(self.table.nodes)):
             if n not in self.homes:
                 self.homes[n] = self._home(n, here)

@@ -34,6 +34,7 @@ class _Settling:
         self.live = self.table.below({*values.roots, *addresses})
         self.gone = contracted(self.table, self.live, {n: id(self.homes[n]) for n in self.live})
         self.costs: dict[int, Counter[str]] = {}
+        self.known: dict[int, dict[str, float]] = {}  # the cost of each value
 
     def run(self) -> None:
         used_as_value = self.table.below(set(self.values.roots))
@@ -47,12 +48,17 @@ class _Settling:
         for number, uses in self.addresses.items():
             for buffer in dict.fromkeys(b for _, b in uses):
                 self.pointer(number, buffer, seen)
+        own: dict[int, list[int]] = {}  # the live values of each region, in the order of computation
+        for n in sorted(self.live):
+            own.setdefault(id(self.homes[n]), []).append(n)
         for region in self.values.top.walk():
             region.instructions += mix(self.costs.get(id(region), {}))
-            region.words, region.latency = self.words(region), self.latency(region)
+            region.words, region.latency = self.words(region, own), self.latency(own.get(id(region), []))
 
     def cost(self, n: int) -> dict[str, float]:
-        return node_cost(self.table, n, self.gone, fast_math=self.fast_math)
+        if n not in self.known:
+            self.known[n] = node_cost(self.table, n, self.gone, fast_math=self.fast_math)
+        return self.known[n]
 
     def add(self, home: Region, cost: Mapping[str, float]) -> None:
         self.costs.setdefault(id(home), Counter()).update(cost)
@@ -92,24 +98,24 @@ class _Settling:
         key = ("fused" if fused else node.operation, node.type.size)
         home.operations[key] = home.operations.get(key, 0.0) + 1
 
-    def words(self, region: Region) -> int:
+    def words(self, region: Region, own: Mapping[int, list[int]]) -> int:
         """Values of enclosing regions that an innermost loop reads, and those that it carries: registers while it runs."""
         if not region.is_loop or any(r.is_loop for r in region.walk()[1:]):
             return 0
-        inside = {n for n in self.live if self.homes[n].inside(region)}
+        inside = {n for r in region.walk() for n in own.get(id(r), [])}
         read = {o for n in inside for o in self.table.nodes[n].operands}
         held = (self.table.nodes[n] for n in (read - inside) | (inside & self.values.carried))
         return sum(max(1, n.type.size // 4) for n in held if n.operation != "literal")
 
-    def latency(self, region: Region) -> float:
-        """The longest chain of its own values.
+    def latency(self, own_values: list[int]) -> float:
+        """The longest chain of a region's own values, which are in the order of computation.
 
         A slow path that a value may take (division, roots) keeps a compiler from interleaving: chains that share none of
         them follow each other.
         """
         ends: dict[int, tuple[float, float]] = {}  # cycles, and branches on the way
         branches = 0.0
-        for n in sorted(x for x in self.live if self.homes[x] is region):
+        for n in own_values:
             cost = self.cost(n)
             own = cost.get("branch", 0.0)
             branches += own
@@ -120,6 +126,7 @@ class _Settling:
 
 
 SIMD_SAMPLE = 16  # neighbours that are looked at on a CPU
+NOWHERE = np.iinfo(np.int64).min  # the sector of a thread that does not take part
 LINE = 128  # bytes of one pass through the L1 cache or shared memory
 
 
@@ -150,7 +157,13 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int) -> Lie:
 
 def _distinct(rows: Sample, size: int, unit: int) -> float:
     """Units of memory that a warp's first bytes lie in, on average."""
-    return float(np.mean([len(np.unique(row * size // unit)) for row in rows]))
+    return float(np.mean(_numbers(rows * size // unit)))
+
+
+def _numbers(rows: Sample) -> Sample:
+    """How many different values each row has."""
+    ordered = np.sort(rows, axis=1)
+    return 1 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
 
 
 def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: str) -> Lie:
@@ -186,11 +199,12 @@ def note_sectors(region: Region, touches: list[Touch]) -> None:
     """Sectors of each array's buffer that a warp touches in one execution of a region, each counted once."""
     for key in dict.fromkeys(t.key for t in touches):
         mine = [t for t in touches if t.key == key]
-        counts: list[int] = []
-        for row in range(mine[0].places.shape[0]):
-            sectors = [
-                (t.places[row] * t.size + d)[t.active[row]] // SECTOR for t in mine for d in range(0, t.size, SECTOR)
-            ]
-            counts.append(len(np.unique(np.concatenate(sectors))))
-        nonzero = [c for c in counts if c]
-        region.sectors[key] = region.sectors.get(key, 0.0) + (float(np.mean(nonzero)) if nonzero else 0.0)
+        sectors = [
+            np.where(t.active, (t.places * t.size + d) // SECTOR, NOWHERE)
+            for t in mine
+            for d in range(0, t.size, SECTOR)
+        ]
+        idle = ~np.logical_and.reduce([t.active.all(axis=1) for t in mine])
+        counts = _numbers(np.concatenate(sectors, axis=1)) - idle
+        nonzero = counts[counts > 0]
+        region.sectors[key] = region.sectors.get(key, 0.0) + (float(np.mean(nonzero)) if len(nonzero) else 0.0)

@@ -281,28 +281,30 @@ class _Walk:
             case ir.CopyLanes():  # one instruction for both sides
                 self.access(s.source, s.source_index, (WANTED,) * s.lanes, env, here, write=False)
                 self.values.want(s.index, env, here)
-                here.accesses.append(self.describe(s.buffer, s.index, (WANTED,) * s.lanes, write=True))
+                places = value_of(s.index, self.samples)
+                here.accesses.append(self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True))
 
-    def describe(self, buffer: str, index: ir.Expression, names: tuple[str, ...], *, write: bool) -> Access:
+    def describe(
+        self, buffer: str, index: ir.Expression, places: Sample | None, names: tuple[str, ...], *, write: bool
+    ) -> Access:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
-        if self.simd:
-            lie = lie_along_simd(index, size, self.samples, self.simd)
-        else:
-            lie = lie_of_warp(value_of(index, self.samples), self.active, size)
+        simd, samples = self.simd, self.samples
+        lie = lie_along_simd(index, size, samples, simd) if simd else lie_of_warp(places, self.active, size)
         return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
 
     def access(
         self, buffer: str, index: ir.Expression, names: tuple[str, ...], env: Environment, here: Region, *, write: bool
     ) -> None:
-        b, access = self.buffers[buffer], self.describe(buffer, index, names, write=write)
+        places = value_of(index, self.samples)
+        b, access = self.buffers[buffer], self.describe(buffer, index, places, names, write=write)
         number = self.values.number(index, env, here).number
         self.addresses.setdefault(number, []).append((here, buffer))
         here.accesses.append(access)
         here.instructions += mix({f"{b.space} {'store' if write else 'load'} {access.bytes}": 1})
         if b.space != "global":
             return
-        key, places = f"{b.array}/{b.buffer}/{'write' if write else 'read'}", value_of(index, self.samples)
+        key = f"{b.array}/{b.buffer}/{'write' if write else 'read'}"
         if places is None:
             here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors
         else:

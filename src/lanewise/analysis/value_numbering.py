@@ -10,6 +10,7 @@ last bit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -59,10 +60,10 @@ class Table:
     def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
         """The number of a node, an old one if it is known."""
         node = Node(operation, operands, kind, payload)
-        if node not in self._numbers:
-            self._numbers[node] = len(self.nodes)
+        number = self._numbers.setdefault(node, len(self.nodes))
+        if number == len(self.nodes):
             self.nodes.append(node)
-        return self._numbers[node]
+        return number
 
     def plain(self, value: Value) -> int:
         """The number of a value with its sign applied."""
@@ -95,6 +96,11 @@ def number_function(table: Table, function: ir.Function, arguments: dict[str, Va
     if any(p.mutable for p in function.parameters):
         raise NotNumbered(f"{function.name} changes its arguments")
     return _Numbering(table).run(function.body, dict(arguments))
+
+
+def number_expression(table: Table, e: ir.Expression, arguments: Mapping[str, Value]) -> Value:
+    """The value of an expression of these variables."""
+    return _Numbering(table).value(e, arguments)
 
 
 class _Numbering:
@@ -137,7 +143,7 @@ class _Numbering:
         env.update({n: self._select(condition, then[n], otherwise[n]) for n in then.keys() & otherwise.keys()})
         return None
 
-    def value(self, e: ir.Expression, env: dict[str, Value]) -> Value:
+    def value(self, e: ir.Expression, env: Mapping[str, Value]) -> Value:
         t = self.table
 
         def go(x: ir.Expression) -> Value:

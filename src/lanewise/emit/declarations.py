@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import blocks, expressions, flat_map, reads, statements, writes
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 from lanewise.types import LocalArray, Scalar
 
 Kinds = dict[str, Scalar | LocalArray]
@@ -33,11 +34,6 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
     return kinds
 
 
-def apart(block: ir.Block) -> ir.Block:
-    """The same block in which no two assignments are one object, as passes may leave them: declarations are found by object."""
-    return flat_map(block, lambda s: (s,))
-
-
 class Declarations:
     """Answers, statement by statement, which variables to declare before it and which it declares itself. The block must be `apart`."""
 
@@ -49,6 +45,8 @@ class Declarations:
         # Asked again and again of the same statements and blocks, which the block keeps alive.
         self._reads: dict[int, frozenset[str]] = {}
         self._names: dict[int, frozenset[str]] = {}
+        self._below: dict[int, frozenset[str]] = {}
+        self._times: dict[int, Counter[str]] = {}
         self._lines: dict[int, dict[str, list[ir.Statement]]] = {}
         self._met: dict[tuple[int, str], tuple[str, bool]] = {}
         self._place(block, set(kinds) - set(parameters))
@@ -82,10 +80,9 @@ class Declarations:
                 for s in where:  # no value passes from one of these statements to another
                     deeper.setdefault(id(s), set()).add(n)
             elif n in writes(first) and _can_declare(first) and n not in self._read(first):
-                times = (s for s in statements(tuple(where)) if n in writes(s))
-                once = next(times, None) is not None and next(times, None) is None
+                once = sum(self._written(s)[n] for s in where) == 1
                 self._inline.setdefault(id(first), {})[n] = once
-                if once and not any(n in self._read(s) for s in statements(tuple(where))):
+                if once and not any(n in self._all_read(s) for s in where):
                     self._unread.add((id(first), n))
             else:
                 self._before.setdefault(id(first), []).append(n)
@@ -139,6 +136,22 @@ class Declarations:
         if id(s) not in self._reads:
             self._reads[id(s)] = frozenset(n for e in expressions(s) for n in reads(e))
         return self._reads[id(s)]
+
+    def _all_read(self, s: ir.Statement) -> frozenset[str]:
+        """What a statement and its blocks read."""
+        if id(s) not in self._below:
+            self._below[id(s)] = self._read(s).union(*(self._all_read(x) for b in blocks(s) for x in b))
+        return self._below[id(s)]
+
+    def _written(self, s: ir.Statement) -> Counter[str]:
+        """How many statements of this one and its blocks write a name."""
+        if id(s) not in self._times:
+            times = Counter(set(writes(s)))
+            for b in blocks(s):
+                for x in b:
+                    times.update(self._written(x))
+            self._times[id(s)] = times
+        return self._times[id(s)]
 
     def _named(self, s: ir.Statement) -> frozenset[str]:
         """All that a statement and its blocks read or write."""

@@ -9,7 +9,6 @@ from lanewise.analysis.access import field_accesses, reuse
 from lanewise.analysis.both_ways import both_ways
 from lanewise.analysis.instructions import count_operations
 from lanewise.analysis.regions import KernelWork
-from lanewise.analysis.regions import analyse as analyse_regions
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.tables import table_accesses
@@ -17,6 +16,7 @@ from lanewise.explanation.threads import body_function, thread_accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.series import typical
+from lanewise.models.predict import Analyses
 from lanewise.pipeline import Program
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
@@ -30,8 +30,8 @@ UNITS = {
 SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 
 
-def analyse(subject: Subject, program: Program) -> Analysis:
-    """The analysis as lines for people and as facts for programs."""
+def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
+    """The analysis as lines for people and as facts for programs. analyses: the work of kernels that is known."""
     inlined = subject.reference.pattern.inlined
     called = functions(subject.reference.body).values()
     function = body_function(subject.reference) if inlined else list(called)[-1]  # helpers come before their users
@@ -42,7 +42,8 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     texts, rows = [*texts, *told], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
-    works = [w for k in program.kernels for w in _launched(k, subject.environment, fast_math=program.plan.fast_math)]
+    fast = bool(program.plan.fast_math)
+    works = [w for k in program.kernels for w in _launched(k, subject.environment, analyses, fast_math=fast)]
     pattern = subject.reference.pattern
     per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "point" if inlined else "element"
     units = instructions(works, _units_of_work(subject))
@@ -61,10 +62,12 @@ def analyse(subject: Subject, program: Program) -> Analysis:
     return Analysis(tuple(lines), facts)
 
 
-def _launched(kernel: ir.Kernel, environment: Mapping[str, Any], *, fast_math: bool) -> list[KernelWork]:
+def _launched(
+    kernel: ir.Kernel, environment: Mapping[str, Any], analyses: Analyses, *, fast_math: bool
+) -> list[KernelWork]:
     """The work of each launch of a kernel; of a series each is taken for the one in the middle."""
     counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
-    return [analyse_regions(kernel, counts, fast_math=fast_math)] * launches
+    return [analyses.of(kernel, counts, fast_math=fast_math)] * launches
 
 
 # ---------------------------------------------------------------- accesses, as the user wrote them

@@ -59,7 +59,7 @@ def explain(
         plan=subject.plan,
         origin=_origin(subject, measured),
         rows=Rows(subject, programs, estimates).make(measured),
-        analysis=_with_search(subject, analyse(subject, estimates.program(subject.plan)))
+        analysis=_with_search(subject, analyse(subject, estimates.program(subject.plan), estimates.analyses))
         if subject.traffic is None
         else analyse_step(subject),
         bound=estimates.bound(subject.plan),

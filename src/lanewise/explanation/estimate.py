@@ -41,7 +41,7 @@ class Estimates:
     _bounds: dict[Decisions, Bottleneck | None] = field(
         default_factory=dict[Decisions, "Bottleneck | None"], repr=False
     )
-    _analyses: Analyses = field(default_factory=Analyses, repr=False)
+    analyses: Analyses = field(default_factory=Analyses, repr=False)
 
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
@@ -89,7 +89,7 @@ class Estimates:
         return self._bounds[plan]
 
     def _predicted(self, plan: Decisions, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
-        return _predict(self.subject, self.program(plan), resources, self._analyses)
+        return _predict(self.subject, self.program(plan), resources, self.analyses)
 
     def registers(self, plan: Decisions) -> int | None:
         """Registers of a thread of the main kernel."""

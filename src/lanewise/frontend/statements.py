@@ -238,8 +238,13 @@ def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
 
 def _return(scope: Scope, node: ast.Return) -> None:
     elements = [] if node.value is None else node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    begin = len(scope.block)
     whole = lower(scope, elements[0]) if len(elements) == 1 else None
-    values = list(whole.values) if isinstance(whole, Several) else [number(scope, e) for e in elements]
+    if isinstance(whole, Several):
+        values = list(whole.values)
+    else:
+        del scope.block[begin:]  # what was written to see that it is not several values is written again
+        values = [number(scope, e) for e in elements]
     if scope.result_types is None:
         scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
     if len(values) != len(scope.result_types):

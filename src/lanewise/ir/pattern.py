@@ -6,7 +6,7 @@ that a new pattern is one folder of `patterns/` (or one file) and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -169,7 +169,7 @@ class Pattern:
     merging: Merging | None = None
     no_sums: str = ""
     whole: Callable[[Kernel], str | None] = lambda kernel: None
-    shape: Callable[[Kernel, Decisions, Target, Checked], tuple[Kernel, ...]] | None = None
+    shape: Callable[[Kernel, Decisions, Target, Checked], Iterable[Kernel]] | None = None
     suggest: Callable[[Kernel, Target], Suggestions] | None = None
     describe: Callable[[Kernel, Work], Work] | None = None
 

@@ -1,23 +1,33 @@
-"""Walk and rebuild the IR. Every pass goes through these, so that a new node is added in one place."""
+"""Walk and rebuild the IR. Every pass goes through these, so that a new node is added in one place.
+
+What nothing changes in stays the same object: rebuilding costs more than looking, and what was verified need not be looked at again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import fields, replace
+from functools import cache
+from operator import is_
+from typing import Any, TypeVar, assert_never
 
 from lanewise.ir import nodes as ir
+
+_T = TypeVar("_T")
+_Node = TypeVar("_Node", bound=ir.Expression | ir.Statement)
 
 
 def children(e: ir.Expression) -> tuple[ir.Expression, ...]:
     """The direct sub-expressions of an expression."""
-    match e:
-        case ir.Literal() | ir.Local() | ir.Builtin():
+    match e:  # the most frequent ones first
+        case ir.Local() | ir.Literal():
+            return ()
+        case ir.Binary() | ir.Compare() | ir.Logical():
+            return (e.left, e.right)
+        case ir.Builtin():
             return ()
         case ir.Unary() | ir.Cast():
             return (e.operand,)
-        case ir.Binary() | ir.Compare() | ir.Logical():
-            return (e.left, e.right)
         case ir.Select():
             return (e.condition, e.if_true, e.if_false)
         case ir.Call():
@@ -30,32 +40,45 @@ def children(e: ir.Expression) -> tuple[ir.Expression, ...]:
 
 def subexpressions(e: ir.Expression) -> Iterator[ir.Expression]:
     """The expression and everything below it, parents first."""
-    yield e
-    for child in children(e):
-        yield from subexpressions(child)
+    waiting = [e]
+    while waiting:
+        x = waiting.pop()
+        yield x
+        if below := children(x):
+            waiting.extend(reversed(below))
 
 
 def rewrite(e: ir.Expression, change: Callable[[ir.Expression], ir.Expression]) -> ir.Expression:
     """Rebuild an expression from the leaves up, giving each node to `change` once its children are done."""
+    below = children(e)
+    if not below:
+        return change(e)
+    done = tuple([rewrite(child, change) for child in below])
+    return change(e if _same(below, done) else _with_children(e, done))
 
-    def go(child: ir.Expression) -> ir.Expression:
-        return rewrite(child, change)
 
+def _with_children(e: ir.Expression, below: tuple[ir.Expression, ...]) -> ir.Expression:
+    """An expression with others in the place of its sub-expressions."""
     match e:
         case ir.Literal() | ir.Local() | ir.Builtin():
-            return change(e)
+            return e
         case ir.Unary() | ir.Cast():
-            return change(replace(e, operand=go(e.operand)))
+            return _changed(e, operand=below[0])
         case ir.Binary() | ir.Compare() | ir.Logical():
-            return change(replace(e, left=go(e.left), right=go(e.right)))
+            return _changed(e, left=below[0], right=below[1])
         case ir.Select():
-            return change(replace(e, condition=go(e.condition), if_true=go(e.if_true), if_false=go(e.if_false)))
+            return _changed(e, condition=below[0], if_true=below[1], if_false=below[2])
         case ir.Call():
-            return change(replace(e, arguments=tuple(go(a) for a in e.arguments)))
+            return _changed(e, arguments=below)
         case ir.Element():
-            return change(replace(e, index=go(e.index)))
+            return _changed(e, index=below[0])
         case _:
             assert_never(e)
+
+
+def _same(before: tuple[object, ...], after: tuple[object, ...]) -> bool:
+    """Whether these are the same objects."""
+    return len(before) == len(after) and all(map(is_, before, after))
 
 
 def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
@@ -107,6 +130,9 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             assert_never(s)
 
 
+_AROUND = (ir.If, ir.For, ir.While, ir.Parallel)  # statements with blocks
+
+
 def blocks(s: ir.Statement) -> tuple[ir.Block, ...]:
     """The nested blocks of a statement."""
     match s:
@@ -122,8 +148,9 @@ def statements(block: ir.Block) -> Iterator[ir.Statement]:
     """Every statement of a block and of the blocks in it, in order of text."""
     for s in block:
         yield s
-        for nested in blocks(s):
-            yield from statements(nested)
+        if isinstance(s, _AROUND):
+            for nested in blocks(s):
+                yield from statements(nested)
 
 
 def writes(s: ir.Statement) -> tuple[str, ...]:
@@ -158,6 +185,9 @@ def writes(s: ir.Statement) -> tuple[str, ...]:
 
 def reads(e: ir.Expression) -> Iterator[str]:
     """The variables and local arrays that an expression reads."""
+    if isinstance(e, ir.Local):  # as most are
+        yield e.name
+        return
     for x in subexpressions(e):
         match x:
             case ir.Local():
@@ -177,87 +207,148 @@ def rewrite_statement(
     """Rebuild one statement: its expressions, nested blocks and the names of variables it writes."""
     match s:
         case ir.Assign():
-            return replace(s, name=name(s.name), value=expression(s.value))
+            return _changed(s, name=name(s.name), value=expression(s.value))
         case ir.DeclareArray():
-            return replace(s, name=name(s.name))
+            return _changed(s, name=name(s.name))
         case ir.SetElement():
-            return replace(s, array=name(s.array), index=expression(s.index), value=expression(s.value))
+            return _changed(s, array=name(s.array), index=expression(s.index), value=expression(s.value))
         case ir.If():
-            return replace(s, condition=expression(s.condition), then=block(s.then), otherwise=block(s.otherwise))
+            return _changed(s, condition=expression(s.condition), then=block(s.then), otherwise=block(s.otherwise))
         case ir.For():
             start, stop, step = expression(s.start), expression(s.stop), expression(s.step)
-            return replace(s, variable=name(s.variable), start=start, stop=stop, step=step, body=block(s.body))
+            return _changed(s, variable=name(s.variable), start=start, stop=stop, step=step, body=block(s.body))
         case ir.While():
-            return replace(s, condition=expression(s.condition), body=block(s.body))
+            return _changed(s, condition=expression(s.condition), body=block(s.body))
         case ir.Return():
-            return replace(s, values=tuple(expression(v) for v in s.values))
+            return _changed(s, values=_each(s.values, expression))
         case ir.Apply():
-            arguments = tuple(expression(a) for a in s.arguments)
-            return replace(s, arguments=arguments, results=tuple(name(r) for r in s.results))
+            return _changed(s, arguments=_each(s.arguments, expression), results=_each(s.results, name))
         case ir.Parallel():
-            return replace(s, variable=name(s.variable), extent=expression(s.extent), body=block(s.body))
+            return _changed(s, variable=name(s.variable), extent=expression(s.extent), body=block(s.body))
         case ir.LoadRecord():
-            return replace(s, index=expression(s.index), reads=tuple((leaf, name(v)) for leaf, v in s.reads))
+            return _changed(s, index=expression(s.index), reads=_each(s.reads, lambda r: _second(r, name)))
         case ir.StoreRecord():
-            return replace(s, index=expression(s.index), writes=tuple((leaf, expression(v)) for leaf, v in s.writes))
+            return _changed(s, index=expression(s.index), writes=_each(s.writes, lambda w: _second(w, expression)))
         case ir.Load():
-            return replace(s, index=expression(s.index), names=tuple(name(n) if n else n for n in s.names))
+            return _changed(s, index=expression(s.index), names=_each(s.names, lambda n: name(n) if n else n))
         case ir.Store():
-            return replace(s, index=expression(s.index), values=tuple(expression(v) for v in s.values))
+            return _changed(s, index=expression(s.index), values=_each(s.values, expression))
         case ir.LoadElement():
-            indices, more = tuple(expression(i) for i in s.indices), tuple(name(n) for n in s.more)
-            return replace(s, indices=indices, name=name(s.name), more=more)
+            indices = _each(s.indices, expression)
+            return _changed(s, indices=indices, name=name(s.name), more=_each(s.more, name))
         case ir.StoreElement():
-            indices, more = tuple(expression(i) for i in s.indices), tuple(expression(v) for v in s.more)
-            return replace(s, indices=indices, value=expression(s.value), more=more)
+            indices, value = _each(s.indices, expression), expression(s.value)
+            return _changed(s, indices=indices, value=value, more=_each(s.more, expression))
         case ir.ScatterElement():
-            return replace(s, indices=tuple(expression(i) for i in s.indices), value=expression(s.value))
+            return _changed(s, indices=_each(s.indices, expression), value=expression(s.value))
         case ir.Scatter():
-            return replace(s, index=expression(s.index), value=expression(s.value))
+            return _changed(s, index=expression(s.index), value=expression(s.value))
         case ir.Rotate():
-            return replace(s, values=tuple(replace(v, name=name(v.name)) for v in s.values))
+            return _changed(s, values=_each(s.values, lambda v: _changed(v, name=name(v.name))))
         case ir.Shuffle():
             value = expression(s.value)
             assert isinstance(value, ir.Local)  # a warp exchanges variables
-            return replace(s, name=name(s.name), value=value)
+            return _changed(s, name=name(s.name), value=value)
         case ir.Draw():
-            return replace(s, name=name(s.name), total=expression(s.total))
+            return _changed(s, name=name(s.name), total=expression(s.total))
         case ir.AwaitTurn():
-            return replace(s, index=expression(s.index), turn=expression(s.turn))
+            return _changed(s, index=expression(s.index), turn=expression(s.turn))
         case ir.EndTurn():
-            return replace(s, index=expression(s.index), following=expression(s.following))
+            return _changed(s, index=expression(s.index), following=expression(s.following))
         case ir.CopyAsync() | ir.CopyLanes():
-            return replace(s, index=expression(s.index), source_index=expression(s.source_index))
+            return _changed(s, index=expression(s.index), source_index=expression(s.source_index))
         case ir.Break() | ir.Continue() | ir.Barrier() | ir.WaitAsync():
             return s
         case _:
             assert_never(s)
 
 
+def _changed(node: _Node, **new: Any) -> _Node:
+    """A node with these fields; itself, where they are what it has."""
+    for n, value in new.items():
+        if getattr(node, n) is not value:
+            rest = {n: getattr(node, n) for n in _names(type(node)) if n not in new}
+            return type(node)(**new, **rest)  # as `dataclasses.replace` does, which looks at the fields each time
+    return node
+
+
+@cache
+def _names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind))
+
+
+def _each(values: tuple[_T, ...], change: Callable[[_T], _T]) -> tuple[_T, ...]:
+    """Every value changed; the same tuple, where none is."""
+    if not values:
+        return values
+    done = tuple([change(v) for v in values])
+    return values if _same(values, done) else done
+
+
+def _second(pair: tuple[str, _T], change: Callable[[_T], _T]) -> tuple[str, _T]:
+    """A pair with its second half changed; the same pair, where it is not."""
+    done = change(pair[1])
+    return pair if done is pair[1] else (pair[0], done)
+
+
 def rewrite_block(block: ir.Block, change: Callable[[ir.Expression], ir.Expression]) -> ir.Block:
     """Rebuild every expression of a block and of the blocks in it."""
-    return tuple(rewrite_statement(s, lambda e: rewrite(e, change), lambda b: rewrite_block(b, change)) for s in block)
+
+    def expression(e: ir.Expression) -> ir.Expression:
+        return rewrite(e, change)
+
+    def go(inner: ir.Block) -> ir.Block:
+        return _each(inner, lambda s: rewrite_statement(s, expression, go))
+
+    return go(block)
 
 
 def flat_map(block: ir.Block, change: Callable[[ir.Statement], ir.Block]) -> ir.Block:
     """Replace each statement, nested ones first, by the statements that `change` returns for it."""
-    done = (rewrite_statement(s, lambda e: e, lambda b: flat_map(b, change)) for s in block)
-    return tuple(new for s in done for new in change(s))
+
+    def go(inner: ir.Block) -> ir.Block:
+        done = tuple([new for s in inner for new in change(rewrite_statement(s, lambda e: e, go) if blocks(s) else s)])
+        return inner if _same(inner, done) else done
+
+    return go(block)
 
 
 def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
     """Rename variables and local arrays throughout a block."""
 
-    def expression(e: ir.Expression) -> ir.Expression:
+    def name(n: str) -> str:
+        return names.get(n, n)
+
+    def one(e: ir.Expression) -> ir.Expression:
         match e:
             case ir.Local():
-                return replace(e, name=names.get(e.name, e.name))
+                new = names.get(e.name)
+                return e if new is None else ir.Local(new, e.type, e.location)
             case ir.Element():
-                return replace(e, array=names.get(e.array, e.array))
+                return _changed(e, array=name(e.array))
             case _:
                 return e
 
-    return tuple(
-        rewrite_statement(s, lambda e: rewrite(e, expression), lambda b: rename(b, names), lambda n: names.get(n, n))
-        for s in block
-    )
+    def expression(e: ir.Expression) -> ir.Expression:
+        return rewrite(e, one)
+
+    def go(inner: ir.Block) -> ir.Block:
+        return _each(inner, lambda s: rewrite_statement(s, expression, go, name))
+
+    return go(block)
+
+
+def apart(block: ir.Block) -> ir.Block:
+    """The same block in which no statement is one object with another, as passes may leave them: for who knows them by identity."""
+    seen = set[int]()
+
+    def one(s: ir.Statement) -> ir.Statement:
+        again = id(s) in seen
+        seen.add(id(s))
+        done = rewrite_statement(s, lambda e: e, go) if blocks(s) else s
+        return replace(s) if again and done is s else done
+
+    def go(inner: ir.Block) -> ir.Block:
+        return _each(inner, one)
+
+    return go(block)

@@ -15,11 +15,22 @@ from lanewise.types import BOOL, F32, F64, I64, LocalArray, Scalar
 
 WARP = 32
 RANK = 3  # dimensions of an array at most
-Sound = dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]]
-"""Verified functions, by their identity and that of the memory that they may read, each with those that it calls by name.
 
-It holds them, so that no other one takes their place.
-"""
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What was verified before. It holds all of it, so that nothing else takes its place.
+
+    functions: by their identity and that of the memory that they may read, each with those that it calls by name. expressions: by their
+    identity, each with what is to be asked of the place where it stands.
+    """
+
+    functions: dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]] = field(
+        default_factory=dict[tuple[int, int, int], "tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]"]
+    )
+    expressions: dict[int, tuple[ir.Expression, tuple[ir.Expression, ...]]] = field(
+        default_factory=dict[int, "tuple[ir.Expression, tuple[ir.Expression, ...]]"]
+    )
 
 
 def verify_function(f: ir.Function) -> None:
@@ -30,7 +41,7 @@ def verify_function(f: ir.Function) -> None:
 def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
     """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used, and names keep to `ir/names.py`.
 
-    sound: functions that were verified before, to which those of this kernel are added. Most passes leave functions as they are.
+    sound: what was verified before, to which that of this kernel is added. Most passes leave functions as they are, and most expressions.
     """
     where = f"kernel {kernel.name}"
     types: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
@@ -51,7 +62,8 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
-    _Verifier(where, types, kernel=kernel, sound={} if sound is None else sound).block(kernel.body)
+    taken = frozenset((*arrays, *(owner(u.name) for u in kernel.uniforms)))
+    _Verifier(where, types, kernel=kernel, taken=taken, sound=Sound() if sound is None else sound).block(kernel.body)
 
 
 def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
@@ -72,6 +84,9 @@ def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
         raise VerificationError(f"{where}: {a.name} in shared memory has {a.length} elements and the shape {a.shape}")
 
 
+PLACED = (ir.Local, ir.Element, ir.Builtin)  # expressions whose place decides whether they are right
+
+
 @dataclass(frozen=True)
 class _Verifier:
     """Walks statements in order; `types` holds every variable that has a type by now."""
@@ -83,10 +98,9 @@ class _Verifier:
     read: ir.Kernel | None = None  # the kernel whose arrays a function may read
     loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
     parallel: int = 0
+    taken: frozenset[str] = frozenset()  # what owns a name of a variable: arrays and uniforms of the kernel
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
-    sound: Sound = field(
-        default_factory=dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]]
-    )
+    sound: Sound = field(default_factory=Sound)
 
     def fail(self, s: ir.Statement, problem: str) -> VerificationError:
         return VerificationError(f"{self.where}: {problem} in\n{print_block((s,))}")
@@ -103,33 +117,47 @@ class _Verifier:
     def block(self, block: ir.Block) -> None:
         for s in block:
             for e in expressions(s):
-                for x in subexpressions(e):
-                    if problem := expression_problem(
-                        x, self.types, in_grid=self.kernel is not None and self.kernel.grid is not None
-                    ):
-                        raise self.fail(s, problem)
+                self.expression(s, e)
             if isinstance(s, ir.Apply):
                 self.check_call(s)
             for name in writes(s):
                 self.check_name(s, name)
             self.statement(s)
 
+    def expression(self, s: ir.Statement, e: ir.Expression) -> None:
+        """An expression of a statement: most of it is the same wherever it stands."""
+        if type(e) is ir.Local and self.types.get(e.name) is e.type:
+            return
+        known = self.sound.expressions.get(id(e))
+        if known is None:
+            nodes = tuple(subexpressions(e))
+            if any(not isinstance(x, PLACED) and self.problem(x) for x in nodes):
+                known = e, nodes  # told of in its turn
+            else:
+                known = e, tuple([x for x in nodes if isinstance(x, PLACED)])
+                self.sound.expressions[id(e)] = known
+        for x in known[1]:
+            if type(x) is ir.Local and self.types.get(x.name) is x.type:
+                continue
+            if problem := self.problem(x):
+                raise self.fail(s, problem)
+
+    def problem(self, e: ir.Expression) -> str:
+        return expression_problem(e, self.types, in_grid=self.kernel is not None and self.kernel.grid is not None)
+
     def check_name(self, s: ir.Statement, name: str) -> None:
         if name in self.loops:
             raise self.fail(s, f"the variable {name} of a loop around is changed")
         k = self.kernel
-        if (
-            k is None
-            or is_own(name)
-            or owner(name) in {*(a.name for a in k.arrays), *(owner(u.name) for u in k.uniforms)}
-        ):
+        if k is None or is_own(name) or owner(name) in self.taken:
             return
         if k.pattern.inlined and owner(name).isidentifier():  # a variable of the user's
             return
         raise self.fail(s, f"{name} is neither a user's name nor one of lanewise's own")
 
     def declare(self, s: ir.Statement, name: str, kind: Scalar | LocalArray) -> None:
-        if self.types.setdefault(name, kind) != kind:
+        known = self.types.setdefault(name, kind)
+        if known is not kind and known != kind:
             raise self.fail(s, f"{name} was {self.types[name]} and becomes {kind}")
 
     def statement(self, s: ir.Statement) -> None:
@@ -192,13 +220,13 @@ class _Verifier:
         f = s.function
         memory = self.kernel or self.read
         key = (id(f), id(memory.arrays), id(memory.buffers)) if memory is not None else (id(f), 0, 0)
-        if key not in self.sound:
+        if key not in self.sound.functions:
             called: dict[str, ir.Function] = {}
             results = tuple(r.type for r in f.results)
             where = f"function {f.name}"
             _Verifier(where, {}, results=results, read=memory, seen=called, sound=self.sound).function(f)
-            self.sound[key] = f, memory, called
-        for name, called_function in self.sound[key][-1].items():
+            self.sound.functions[key] = f, memory, called
+        for name, called_function in self.sound.functions[key][-1].items():
             if self.seen.setdefault(name, called_function) != called_function:
                 raise self.fail(s, f"there is another function {name}")
         for name, r in zip(s.results, f.results, strict=True):

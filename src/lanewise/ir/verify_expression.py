@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import assert_never
 
 import numpy as np
@@ -66,8 +67,14 @@ def _fits(value: float | int | bool, scalar: Scalar) -> bool:
         return isinstance(value, bool)
     if scalar.is_float:
         return isinstance(value, float)
+    least, most = _limits(scalar)
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+@cache
+def _limits(scalar: Scalar) -> tuple[int, int]:
     limits = np.iinfo(scalar.dtype.str)
-    return isinstance(value, int) and not isinstance(value, bool) and limits.min <= value <= limits.max
+    return int(limits.min), int(limits.max)
 
 
 def _binary(e: ir.Binary, text: _Text) -> str:

@@ -22,10 +22,10 @@ from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.pipeline import Program
-from lanewise.plan import NEUTRAL
+from lanewise.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.nvrtc import Cubin, compile_cubin
+from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
 from lanewise.target import is_compiled, is_gpu, target_of
 
@@ -154,6 +154,8 @@ def build_executable(
     if program.plan.prefetch == "async" and architecture_number(target) < ASYNCHRONOUS_COPIES:
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
+    if arch is None:
+        cuda_core()  # which loads them: imported while the compiler is at work
     cubins = tuple(
         compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
     )
@@ -166,16 +168,21 @@ def build_executable(
 
 
 def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
-    """The text of each kernel of a program.
+    """The text of each kernel of a program: see `generated_text`."""
+    return [generated_text(program.reference, program.plan, k, device, locations=locations) for k in program.kernels]
+
+
+def generated_text(reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, device: str, *, locations: bool) -> str:
+    """The text of a kernel that a plan made of a reference kernel.
 
     With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
     the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
     """
-    header = f"lanewise {__version__}: {program.reference.name}, {program.reference.pattern.name}\nplan: {program.plan.short()}"
+    header = f"lanewise {__version__}: {reference.name}, {reference.pattern.name}\nplan: {plan.short()}"
     if is_gpu(device):
-        return [emit_cuda(k, header, locations=locations) for k in program.kernels]
-    fast, bits = program.plan.fast_math, program.plan.vector_bits
-    return [emit_numba(k, header, fast_math=fast, vector_bits=bits, locations=locations) for k in program.kernels]
+        return emit_cuda(kernel, header, locations=locations)
+    fast, bits = plan.fast_math, plan.vector_bits
+    return emit_numba(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
 
 
 def architecture_number(arch: str) -> int:

@@ -23,7 +23,7 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
-from lanewise.launch.executable import generated_texts
+from lanewise.launch.executable import generated_text
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Decisions
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
@@ -46,29 +46,42 @@ class Built:
     texts: tuple[str, ...]
 
 
-def built(reference: ir.Kernel, plan: Decisions, device: str) -> Built:
+Begin = Callable[[str, ir.Kernel], None]
+
+
+def _nothing(text: str, kernel: ir.Kernel) -> None:
+    """Nothing is begun."""
+
+
+def built(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin = _nothing) -> Built:
     """What passes and emission make of a kernel, or what an earlier process made of the same.
 
-    Raises `PlanError` for a plan that does not fit the kernel.
+    begin: is told of each text that is made, before the next one is. Raises `PlanError` for a plan that does not fit the kernel.
     """
     name = entry_name(reference, plan, device)
     if name is None:
-        return _build(reference, plan, device)
+        return _build(reference, plan, device, begin)
     content = read_entry(name)
     if content is not None:
         try:
             return _read(content, reference.pattern)
         except Exception:  # written whole, and yet no program: made again like a damaged one
             remove_entry(name)
-    made = _build(reference, plan, device)
+    made = _build(reference, plan, device, begin)
     if kept := _written(made):
         write_entry(name, kept)
     return made
 
 
-def _build(reference: ir.Kernel, plan: Decisions, device: str) -> Built:
-    program = build_program(reference, plan, "cuda" if is_gpu(device) else "cpu")
-    return Built(program, tuple(generated_texts(program, device, locations=False)) if is_compiled(device) else ())
+def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> Built:
+    texts: list[str] = []
+
+    def done(kernel: ir.Kernel) -> None:
+        if is_compiled(device):
+            texts.append(generated_text(reference, plan, kernel, device, locations=False))
+            begin(texts[-1], kernel)
+
+    return Built(build_program(reference, plan, "cuda" if is_gpu(device) else "cpu", done=done), tuple(texts))
 
 
 # ------------------------------------------------------------ what an entry is called

@@ -22,6 +22,8 @@ def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None
     """Raise `ArgumentError` for what is no contiguous array of this type. `place`: what the error is about."""
     dtype = np.dtype(kind.element.dtype)
     wanted = f"a contiguous array of NumPy or CuPy with {kind.rank} dimension{'s' if kind.rank > 1 else ''} of {dtype}"
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(f"{place} must be {wanted}, found a masked one; pass .filled(value) of it")
     if not _is_array(array):
         raise ArgumentError(f"{place} must be {wanted}, found {describe(array)}")
     refusal = f"{place} must be {wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
@@ -39,7 +41,7 @@ def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None
 
 def _is_array(value: Any) -> bool:
     if isinstance(value, np.ndarray):
-        return not isinstance(value, np.ma.MaskedArray)
+        return True
     return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
 
 

@@ -21,6 +21,7 @@ from lanewise.record import Record
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.nvrtc import begin_cubin
 from lanewise.target import Machine, is_gpu, target_of
 from lanewise.two_sides import EVERY, Side, bits_of
 from lanewise.types import Scalar
@@ -62,7 +63,13 @@ def compile_kernel(
 
 
 def _compiled(reference: ir.Kernel, plan: Decisions, device: str, arch: str | None) -> Executable:
-    made = built(reference, plan, device)
+
+    def begin(text: str, kernel: ir.Kernel) -> None:
+        """While the next text is made, and the program is written to the disk."""
+        if is_gpu(device):
+            begin_cubin(text, kernel.name, arch or cuda.architecture(device), fast_math=plan.fast_math)
+
+    made = built(reference, plan, device, begin)
     return build_executable(made.program, device, arch, made.texts)
 
 

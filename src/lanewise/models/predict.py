@@ -5,8 +5,8 @@ Both follow from what its kernels do: nothing is compiled or run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -27,8 +27,34 @@ from lanewise.target import is_gpu
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
 
 
-Analyses = dict[tuple[ir.Kernel, bool], KernelWork]
-"""The work of kernels, and of kernels with fast arithmetic."""
+@dataclass(frozen=True, slots=True)
+class Analyses:
+    """The work of kernels, each found out once, for the counts and arguments of one call."""
+
+    _met: dict[tuple[int, bool], KernelWork] = field(default_factory=dict[tuple[int, bool], KernelWork])
+    _found: dict[Hashable, list[KernelWork]] = field(default_factory=dict[Hashable, list[KernelWork]])
+
+    def of(self, kernel: ir.Kernel, counts: Mapping[str, object], *, fast_math: bool) -> KernelWork:
+        """The work of a kernel. What caps its registers changes nothing of it."""
+        key = id(kernel), fast_math
+        if key not in self._met:
+            self._met[key] = replace(self._equal(_uncapped(kernel), counts, fast_math), kernel=kernel)  # which it holds
+        return self._met[key]
+
+    def _equal(self, kernel: ir.Kernel, counts: Mapping[str, object], fast_math: bool) -> KernelWork:
+        """The work of a kernel like this one. Kernels differ early, and take long to hash."""
+        alike = self._found.setdefault((kernel.name, kernel.grid, fast_math), [])
+        found = next((w for w in alike if w.kernel == kernel), None)
+        if found is None:
+            found = analyse(kernel, counts, fast_math=fast_math)
+            alike.append(found)
+        return found
+
+
+def _uncapped(kernel: ir.Kernel) -> ir.Kernel:
+    if kernel.grid is None or not (kernel.grid.registers or kernel.grid.min_blocks):
+        return kernel
+    return replace(kernel, grid=replace(kernel.grid, registers=0, min_blocks=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +89,12 @@ def predict(
     arguments, to which those of this program are added.
     """
     compiled = list(resources) if isinstance(resources, Sequence) else [resources] if resources is not None else []
-    analyses = {} if analyses is None else analyses
+    analyses = Analyses() if analyses is None else analyses
     times: list[KernelTime] = []
     often: list[int] = []  # launches of each kernel
     for n, kernel in enumerate(program.kernels):
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
-        key = kernel, bool(program.plan.fast_math)
-        if (work := analyses.get(key)) is None:
-            work = analyses[key] = analyse(kernel, counts, fast_math=program.plan.fast_math)
+        work = analyses.of(kernel, counts, fast_math=bool(program.plan.fast_math))
         times.append(_time(work, counts, device, compiled[n] if n < len(compiled) else None, program.plan))
         often.append(launches)
     longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])

@@ -56,8 +56,15 @@ def clean_function(f: ir.Function) -> ir.Function:
 
 def _without_unread(block: ir.Block, outputs: set[str]) -> ir.Block:
     """Repeat until nothing changes: removing one assignment can make another one dead."""
+    known: dict[int, tuple[ir.Expression, frozenset[str]]] = {}  # what expressions read, by identity
+
+    def names(e: ir.Expression) -> frozenset[str]:
+        if id(e) not in known:
+            known[id(e)] = e, frozenset(reads(e))
+        return known[id(e)][1]
+
     while True:
-        used = _read_names(block) | outputs
+        used = outputs.union(*(names(e) for s in statements(block) for e in expressions(s)))
         cleaned = flat_map(block, lambda s, used=used: _drop(s, used))
         if cleaned == block:
             return block

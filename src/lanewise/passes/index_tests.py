@@ -16,7 +16,7 @@ from lanewise.analysis.bounds import Reached, sites
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
-from lanewise.ir.traverse import expressions, flat_map, rewrite_statement, statements, subexpressions
+from lanewise.ir.traverse import apart, expressions, flat_map, rewrite_statement, statements, subexpressions
 from lanewise.types import BOOL, I32, I64, Scalar
 
 OUTSIDE = own("outside")
@@ -61,6 +61,7 @@ def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: 
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:
         tests.setdefault(site, []).append((dimension, side))
+    body = apart(body)  # accesses are known by identity
     pass_ = _Guarding({id(s): n for n, s in enumerate(sites(body)) if n in tests}, tests, kinds, count)
     begin = ir.Assign(OUTSIDE, ir.Literal(NONE, I64))
     return (begin, *pass_.block(body))

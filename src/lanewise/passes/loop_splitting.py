@@ -19,6 +19,7 @@ from lanewise.ir.folds import join, neutral
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.ir.verify import RANK
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
@@ -36,6 +37,8 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
         return f"{parts} parts were asked for"
     if reason := legal_sharing(kernel):
         return reason
+    if len(points_of(kernel)) >= RANK:
+        return f"each part leaves a value for every point, in an array of one dimension more, and arrays have {RANK} at most"
     _, body = nest_of(kernel)
     if len([s for s in body if isinstance(s, ir.For | ir.While)]) > 1:
         return "its loops follow one another, and each needs all that the one before it gathered"

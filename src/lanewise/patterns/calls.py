@@ -1,25 +1,21 @@
 """The calls of a function under a pattern: what they compile, bind, remember and tune.
 
-A pattern says in its `Wing` what is its own; the rest is the same for all. `kernel_of(wing)` makes a decorator of a wing, which is all
-that a new pattern needs; the patterns of lanewise give their kernels further methods.
+A pattern says in its `Wing` what is its own; the rest is the same for all. What users hold is in `patterns/kernels.py`.
 """
 
 from __future__ import annotations
 
-import inspect
-from abc import ABC, abstractmethod
+import ast
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.analysis.self_term import violated
-from lanewise.arrays import RecordArray, are_same
-from lanewise.attributes import sealed
-from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
+from lanewise.arrays import are_same
+from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
@@ -48,11 +44,9 @@ from lanewise.launch.support import (
     value_type,
 )
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
-from lanewise.naming import by_name
 from lanewise.passes import self_term
-from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.results import result_arrays, total_type
-from lanewise.plan import Decisions, Plan, check_plan
+from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.target import target_of
@@ -72,6 +66,21 @@ def _as_it_is(signature: Signature) -> Signature:
 
 def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
     return classify_arguments(signature, values, arrays_allowed=True)
+
+
+KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
+
+
+def _check_names(signature: Signature, options: tuple[str, ...]) -> None:
+    """Refuse a parameter that has the name of a keyword of calls: which of the two a call means would be a guess."""
+    for a in signature.source.tree.args.args:
+        if a.arg in (*KEYWORDS, *options, *signature.asked):
+            why = f"{a.arg!r} is a keyword of every call"
+        elif a.arg == "self":
+            why = "'self' is the kernel in every call"
+        else:
+            continue
+        raise signature.source.error(why, a, found=ast.unparse(a), wanted="another name")
 
 
 def _no_advice(arguments: Arguments, kernel: Tunable) -> str:
@@ -166,8 +175,8 @@ class Calls:
     @property
     def written(self) -> Signature:
         """The parameters and results of the user's function."""
-        self._written = self._written or self.wing.check(
-            read_signature(
+        if self._written is None:
+            signature = read_signature(
                 self.function,
                 rows=self.wing.rows,
                 threads=self.wing.threads,
@@ -175,7 +184,8 @@ class Calls:
                 pairs=self.wing.pattern.over_pairs,
                 scatters=self.wing.scatters,
             )
-        )
+            _check_names(signature, self.wing.options)
+            self._written = self.wing.check(signature)
         return self._written
 
     @property
@@ -209,8 +219,7 @@ class Calls:
     def given(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
         """The arguments of a call, checked."""
         self.notice()
-        own_names = self.signature.names
-        options = {n: named[n] for n in self.wing.options if n in named and n not in own_names}
+        options = {n: named[n] for n in self.wing.options if n in named}
         own = {n: v for n, v in named.items() if n not in options} if options else named
         result = self.wing.arguments(self.signature, name_arguments(self.signature, arguments, own))
         result.options = options
@@ -454,144 +463,3 @@ def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:
         return None
     (first, a), (second, b) = arguments.records.items()
     return first, second, are_same(a, b)
-
-
-class Engine(Protocol):
-    """What runs a function under a pattern: `Calls`, or what takes their place."""
-
-    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]: ...
-    def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled: ...
-    def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
-    def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
-    def job(self, arguments: Arguments, plan: Plan | None) -> Job: ...
-
-
-class CallSignature:
-    """What `help` and editors show of a kernel's call: the parameters of its function, whose records come as arrays, and its own options.
-
-    A descriptor, as a kernel's class has no such signature itself.
-    """
-
-    def __get__(self, kernel: AbstractKernel | None, owner: type[Any]) -> inspect.Signature:
-        if kernel is None:
-            raise AttributeError("__signature__")
-        own, given = inspect.signature(kernel.python), kernel.signature
-        kinds = given.source.annotations()
-        kinds |= {n: RecordArray[kinds[n]] for n, kind in given.parameters.items() if isinstance(kind, Record)}
-        parameters = [own.parameters[n].replace(annotation=kinds[n]) for n in given.names if n not in given.asked]
-        call = inspect.signature(type(kernel).__call__).parameters.values()
-        asked = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given.asked]
-        return own.replace(parameters=[*parameters, *asked, *(p for p in call if p.kind is p.KEYWORD_ONLY)])
-
-
-class AbstractKernel(ABC):
-    """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
-
-    __signature__ = CallSignature()
-
-    def __init__(
-        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None, derived: Derived | None = None
-    ) -> None:  # fmt: skip
-        self.__name__, self.__doc__ = function.__name__ if derived is None else derived.name, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._calls = Calls(wing, function, self, self.bind, derived)
-        self._engine: Engine = self._calls if engine is None else engine(self._calls)
-
-    @property
-    def python(self) -> Callable[..., Any]:
-        """Its function, as it was written."""
-        return self._calls.function
-
-    @property
-    def signature(self) -> Signature:
-        return self._calls.signature
-
-    @property
-    def lowered(self) -> Lowered:
-        """The typed function; raises `CompileError` for what the language does not have."""
-        return self._calls.lowered
-
-    def __repr__(self) -> str:
-        return f"<lanewise {self._calls.wing.pattern.name} kernel {self.__name__}>"
-
-    @abstractmethod
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        """Found by name, or made again."""
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
-        try:
-            if plan is not None:
-                return self.bind(*arguments, out=out, plan=plan, **named)()
-            return unpacked(self._engine.call(arguments, named, out))
-        except LanewiseError as error:
-            raise shortened(error)  # noqa: B904  (its own cause stays)
-
-    @brief
-    def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without running it."""
-        return self._engine.compile(_untested(self.__name__, self._given(arguments, named, plan)), plan)
-
-    @brief
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
-        """A call with its memory bound, to run many times."""
-        return self._engine.bind(self._given(arguments, named, plan), out, plan)
-
-    @brief
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
-
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
-        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
-        copies are measured. Over lw.Neighbors and lw.Nearest structures are measured, too: whole calls, with what builds the
-        structure. Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an
-        illegal `plan`.
-        """
-        return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
-
-    @brief
-    def gradient(self, wrt: Any) -> Any:
-        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
-        raise no_gradient(self.__name__, self._calls.wing.pattern.name)
-
-    @brief
-    def tuning_job(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Job:
-        """What `tune` measures: for programs that watch the search, or replay it."""
-        return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)
-
-    def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
-        check_plan(self.__name__, plan)
-        return self._calls.given(arguments, named)
-
-
-def _untested(kernel: str, arguments: Arguments) -> Arguments:
-    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked for."""
-    if arguments.tests is not None:
-        raise ArgumentError(
-            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their own, which runs before"
-        )
-    return arguments
-
-
-@sealed()
-class Kernel(AbstractKernel):
-    """A function under a pattern, ready to be called."""
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return by_name(self, (Kernel, (self._calls.wing, self.python)))
-
-
-def unpacked(results: tuple[Any, ...]) -> Any:
-    """What a call returns: its only result, a tuple of several, or None."""
-    return results[0] if len(results) == 1 else results or None
-
-
-def kernel_of(wing: Wing) -> Callable[[Callable[..., Any]], Kernel]:
-    """The decorator of a wing, which makes kernels of functions."""
-    return lambda function: Kernel(wing, plain_function(wing.pattern.name, function))

@@ -9,18 +9,26 @@ so this is the truth; the compiler's log is only a report about it, and may be m
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from lanewise.errors import DeviceError
-from lanewise.runtime import compiling
+from lanewise.runtime import compiling, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+from lanewise.runtime.compiling import LOGGER
+from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
 
 _IMPORTING = threading.RLock()
+_BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache
+_COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
+os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
 FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
@@ -48,21 +56,39 @@ class Cubin:
     log: str
 
 
-class _Log:
-    def __init__(self) -> None:
-        self.text = ""
-
-    def write(self, piece: str | bytes) -> None:
-        self.text += piece.decode(errors="replace") if isinstance(piece, bytes) else piece
-
-
 def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> Cubin:
     """Compile the kernel `<name>_kernel`, or read the result of an earlier compilation.
 
     `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
     """
+    entry = _entry(text, name, arch, fast_math)
+    if begun := _BEGUN.pop(entry, None):
+        return begun.result()
+    return _cubin_of(entry, text, name, arch, fast_math)
+
+
+def begin_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> None:
+    """Begin with a kernel in a thread beside this one. `compile_cubin` will be asked for the same, and says what went wrong with it."""
+    entry, made = _entry(text, name, arch, fast_math), Future[Cubin]()
+    if _BEGUN.setdefault(entry, made) is not made:
+        return
+
+    def work() -> None:
+        try:
+            made.set_result(_cubin_of(entry, text, name, arch, fast_math))
+        except BaseException as error:
+            made.set_exception(error)
+
+    threading.Thread(target=work, name=f"lanewise-nvrtc-{name}").start()
+
+
+def _entry(text: str, name: str, arch: str, fast_math: bool) -> str:
     key = content_key(FORMAT, text, arch, str(fast_math), nvrtc_version())
-    entry = f"cuda/{name}-{key}.cubin"
+    return f"cuda/{name}-{key}.cubin"
+
+
+def _cubin_of(entry: str, text: str, name: str, arch: str, fast_math: bool) -> Cubin:
+    """An entry of the cache, or what the compiler makes."""
     if cached := _read(entry, name):
         return cached
     compiling.begin(name)
@@ -100,21 +126,57 @@ def _read(entry: str, name: str) -> Cubin | None:
 
 
 def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
-    """The machine code and what the compiler and its assembler said.
+    """The machine code and what the compiler and its assembler said: in this process, or while that compiles in one of its own."""
+    asked = {
+        "library": _library(),
+        "name": f"{name}.cu",
+        "options": options(arch, fast_math),
+        "version": nvrtc_version(),
+    }
+    told, code = _answer(asked, text)
+    if told["error"]:
+        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}")
+    return code, told["log"]
 
-    NVRTC's own cache is off: where a driver is present it returns code that it has made before with an empty log.
-    """
-    core = cuda_core()
-    log = _Log()
-    options = core.ProgramOptions(
-        name=f"{name}.cu", arch=arch, std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"],
-        no_cache=True,
-    )  # fmt: skip
+
+def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+    if not _COMPILING.acquire(blocking=False):
+        try:
+            return compile_apart(asked, text)
+        except NoProcess as reason:
+            LOGGER.info("compiling %s in its turn: %s", asked["name"], reason)
+        _COMPILING.acquire()
     try:
-        code = core.Program(text, "c++", options).compile("cubin", logs=log).code
-    except Exception as error:
-        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{error}\n{log.text}") from error
-    return bytes(code), log.text
+        return nvrtc_child.compiled(asked, text.encode())
+    finally:
+        _COMPILING.release()
+
+
+def options(arch: str, fast_math: bool) -> list[str]:
+    """What the compiler is asked for.
+
+    Its own cache is off: where a driver is present it returns code that it has made before with an empty log.
+    """
+    fast = ["--use_fast_math"] if fast_math else []
+    return [f"-arch={arch}", "--generate-line-info", "--ptxas-options=-v", *fast, "--std=c++17", "--no-cache"]
+
+
+@cache
+def _library() -> str:
+    """The path of the compiler, where `cuda.bindings` finds it."""
+    try:
+        from cuda.pathfinder import load_nvidia_dynamic_lib
+
+        path = load_nvidia_dynamic_lib("nvrtc").abs_path
+    except (ImportError, RuntimeError) as error:
+        raise _no_compiler() from error
+    if not path:
+        raise _no_compiler()
+    return path
+
+
+def _no_compiler() -> DeviceError:
+    return DeviceError("compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'")
 
 
 def cuda_core() -> Any:
@@ -137,9 +199,7 @@ def nvrtc_version() -> str:
 
         _, major, minor = nvrtc.nvrtcVersion()
     except (ImportError, RuntimeError) as error:
-        raise DeviceError(
-            "compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'"
-        ) from error
+        raise _no_compiler() from error
     return f"{major}.{minor}"
 
 

@@ -22,7 +22,7 @@ from lanewise.analysis.spreading import spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.ir.traverse import apart, expressions, reads, statements
 from lanewise.passes.base import refuse
 from lanewise.passes.points import merging, packing, simd_operations
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
@@ -59,7 +59,7 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
 
 def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape) -> str | None:
     """Why lanes cannot run together, or None."""
-    last = loops[-1].variable
+    last, body = loops[-1].variable, apart(body)  # accesses are known by identity
     varying = spread(body, {last})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     for s in statements(body):

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from lanewise.analysis.index_sums import IndexSum, single_definitions
+from lanewise.analysis.multiples import is_multiple, starts_of_panels
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -259,7 +260,7 @@ class _Staging:
         return self._several(loops, body, pieces)
 
     def _single(self, loop: ir.For, body: ir.Block, pieces: list[Tile], doubled: bool) -> ir.Block:
-        """A loop over whole tiles, and one over the tile that is not whole."""
+        """A loop over whole tiles, and one over the tile that is not whole, unless panels say that there is none."""
         kind = loop.start.type
         rounds = build.subtract(loop.stop, loop.start)
         whole, every = build.divide(rounds, self.tile), build.ceil_divide(rounds, self.tile)
@@ -280,12 +281,14 @@ class _Staging:
             for n, p in enumerate(pieces)
             for s in self.bringing.stage(p, n, guarded=True, half=zero if doubled else None)
         )
-        tail = ir.For(name, tiles, every, one, (*start, *last, ir.Barrier(), *rest, ir.Barrier()), role="tiles")
+        tail = (ir.For(name, tiles, every, one, (*start, *last, ir.Barrier(), *rest, ir.Barrier()), role="tiles"),)
+        if is_multiple(rounds, self.tile, starts_of_panels(self.kernel, self.tile), {}):
+            tail = ()
         count = ir.Assign(tiles.name, whole)
         if not doubled:
             stage = tuple(s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=guarded[n]))
             full = ir.For(name, zero, tiles, one, (*start, *stage, ir.Barrier(), *compute, ir.Barrier()), role="tiles")
-            return (count, full, tail)
+            return (count, full, *tail)
         bring = self.bringing.part
         load = tuple(s for n, p in enumerate(pieces) for s in bring(p, n, "load", guarded=guarded[n]))
         assert half is not None
@@ -301,7 +304,7 @@ class _Staging:
             *compute, behind, ir.Barrier(),
         )  # fmt: skip
         full = ir.For(name, zero, tiles, one, cycle, role="tiles")
-        return (count, *self._empty(pieces), begin, ir.Barrier(), full, tail)
+        return (count, *self._empty(pieces), begin, ir.Barrier(), full, *tail)
 
     def _empty(self, pieces: list[Tile]) -> ir.Block:
         """Registers have a value where nothing is loaded."""

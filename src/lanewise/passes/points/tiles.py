@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 
 from lanewise.analysis.index_sums import IndexSum
@@ -150,7 +151,7 @@ class Ground:
         return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Banks:
     """How often the banks of shared memory are accessed for a box. wide: elements of a read; words: of an element."""
 
@@ -165,18 +166,20 @@ class _Banks:
     def cost(self, pitch: int, *, swizzled: bool = False) -> int:
         """Wavefronts of a warp that reads its elements, and of all its turns of storing them."""
         box, wide = self.box, self.wide
-        read = [self._word(p, pitch, swizzled=swizzled) for p in self._read()]
+        read = [self._word(p, pitch, swizzled=swizzled) for p in self.read]
         rounds = max(1, prod(box.rounds.values()))
         cost = wavefronts([r // wide * wide for r in read], wide) * len(box.sites) * rounds // wide
-        stored = [self._word(p, pitch, swizzled=swizzled) for p in self._stored()]
+        stored = [self._word(p, pitch, swizzled=swizzled) for p in self.stored]
         return cost + wavefronts(stored, 1) * -(-box.elements // self.shape.total)
 
-    def _read(self) -> list[dict[int, int]]:
+    @cached_property
+    def read(self) -> list[dict[int, int]]:
         """The places that a warp reads, by dimension."""
         places = {d: self.box.place(self.box.sites[0], d) for d in range(len(self.box.extents))}
         return [{d: value(place, v) for d, place in places.items()} for v in lanes_of(self.shape, self.indices)]
 
-    def _stored(self) -> list[dict[int, int]]:
+    @cached_property
+    def stored(self) -> list[dict[int, int]]:
         """The places that a warp stores to first."""
         extents = self.box.extents
         walk, last = Walk.over(self.box, self.across, self.shape.total), len(extents) - 1

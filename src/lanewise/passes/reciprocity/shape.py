@@ -158,7 +158,9 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
     if not kernel.identical:
         return "its targets and its sources are two arrays"
     if others := dict.fromkeys(a.reduction.word for a in accumulators_of(kernel) if not a.reduction.adds):
-        return f"its tasks add what they have to sums in memory, and the state of {', '.join(others)} is no sum"
+        return (
+            f"its tasks add the values of pairs to sums in memory, and {', '.join(others)} of values is no sum of them"
+        )
     outer, (loop,) = kernel.body[0], loops
     applies = [s for s in loop.body if isinstance(s, ir.Apply)]
     if len(applies) != 1 or sum(isinstance(s, ir.Apply) for s in outer.body):

@@ -13,18 +13,19 @@ from lanewise.attributes import sealed
 from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
 from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
-from lanewise.ir.names import own
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.compiled import Compiled
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.variables import (
-    COTANGENT,
-    Variable,
-    cotangent_leaves,
-    cotangents_of,
-    names_of,
-    variables,
+from lanewise.patterns.gradients import (
+    Places,
+    by_place,
+    cotangent_kinds,
+    derived_function,
+    gradient_name,
+    modes,
+    sought,
 )
+from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.plan import Plan
 
 
@@ -33,13 +34,13 @@ class _Part:
     """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total: they are added up over the elements."""
 
     kernel: str
-    asked: tuple[tuple[int, Asked], ...]
+    asked: Places
     weighed: bool
     total: bool
 
     @property
     def name(self) -> str:
-        return f"{self.kernel}_gradient"
+        return gradient_name(self.kernel)
 
     def gradient(self, lowered: Lowered) -> Gradient:
         """The function, and how it was made."""
@@ -49,17 +50,11 @@ class _Part:
 
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
         del written
-        function = self.gradient(lowered).function
-        return Lowered(
-            function, tuple(a.kind for _, a in self.asked), any(p.name == own("same") for p in function.parameters)
-        )
+        return derived_function(self.gradient(lowered).function, self.asked)
 
     def signature(self, written: Signature, /) -> Signature:
         """The cotangents are parameters behind the others."""
-        results = written.results or []
-        single = len(results) == 1
-        named = [(COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(results)]
-        added = {n: k for n, k in named if t.scalar_of(k).is_float} if self.weighed else {}
+        added = cotangent_kinds(written.results) if self.weighed else {}
         return replace(
             written, parameters={**written.parameters, **added}, results=[a.kind for _, a in self.asked], reductions=()
         )
@@ -76,14 +71,10 @@ class ElementwiseGradient:
     """
 
     def __init__(self, kernel: Elementwise, wrt: str | Iterable[str]) -> None:
-        self._kernel, self._names = kernel, names_of(kernel.__name__, wrt)
-        self._single = isinstance(wrt, str)
-        self.__name__ = f"{kernel.__name__}_gradient"
-        if any(n.startswith(COTANGENT) for n in kernel.signature.parameters):
-            raise ArgumentError(
-                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the parameter of that name"
-            )
-        for v in self._variables():
+        self._sought = sought(kernel, wrt)
+        self.__name__ = self._sought.name
+        self._sought.check_words(kernel.signature.parameters, "parameter")
+        for v in self._sought.variables():
             if len(v.records) > 1:
                 raise ArgumentError(
                     f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; name one: "
@@ -91,15 +82,19 @@ class ElementwiseGradient:
                 )
 
     def __repr__(self) -> str:
-        return f"<the gradient of {self._kernel!r} with respect to {', '.join(self._names)}>"
+        return str(self._sought)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return gradient_of, (self._kernel, self._names[0] if self._single else self._names)
+        return gradient_of, (self._kernel, self._sought.wrt)
+
+    @property
+    def _kernel(self) -> Elementwise:
+        return self._sought.kernel
 
     @property
     def wrt(self) -> tuple[str, ...]:
         """The names that it is taken with respect to."""
-        return self._names
+        return self._sought.names
 
     @brief
     def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
@@ -110,10 +105,8 @@ class ElementwiseGradient:
         results: dict[int, Any] = {}
         for part, kernel in parts:
             outputs = kernel.sum(**values) if part.total else kernel(**values, plan=plan)
-            for (place, _), output in zip(part.asked, outputs if len(part.asked) > 1 else (outputs,), strict=True):
-                results[place] = output
-        ordered = tuple(results[n] for n in range(len(self._names)))
-        return ordered[0] if self._single else ordered
+            results |= by_place(part.asked, outputs)
+        return self._sought.ordered(results)
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
@@ -121,8 +114,8 @@ class ElementwiseGradient:
         values, parts = self._prepared(arguments, named, weighed=False)
         if len(parts) != 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._names)} it is two kernels, one for "
-                "each element and one for totals; take the gradient with respect to one of them"
+                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._sought.names)} it is two kernels, one "
+                "for each element and one for totals; take the gradient with respect to one of them"
             )
         (_, kernel) = parts[0]
         return kernel.compile(**values, plan=plan)
@@ -131,36 +124,24 @@ class ElementwiseGradient:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
         _, parts = self._prepared(arguments, named, weighed=False)
         gradients = [part.gradient(self._kernel.lowered) for part, _ in parts]
-        return ", ".join(dict.fromkeys(f"{g.mode} ({g.why})" for g in gradients))
+        return modes(gradients)
 
     # ------------------------------------------------------------ what a call is made of
-
-    def _kept(self) -> dict[Any, Any]:
-        """What is kept until the function, or what it uses, stands for something else."""
-        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
-        calls.notice()
-        return calls.kept
-
-    def _variables(self) -> tuple[Variable, ...]:
-        kept, key = self._kept(), ("variables", self._names)
-        if key not in kept:
-            kept[key] = variables(self._names, self._kernel.signature, self._kernel.lowered)
-        return kept[key]
 
     def _prepared(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, weighed: bool
     ) -> tuple[dict[str, Any], tuple[tuple[_Part, Elementwise], ...]]:
         """The arguments by name, and the kernels of such a call."""
         values = name_arguments(self._kernel.signature, arguments, named)
-        totals = tuple(not v.records and not _is_array(values[v.name], v.kind) for v in self._variables())
-        kept, key = self._kept(), ("gradient", self._names, totals, weighed)
+        totals = tuple(not v.records and not _is_array(values[v.name], v.kind) for v in self._sought.variables())
+        kept, key = self._sought.kept(), ("gradient", self._sought.names, totals, weighed)
         if key not in kept:
             kept[key] = tuple(self._parts(totals, weighed))
         return values, kept[key]
 
     def _parts(self, totals: tuple[bool, ...], weighed: bool) -> Iterable[tuple[_Part, Elementwise]]:
         for total in sorted(set(totals)):
-            chosen = [(n, v) for n, v in enumerate(self._variables()) if totals[n] == total]
+            chosen = [(n, v) for n, v in enumerate(self._sought.variables()) if totals[n] == total]
             asked = tuple((n, Asked(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind)) for n, v in chosen)
             part = _Part(self._kernel.__name__, asked, weighed, total)
             yield part, Elementwise(self._kernel.python, part)

@@ -25,7 +25,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -46,8 +46,9 @@ from lanewise.patterns.elementwise.scattered import (
     wide_lengths,
 )
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords
+from lanewise.patterns.tables.ranges import CHECKS, around_launch
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
@@ -110,7 +111,7 @@ def _prove(calls: Calls, arguments: Arguments) -> None:
 
 WING = Wing(
     ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=_prove,
-    check=check_keywords, options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
+    options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
 )  # fmt: skip
 
 
@@ -169,18 +170,18 @@ class Elementwise(AbstractKernel):
 
     @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
-        """The smallest result over all elements (by component)."""
+        """The smallest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
         return self._reduce("min", arguments, named)
 
     @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
-        """The largest result over all elements (by component)."""
+        """The largest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
         return self._reduce("max", arguments, named)
 
     def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         calls = self._calls
         calls.notice()
-        repeated, checked = calls.repeated[operation], CHECKS in named and CHECKS not in calls.signature.names
+        repeated, checked = calls.repeated[operation], CHECKS in named
         if not checked and (match := repeated.find(arguments, named)):
             return _reduced(operation, match[0].run(match[1], None))
         classified = calls.given(arguments, named)

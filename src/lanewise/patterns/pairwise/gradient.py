@@ -21,22 +21,23 @@ from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
 from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.launch.arguments import describe, name_arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.elementwise.kernel import sum_
+from lanewise.patterns.gradients import (
+    Places,
+    by_place,
+    cotangent_kinds,
+    derived_function,
+    gradient_name,
+    modes,
+    sought,
+)
 from lanewise.patterns.pairwise.cotangents import Cotangent
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import AllPairs, Periodic, Search
-from lanewise.patterns.variables import (
-    COTANGENT,
-    Variable,
-    cotangent_leaves,
-    cotangents_of,
-    names_of,
-    variables,
-)
+from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.plan import Plan
 from lanewise.record import Field, Record
 
@@ -50,7 +51,7 @@ class _Part:
     """
 
     kernel: str
-    asked: tuple[tuple[int, Asked], ...]
+    asked: Places
     exchanged: bool
     weighed: bool
     identical: bool
@@ -58,7 +59,7 @@ class _Part:
 
     @property
     def name(self) -> str:
-        return f"{self.kernel}_gradient"
+        return gradient_name(self.kernel)
 
     def gradient(self, written: Signature, lowered: Lowered) -> Gradient:
         """The function that is summed, and how it was made."""
@@ -68,9 +69,7 @@ class _Part:
         return gradient(lowered.function, self.name, [a for _, a in self.asked], cotangents, records)
 
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
-        function = self.gradient(written, lowered).function
-        results = tuple(a.kind for _, a in self.asked)
-        return Lowered(function, results, any(p.name == own("same") for p in function.parameters))
+        return derived_function(self.gradient(written, lowered).function, self.asked)
 
     def signature(self, written: Signature, /) -> Signature:
         """The element of a result comes first; where there are cotangents the targets have them as fields."""
@@ -89,10 +88,7 @@ class _Part:
         target, _ = _records(written)
         record = written.parameters[target]
         assert isinstance(record, Record)
-        results = written.results or []
-        single = len(results) == 1
-        named = [(COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(results)]
-        added = tuple(Field(n, k) for n, k in named if t.scalar_of(k).is_float)
+        added = tuple(Field(n, k) for n, k in cotangent_kinds(written.results).items())
         return Record(record.name, (*record.fields, *added))
 
 
@@ -116,29 +112,29 @@ class PairwiseGradient:
     """
 
     def __init__(self, kernel: Pairwise, wrt: str | Iterable[str]) -> None:
-        self._kernel, self._names = kernel, names_of(kernel.__name__, wrt)
-        self._single = isinstance(wrt, str)
-        self.__name__ = f"{kernel.__name__}_gradient"
-        if any(n.startswith(COTANGENT) for n in self._words()):
-            raise ArgumentError(
-                f"{kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the field or parameter of that name"
-            )
-        self._variables()
+        self._sought = sought(kernel, wrt)
+        self.__name__ = self._sought.name
+        self._sought.check_words(self._words(), "field or parameter")
+        self._sought.variables()
 
     def __repr__(self) -> str:
-        return f"<the gradient of {self._kernel!r} with respect to {', '.join(self._names)}>"
+        return str(self._sought)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return gradient_of, (self._kernel, self._names[0] if self._single else self._names)
+        return gradient_of, (self._kernel, self._sought.wrt)
+
+    @property
+    def _kernel(self) -> Pairwise:
+        return self._sought.kernel
 
     @property
     def wrt(self) -> tuple[str, ...]:
         """The names that it is taken with respect to."""
-        return self._names
+        return self._sought.names
 
     def using(self, search: Search) -> PairwiseGradient:
         """The same gradient over another search structure."""
-        return gradient_of(self._kernel.using(search), self._names[0] if self._single else self._names)
+        return gradient_of(self._kernel.using(search), self._sought.wrt)
 
     # ------------------------------------------------------------ calls
 
@@ -149,11 +145,10 @@ class PairwiseGradient:
         results: dict[int, Any] = {}
         for part, kernel in made.parts:
             outputs = kernel(**self._arguments(part, values, weighed), plan=plan)
-            for (place, _), output in zip(part.asked, outputs if len(part.asked) > 1 else (outputs,), strict=True):
-                total = not self._variables()[place].records
+            for place, output in by_place(part.asked, outputs).items():
+                total = not self._sought.variables()[place].records
                 results[place] = sum_(output) if total else output
-        ordered = tuple(results[n] for n in range(len(self._names)))
-        return ordered[0] if self._single else ordered
+        return self._sought.ordered(results)
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
@@ -176,27 +171,15 @@ class PairwiseGradient:
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
         _, made, _ = self._prepared(arguments, named, None)
-        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
+        calls = self._sought.calls
         gradients = [part.gradient(calls.written, calls.lowered) for part, _ in made.parts]
-        return ", ".join(dict.fromkeys(f"{g.mode} ({g.why})" for g in gradients))
+        return modes(gradients)
 
     # ------------------------------------------------------------ what a call is made of
 
     def _words(self) -> list[str]:
         parameters = self._kernel.signature.parameters
         return [n for p, k in parameters.items() for n in (p, *([f.name for f in k] if isinstance(k, Record) else []))]
-
-    def _kept(self) -> dict[Any, Any]:
-        """What is kept until the function, or what it uses, stands for something else."""
-        calls = self._kernel._calls  # pyright: ignore[reportPrivateUsage]
-        calls.notice()
-        return calls.kept
-
-    def _variables(self) -> tuple[Variable, ...]:
-        kept, key = self._kept(), ("variables", self._names)
-        if key not in kept:
-            kept[key] = variables(self._names, self._kernel.signature, self._kernel.lowered)
-        return kept[key]
 
     def _prepared(
         self, arguments: tuple[Any, ...], named: Mapping[str, Any], cotangent: Any
@@ -205,9 +188,9 @@ class PairwiseGradient:
         values = name_arguments(self._kernel.signature, arguments, named)
         target, source = (values[n] for n in _records(self._kernel.signature))
         if not (isinstance(target, RecordArray) and isinstance(source, RecordArray)):
-            self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong
+            self._sought.calls.given(arguments, named)  # which says what is wrong
         identical = are_same(target, source)
-        kept, key = self._kept(), ("gradient", self._names, identical, cotangent is not None)
+        kept, key = self._sought.kept(), ("gradient", self._sought.names, identical, cotangent is not None)
         if key not in kept:
             kept[key] = self._made(identical, weighed=cotangent is not None)
         made: _Made = kept[key]
@@ -217,12 +200,12 @@ class PairwiseGradient:
         try:
             return values, made, self._weighed(made.parts[0][0], target, cotangent)
         except ArgumentError:
-            self._kernel._calls.given(arguments, named)  # pyright: ignore[reportPrivateUsage]  # which says what is wrong with targets
+            self._sought.calls.given(arguments, named)  # which says what is wrong with targets
             raise
 
     def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
         """The targets with their cotangents."""
-        calls, name, kept = self._kernel._calls, self._kernel.__name__, self._kept()  # pyright: ignore[reportPrivateUsage]
+        calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
         if "cotangent" not in kept:
             read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
@@ -242,8 +225,8 @@ class PairwiseGradient:
         values, made, _ = self._prepared(arguments, named, None)
         if len(made.parts) != 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._names)} it is two kernels, one over "
-                "targets and one over sources; take the gradient with respect to one of them"
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._sought.names)} it is two kernels, one "
+                "over targets and one over sources; take the gradient with respect to one of them"
             )
         (_, kernel) = made.parts[0]
         return values, kernel
@@ -253,7 +236,7 @@ class PairwiseGradient:
         target, source = _records(self._kernel.signature)
         here: list[tuple[int, Asked]] = []
         exchanged: list[tuple[int, Asked]] = []
-        for place, v in enumerate(self._variables()):
+        for place, v in enumerate(self._sought.variables()):
             named = "." in v.name
             if not v.records:
                 here.append((place, Asked(v.leaves(), v.kind)))

@@ -20,12 +20,13 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
-from lanewise.patterns.calls import AbstractKernel, Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, check_keywords, prove, repeats
+from lanewise.patterns.tables.ranges import CHECKS, around_launch, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -74,7 +75,7 @@ def _checked(signature: Signature) -> Signature:
             found="no result",
             wanted="-> lw.vec3",
         )
-    return check_keywords(signature)
+    return signature
 
 
 def _elements(signature: Signature) -> list[str]:

@@ -19,7 +19,8 @@ from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Wing, unpacked
+from lanewise.patterns.calls import Wing
+from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
 from lanewise.patterns.segmentwise.names import CELLS, DENSE, FIRST, ITEMS, LAST, SEGMENTS, first_of, last_of
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE

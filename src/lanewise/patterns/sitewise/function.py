@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -221,6 +221,10 @@ def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: 
 
 CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "checks", "steps", "walls", "weights", _OUTFLOW_SPEED})
 """What calls, runs and forces take besides the values of a function: no value can have one of these names."""
+_WALL_ARGUMENTS = frozenset({"number", "name", "velocity"})  # beside the values that a wall has of fields
+_SITES_ARGUMENTS = frozenset(
+    {"shape", "mask", "edges", "storage", "layout", "device"}
+)  # beside what the fields of a stencil begin with
 
 
 @dataclass(eq=False)
@@ -324,19 +328,27 @@ def _checked_stencil(signature: Signature) -> Signature:
             found=f"-> {', '.join(map(str, results)) or 'nothing'}, of the fields {', '.join(names)}",
             wanted=f"-> lw.{real}" if len(names) == 1 else f"-> tuple[lw.{real}, ...] with one for each of the first fields",
         )  # fmt: skip
+    _refuse(signature, _SITES_ARGUMENTS & set(list(signature.fields)[: len(results)]), "an argument of sites()")
     return _checked(signature)
 
 
 def _checked(signature: Signature) -> Signature:
-    """Values are given by name, beside what the call itself takes."""
-    source = signature.source
+    """Values are given by name, beside what the call itself takes, and fields of walls beside what a wall takes."""
     values = signature.parameters.keys() | signature.fields.keys() | signature.arrays.keys()
+    _refuse(signature, CALL_ARGUMENTS & values, "an argument of the call itself")
+    of_walls = _WALL_ARGUMENTS if signature.populations else _WALL_ARGUMENTS - {"velocity"}
+    _refuse(signature, of_walls & signature.fields.keys(), "an argument of wall()")
+    return signature
+
+
+def _refuse(signature: Signature, taken: Set[str], why: str) -> None:
+    """Raise `CompileError` for the first parameter whose name is taken."""
+    source = signature.source
     for parameter in source.tree.args.args:
-        if parameter.arg in CALL_ARGUMENTS and parameter.arg in values:
+        if parameter.arg in taken:
             raise source.error(
-                f"{parameter.arg!r} is an argument of the call itself",
+                f"{parameter.arg!r} is {why}",
                 parameter,
-                found=f"a value of that name of {source.name}",
+                found=f"a {'field' if parameter.arg in signature.fields else 'value'} of that name of {source.name}",
                 wanted="another name",
             )
-    return signature

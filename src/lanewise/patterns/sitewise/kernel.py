@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +17,12 @@ from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
-from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.calls import BoundSteps, SiteStepper
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
-from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
+from lanewise.patterns.sitewise.kernels import Observer
 from lanewise.patterns.sitewise.kinds import Rule, Wall
+from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
@@ -33,46 +33,14 @@ from lanewise.types import Scalar
 
 
 @sealed()
-class Sitewise:
+class Sitewise(LatticeKernel):
     """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
-        self._lattice, self._function = lattice, function
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._kinds = SiteKinds(lattice, function)
-        self._kernels = SiteKernels(self._kinds)
-
-    @property
-    def lattice(self) -> Lattice:
-        return self._lattice
-
-    @property
-    def python(self) -> Callable[..., Any]:
-        """The function of the sites of kind 0, as it was written."""
-        return self._function
-
-    @property
-    def kinds(self) -> SiteKinds:
-        """The functions of all kinds, and the walls."""
-        return self._kinds
-
-    @property
-    def kernels(self) -> SiteKernels:
-        """What is compiled of them."""
-        return self._kernels
+        super().__init__(SiteKinds(lattice, function))
 
     def __repr__(self) -> str:
         return f"<lanewise sitewise kernel {self.__name__} on {self.lattice.name}>"
-
-    def __reduce__(self) -> str:
-        return self.__qualname__  # with the kinds that its module gave it: found by name, or not at all
-
-    def __copy__(self) -> Sitewise:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Sitewise:
-        return self
 
     def gradient(self, wrt: Any) -> Any:
         """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError`."""
@@ -191,29 +159,7 @@ class Sitewise:
 
     # ------------------------------------------------------------ steps
 
-    @brief
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
-        """One step."""
-        self.run(sites, 1, plan=plan, checks=checks, **values)
-
-    @brief
-    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done.
-
-        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
-        the first site that is not, before that step has changed anything.
-        """
-        if not self.kernels.asks_for_tests(sites, checks):
-            self._stepper_again(sites, plan, values).run(steps)
-            return
-        check_steps(self.__name__, steps)
-        for _ in range(steps):
-            classified = self.kinds.values(sites, values)
-            sites.whole.check()
-            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
-            self._stepper_again(sites, plan, values).run(1)
-
-    def _stepper_again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
+    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
         self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -228,17 +174,6 @@ class Sitewise:
             sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
-    @brief
-    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
-        """What `run` makes for given values: bound once, to run again and again."""
-        return self._stepper(sites, plan, self._proved(sites, values))
-
-    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
-        """The values of a call, none of which surely leads out of a table."""
-        classified = self.kinds.values(sites, values)  # which checks that the sites are of this flow
-        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
-        return classified
-
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
@@ -249,12 +184,6 @@ class Sitewise:
             ]
 
         return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
-
-    @brief
-    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
-        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self._proved(sites, values)
-        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     # ------------------------------------------------------------ looking
 

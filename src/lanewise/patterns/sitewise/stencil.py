@@ -7,7 +7,6 @@ is shared: the box and its edges, kinds, walls, masks, layouts, the bulk apart f
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 from lanewise.attributes import sealed
@@ -18,10 +17,11 @@ from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.calls import SiteStepper
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
-from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
+from lanewise.patterns.sitewise.kernels import Observer
 from lanewise.patterns.sitewise.kinds import Rule, Wall
+from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
 from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
@@ -34,52 +34,19 @@ from lanewise.types import Scalar
 
 
 @sealed()
-class Stencil:
+class Stencil(LatticeKernel):
     """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
-        self._lattice, self._function = lattice, function
-        self.__name__, self.__doc__ = function.__name__, function.__doc__
-        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
-        self._kinds = SiteKinds(lattice, function, stencil=True)
-        self._kernels = SiteKernels(self._kinds)
-
-    @property
-    def lattice(self) -> Lattice:
-        """Whose directions the neighbours are."""
-        return self._lattice
-
-    @property
-    def python(self) -> Callable[..., Any]:
-        """The function of the sites of kind 0, as it was written."""
-        return self._function
+        super().__init__(SiteKinds(lattice, function, stencil=True))
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The names of the fields that its sites hold: those that its results replace."""
         return tuple(self.kinds.state)
 
-    @property
-    def kinds(self) -> SiteKinds:
-        """The functions of all kinds, and the walls."""
-        return self._kinds
-
-    @property
-    def kernels(self) -> SiteKernels:
-        """What is compiled of them."""
-        return self._kernels
-
     def __repr__(self) -> str:
         return f"<lanewise stencil {self.__name__} on {self.lattice.name}>"
-
-    def __reduce__(self) -> str:
-        return self.__qualname__
-
-    def __copy__(self) -> Stencil:
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Stencil:
-        return self
 
     # ------------------------------------------------------------ kinds
 
@@ -159,50 +126,14 @@ class Stencil:
 
     # ------------------------------------------------------------ steps
 
-    @brief
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
-        """One step."""
-        self.run(sites, 1, plan=plan, checks=checks, **values)
-
-    @brief
-    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
-        """So many steps, inside graphs on a GPU; it returns when they are done.
-
-        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
-        the first site that is not, before that step has changed anything.
-        """
-        if not self.kernels.asks_for_tests(sites, checks):
-            self.stepper(sites, plan=plan, **values).run(steps)
-            return
-        check_steps(self.__name__, steps)
-        for _ in range(steps):
-            classified = self._proved(sites, values)
-            sites.whole.check()
-            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
-            self._stepper(sites, plan, classified).run(1)
-
-    @brief
-    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
-        """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
-        return self._stepper(sites, plan, self._proved(sites, values))
-
-    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
-        """The values of a call, none of which surely leads out of a table."""
-        classified = self.kinds.values(sites, values)
-        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
-        return classified
+    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
+        return self.stepper(sites, plan=plan, **values)
 
     def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
             return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
 
         return SiteStepper(self.__name__, sites, calls, observed=self.kernels.observed(sites, values))
-
-    @brief
-    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
-        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
-        classified = self._proved(sites, values)
-        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:

@@ -42,19 +42,6 @@ VALUES = 64  # of uniforms, for which what was proved is remembered
 Counts = Mapping[str, int]
 
 
-def check_keywords(signature: Signature) -> Signature:
-    """Refuse a parameter that has the name of a keyword of calls."""
-    for a in signature.source.tree.args.args:
-        if a.arg == CHECKS and signature.arrays:
-            raise signature.source.error(
-                f"{a.arg!r} is a keyword of every call of a function that {'scatters' if signature.scattered else 'reads tables'}",
-                a,
-                found=a.arg,
-                wanted="another name",
-            )
-    return signature
-
-
 def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]) -> bool:
     """Whether a call asks for tests; raises `ArgumentError` for what is neither True nor False, and where there is nothing to test."""
     checks = options.get(CHECKS, False)

@@ -15,7 +15,8 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
 from lanewise.naming import by_name
-from lanewise.patterns.calls import AbstractKernel, Wing
+from lanewise.patterns.calls import Wing
+from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
@@ -26,7 +27,6 @@ from lanewise.record import Record
 from lanewise.types import Scalar
 
 MOST = 3  # indices
-KEYWORDS = ("grid", "plan", "out", "seconds", CHECKS)
 
 
 def build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
@@ -58,8 +58,6 @@ def checked(signature: Signature) -> Signature:
                 "a threadwise function has no records", a, found=ast.unparse(a),
                 wanted="an array for each field: mass: lw.Array1[lw.f32]",
             )  # fmt: skip
-        if a.arg in KEYWORDS:
-            raise source.error(f"{a.arg!r} is a keyword of every call", a, found=ast.unparse(a), wanted="another name")
     returned = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
     if signature.results:
         return _summed(signature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lanewise.errors import PlanError
@@ -18,25 +19,27 @@ DIVISION = 4  # panels within a panel
 SOLVING = 64  # threads of a block that go through the rounds of the smallest panels
 
 
-def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """The kernels of such a plan, mapped to threads, in the order of their launches; raises `PlanError` where it does not fit."""
+def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Iterator[ir.Kernel]:
+    """The kernels of such a plan, mapped to threads, in the order of their launches, each made as it is asked for.
+
+    Raises `PlanError` where the plan does not fit.
+    """
     if is_shared(plan):
         raise PlanError(
             f"Plan(panel={plan.panel}, slices={plan.slices}, parts={plan.parts}): the threads of a panel have rounds of their own; "
             "choose slices=1 and parts=1"
         )
-    done: list[ir.Kernel] = []
     rest, panel = kernel, plan.panel
     while True:
         ahead, rest = (checked("blocking of recurrences", k) for k in panels.apply(rest, panel))
-        done.append(_mapped(ahead, plan, checked))
+        yield _mapped(ahead, plan, checked)
         plan = _smaller(plan)
         if panel <= SMALLEST:
             break
         panel = max(SMALLEST, panel // DIVISION)
     if kept_rounds.legal(rest, panel) is None:
         rest = checked("keeping of rounds", kept_rounds.apply(rest, panel))
-    return (*done, checked("mapping to threads", mapping.blocks(rest, SOLVING, 0)))
+    yield checked("mapping to threads", mapping.blocks(rest, SOLVING, 0))
 
 
 def _mapped(ahead: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:

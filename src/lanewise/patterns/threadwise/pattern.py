@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
@@ -23,7 +25,7 @@ def grain(work: int) -> int:
     return max(1, GRAIN // max(1, work))
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Iterable[ir.Kernel]:
     """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and panels."""
     if not target.has_blocks:
         return on_cpu(kernel, plan, checked)

@@ -1,0 +1,105 @@
+"""What kernels over the sites of a lattice share, whether these hold populations or fields: kinds, steps, what is compiled."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+from lanewise.errors import brief
+from lanewise.lattices.base import Lattice
+from lanewise.patterns.sitewise.call_kinds import SiteKinds
+from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.function import SiteValues
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.plan import Plan
+
+
+class LatticeKernel(ABC):
+    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+
+    def __init__(self, kinds: SiteKinds) -> None:
+        function = kinds.main.python
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+        self.__module__, self.__qualname__ = function.__module__, function.__qualname__
+        self._kinds, self._kernels = kinds, SiteKernels(kinds)
+
+    @property
+    def lattice(self) -> Lattice:
+        """Whose directions the neighbours are."""
+        return self._kinds.lattice
+
+    @property
+    def python(self) -> Callable[..., Any]:
+        """The function of the sites of kind 0, as it was written."""
+        return self._kinds.main.python
+
+    @property
+    def kinds(self) -> SiteKinds:
+        """The functions of all kinds, and the walls."""
+        return self._kinds
+
+    @property
+    def kernels(self) -> SiteKernels:
+        """What is compiled of them."""
+        return self._kernels
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # with the kinds that its module gave it: found by name, or not at all
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    # ------------------------------------------------------------ steps
+
+    @brief
+    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """One step."""
+        self.run(sites, 1, plan=plan, checks=checks, **values)
+
+    @brief
+    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+        """So many steps, inside graphs on a GPU; it returns when they are done.
+
+        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
+        the first site that is not, before that step has changed anything.
+        """
+        if not self.kernels.asks_for_tests(sites, checks):
+            self._stepper_of_run(sites, plan, values).run(steps)
+            return
+        check_steps(self.__name__, steps)
+        for _ in range(steps):
+            classified = self._proved(sites, values)
+            sites.whole.check()
+            self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
+            self._stepper_of_run(sites, plan, values).run(1)
+
+    @brief
+    def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
+        """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
+        return self._stepper(sites, plan, self._proved(sites, values))
+
+    @brief
+    def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
+        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
+        classified = self._proved(sites, values)
+        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
+
+    @abstractmethod
+    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
+        """What takes steps of these sites with values that are checked."""
+
+    @abstractmethod
+    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
+        """That of one `run`, which may be one that was made before."""
+
+    def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
+        """The values of a call, none of which surely leads out of a table."""
+        classified = self.kinds.values(sites, values)  # which checks that the sites are of this kernel
+        self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
+        return classified
