@@ -113,7 +113,9 @@ def bound(nbytes: int) -> dict[str, float]:
         "to pinned": best(lambda: device.get(out=pinned)),
         "to ordinary": best(lambda: device.get(out=plain)),
         "to new ordinary": best(device.get),
-        "from pinned": best(lambda: (device.set(pinned), cuda.synchronize("cuda"))),  # CuPy waits for ordinary memory alone
+        "from pinned": best(
+            lambda: (device.set(pinned), cuda.synchronize("cuda"))
+        ),  # CuPy waits for ordinary memory alone
         "from ordinary": best(lambda: (device.set(plain), cuda.synchronize("cuda"))),
     }
 
