@@ -38,7 +38,7 @@ STOREYS = (
     ("arrays",),
     ("pickled", "population", "ragged"),
     ("launch",),
-    ("models", "optimisations"),
+    ("models", "optimisations", "patterns.plain_sums"),
     ("tuning",),
     ("patterns.no_gradient", "patterns.results", "patterns.variables"),
     ("patterns.calls",),

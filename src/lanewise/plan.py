@@ -112,7 +112,7 @@ class Plan(Generic[Open]):
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
     On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
     share in a loop is packed for up to `tile` rounds. Where rows are another array's columns, as many rows as lanes are a square, and
-    squares go in tiles of `tile` points a side, which are written row by row. 0: the loops as they are written.
+    squares go in tiles of `tile` points along the rows that are read, which are written row by row. 0: the loops as they are written.
     Of pairs on a CPU: neighbouring targets that a loop takes side by side, up to 4096.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the

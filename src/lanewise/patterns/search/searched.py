@@ -291,6 +291,16 @@ class Searched:
             tuple(self.signature.arrays.items()),
         )  # fmt: skip
 
+    def picked(self, arguments: Arguments) -> Picked:
+        """The structure and the plan that a call gets, tuned or not, and why. Nothing is compiled."""
+        target, source = arguments.records.values()
+        sources = points_of(source, self.search.position)
+        self._check(
+            arguments.records,
+            (sources if are_same(target, source) else points_of(target, self.search.position), sources),
+        )
+        return self._picker.pick(arguments, sources, None, None)
+
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
         asked = plan or Plan()

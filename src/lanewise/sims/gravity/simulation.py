@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from lanewise.arrays import RecordArray, places_of, side_of
@@ -25,13 +26,12 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.sims.common.checks import check_steps
+from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.marching import Clock
-from lanewise.sims.common.progress import Pieces, progress_bar
+from lanewise.sims.common.progress import take_steps
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
-    check_interval,
     check_range,
     check_softening,
     check_time_step,
@@ -296,24 +296,15 @@ class Simulation:
     ) -> Simulation:
         """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
-        check_interval(every)
-        done, pieces = 0, Pieces(shown=progress)
-        with progress_bar("gravity", steps, shown=progress) as advance:
-            while done < steps:
-                piece = pieces.next(steps - done)
-                if callback is not None:
-                    piece = min(piece, every - done % every)
-                self.advance(piece, dt)
-                done += piece
-                advance(piece)
-                if callback is not None and (done % every == 0 or done == steps):
-                    callback(self)
+        check_every(every)
+        look = None if callback is None else partial(callback, self)
+        take_steps("gravity", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
         return self
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
         """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
-        check_interval(every)
+        check_every(every)
         while True:
             self.advance(every, dt)
             yield self
