@@ -430,6 +430,23 @@ def test_the_allocation_is_a_loan_of_all_fields(device: str) -> None:
         grains.host.data[0] = 1
 
 
+def test_structured_arrays_and_two_sides() -> None:
+    grains = two()
+    table = grains.to_structured()
+    alias = Grain.array(table, copy=False)
+    del table
+    grains.numpy()
+    fatten(alias, 1)  # which shares the memory that was lent
+    assert_field(grains.host.mass, rows(COUNT)["mass"] + 1)
+    grains.host.mass = 3
+    assert_field(grains.to_structured()["mass"], 3)
+    with pytest.raises(ValueError, match="read-only"):
+        grains.host.to_structured()["mass"][0] = 1
+    for make in (lambda: alias._make_host(lw.SoA()), lambda: Grain.array(rows(3), copy=False, host_layout=lw.SoA())):  # pyright: ignore[reportPrivateUsage]
+        with pytest.raises(ArgumentError, match="one side"):
+            make()
+
+
 def test_a_device_field_that_was_handed_out_before_the_host_changed(device: str) -> None:
     grains = two(device)
     taken = grains.mass

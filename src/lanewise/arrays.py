@@ -440,19 +440,12 @@ class RecordArray(Generic[B]):
     def _taken(self, indices: Any) -> RecordArray:
         """A copy of some records."""
         made = self._empty(len(indices))
-        if is_gpu(self._device):
-            record_moves.take(self._current, indices, made._views)
-            return made
-        source = self._current
-        for leaf in self._record.leaves:
-            made._views.fill(leaf.name, source.take(leaf.name, indices))
+        record_moves.take(self._current, indices, made._views)
         return made
 
     def _kept(self, mask: Any) -> RecordArray:
         """A copy of the records that a mask keeps."""
-        if not is_gpu(self._device):
-            return self._taken(np.flatnonzero(mask))
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         made = self._empty(kept.count)
         kept.move(self._current, made._views)
         return made
@@ -502,27 +495,12 @@ class RecordArray(Generic[B]):
     def compact(self, mask: Any) -> int:
         """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
 
-        The capacity stays. On a GPU nothing comes to the host but that number, and the records go to memory of the same size: in place
-        threads would overwrite what others still have to read.
+        The capacity stays, and the records go to memory of the same size: in place threads would overwrite what others still have to
+        read. From a GPU nothing comes to the host but that number.
         """
         self._check_own("compact")
         mask = checked_mask(self._record.name, mask, len(self), self._device)
-        if is_gpu(self._device):
-            return self._compact_elsewhere(mask)
-        indices = np.flatnonzero(mask)
-        kept = len(indices)
-        if kept == len(self):
-            return kept
-        source = self._current
-        columns = ((x.name, source.take(x.name, indices)) for x in self._record.leaves)
-        end = self._cut(0, 1, kept)._views
-        for leaf, column in columns:
-            end.fill(leaf, column)
-        self._lie(source.data, self._capacity, kept)
-        return kept
-
-    def _compact_elsewhere(self, mask: Any) -> int:
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         if kept.count == len(self):
             return kept.count
         source = self._current
@@ -576,11 +554,43 @@ class RecordArray(Generic[B]):
         # Without it NumPy would make an array of Python objects, record by record.
         first = self._record.fields[0].name
         raise ArgumentTypeError(
-            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
+            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}, or .to_structured()"
         )
 
     def __iter__(self) -> Iterator[B]:
         return (self[i] for i in range(len(self)))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape (components,)."""
+        from lanewise.interchange import dtype_of
+
+        return dtype_of(self)
+
+    def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The records as a structured array of NumPy, of shape (n,).
+
+        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the other layouts, and from a GPU, it is a copy:
+        a read-only one that says so, or with `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
+        """
+        from lanewise.interchange import structured
+
+        return structured(self, copy)
+
+    def dataframe(self) -> Any:
+        """A copy as a table of pandas: a column for each scalar, `mass`, `position_x`, `position_y`, ...
+
+        Raises `ArgumentError` where pandas is not installed.
+        """
+        from lanewise.interchange import dataframe
+
+        return dataframe(self)
+
+    def contiguous(self, field: str) -> Any:
+        """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous, for libraries that take no strides."""
+        from lanewise.interchange import contiguous
+
+        return contiguous(self, field)
 
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
         """Copies of all fields on the host: of the host's side, where the array has two."""
@@ -788,6 +798,11 @@ def places_of(array: RecordArray) -> FieldViews:
     return array._places  # pyright: ignore[reportPrivateUsage]
 
 
+def host_field(array: RecordArray, field: Field) -> Any:
+    """A field as an array of NumPy, for reading at once: nobody is lent the memory."""
+    return array._on_host(field)  # pyright: ignore[reportPrivateUsage]
+
+
 def owner_of(array: RecordArray) -> RecordArray:
     """The array that owns the memory: of a view the one that it was cut of."""
     return array if array._base is None else array._base[0]  # pyright: ignore[reportPrivateUsage]
@@ -822,8 +837,11 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
 def overlapping(one: RecordArray, other: RecordArray) -> bool:
     """Whether some record of one is a record of the other."""
     a, b = places_of(one), places_of(other)
-    if a.data is not b.data or not a.count or not b.count:
+    if not a.count or not b.count:
         return False
+    if a.data is not b.data:  # arrays over the memory of others may share it
+        (begin, end), (other_begin, other_end) = a.bounds(), b.bounds()
+        return a.device == b.device and begin < other_end and other_begin < end
     (first, step), (start, apart) = one._progression(), other._progression()  # pyright: ignore[reportPrivateUsage]
     here = range(first, first + (a.count - 1) * step + 1, step)
     return _meet(here, range(start, start + (b.count - 1) * apart + 1, apart))

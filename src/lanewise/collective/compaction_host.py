@@ -10,6 +10,7 @@ from lanewise.runtime import cpu
 
 TILE = 16_384  # elements
 GRAIN = 4  # tiles
+MOST = 2**31 - 1  # rows whose places have 32 bits
 COUNT = """import numpy as np
 from numba import njit, uint64
 

@@ -124,7 +124,9 @@ def read_state(path: FilePath) -> State:
 
 @checked(InputError)
 def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`."""
+    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`, and for no agents."""
+    if not len(state):
+        raise InputError(f"{path}: there are no agents, and a file of a flock has at least one")
     columns = [
         state.ids,
         *state.position.T,
