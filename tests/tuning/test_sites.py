@@ -14,6 +14,7 @@ from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.trial import Failure
 from lanewise.patterns.sitewise.tuning import StepMeasurer
+from lanewise.sims.lbm.explain import tuning_job
 from lanewise.tuning import replay
 
 
@@ -96,6 +97,18 @@ def test_a_plan_that_changes_bits_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         job.default: None,
         other: Failure("wrong", "its populations have other bits than the default plan's; a flow keeps its bits"),
     }
+
+
+@pytest.mark.parametrize("case", ["cavity", "karman"])
+def test_the_default_is_what_a_run_takes(case: str) -> None:
+    """Also where the phases of a cycle differ: along the frame of a cavity only one of two has classes to keep apart."""
+    job = tuning_job("cpu", 400, "f32", None, {}, case)
+    kernels, sites = job.flow.kernels, job.sites
+    taken = [
+        [k.step(sites, step, False, job.values, plan).executable.program.plan for step in range(len(sites.form.phases))]
+        for k, plan in ((kernels, None), (kernels, job.default))
+    ]
+    assert taken[0] == taken[1]
 
 
 def test_what_is_tuned_for_one_flow_is_not_for_another(own_store: Path) -> None:

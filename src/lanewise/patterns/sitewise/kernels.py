@@ -83,9 +83,15 @@ class SiteKernels:
         return make_key(reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False)
 
     def default_plan(self, sites: Sites, values: SiteValues) -> Decisions:
-        """The plan of steps without tuning."""
-        reference = build_sitewise(self.arguments(sites, 0, False, values), index_type(sites.device))
-        return complete_site_plan(None, machine_of(sites.device), reference, sites.count)
+        """The plan of steps without tuning. Where only some phases of a cycle have classes of sites to keep apart, theirs serves all."""
+        machine, index = machine_of(sites.device), index_type(sites.device)
+        plans = [
+            complete_site_plan(
+                None, machine, build_sitewise(self.arguments(sites, step, False, values), index), sites.count
+            )
+            for step in range(len(sites.form.phases))
+        ]
+        return next((p for p in plans if p.branches == "apart"), plans[0])
 
     def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
         """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
