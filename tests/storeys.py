@@ -34,7 +34,7 @@ STOREYS = (
     ("pipeline",),
     ("field_copies", "runtime"),
     ("collective", "field_values"),
-    ("record_keys", "record_moves"),
+    ("record_keys", "record_moves", "two_sides"),
     ("arrays",),
     ("compaction", "interchange", "pickled", "population", "ragged"),
     ("array_files",),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, host_field
 from lanewise.checks import checked, shown
 from lanewise.errors import ArgumentError, InputError
 from lanewise.field_values import brought
@@ -26,7 +26,6 @@ from lanewise.ragged import RaggedArray
 from lanewise.ragged.array import Flat, made_of
 from lanewise.record import Field, Record, RecordValue, make_class, record_of
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import to_host
 
 FORMAT, VERSION = "lanewise arrays", 1
 SUFFIXES = (".h5", ".hdf5")
@@ -84,7 +83,7 @@ Described = tuple[dict[str, Any], dict[str, Any]]
 
 def _described(name: str, array: Any) -> Described:
     if isinstance(array, RecordArray):
-        fields = {f"fields/{f.name}": to_host(getattr(array, f.name)) for f in array.record}
+        fields = {f"fields/{f.name}": host_field(array, f) for f in array.record}
         return {"kind": "records", "count": len(array), **_record(name, array)}, fields
     if isinstance(array, RaggedArray):
         flat, ends = array.numpy()

@@ -1,4 +1,4 @@
-"""Fields that are copies, since their layout has no view of them: who writes to one is told what to do instead.
+"""Fields that are read-only: copies where the layout has no view of them, and those of the host's side. Writers are told what to do.
 
 NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's arrays that refuses what would write to
 it.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -144,8 +144,11 @@ class FieldViews:
         apart = 1 if width == 1 or count <= 1 else self.step * step
         return FieldViews(self.data, self.device, arrangement.at(moved), count, first, apart)
 
-    def strided(self, field: Field) -> Any:
-        """A view of shape (count,) or (count, components), or None when its elements have no common stride."""
+    def strided(self, field: Field, memory: Callable[[Any], Any] | None = None) -> Any:
+        """A view of shape (count,) or (count, components), or None when its elements have no common stride.
+
+        memory: makes of the allocation the array of bytes that the view shall be one of.
+        """
         leaves = t.leaves(field.name, field.type)
         slots = [self.arrangement.slot(leaf) for leaf in leaves]
         buffer = self.arrangement.buffers[slots[0].buffer]
@@ -160,7 +163,7 @@ class FieldViews:
         strides: tuple[int, ...] = (buffer.block,)
         if isinstance(field.type, t.Vector):
             shape, strides = (self.count, field.type.length), (buffer.block, gaps.pop())
-        return self._view(slots[0].type, shape, strides, places[0])
+        return self._view(slots[0].type, shape, strides, places[0], memory)
 
     def blocks(self, leaf: str) -> Any:
         """A leaf as a view of shape (blocks, width): it exists in every layout."""
@@ -227,9 +230,12 @@ class FieldViews:
     def _none(self, leaf: str) -> Any:
         return array_module(self.device).zeros(0, self.arrangement.slot(leaf).type.dtype)
 
-    def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
+    def _view(
+        self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int, memory: Callable[[Any], Any] | None = None
+    ) -> Any:  # fmt: skip
         if not shape[0]:
             return array_module(self.device).zeros(shape, scalar.dtype)
-        if isinstance(self.data, np.ndarray):
-            return np.ndarray(shape, scalar.dtype, self.data, start, strides)
-        return array_module(self.device).ndarray(shape, scalar.dtype, self.data.data + start, strides)
+        data = self.data if memory is None else memory(self.data)
+        if isinstance(data, np.ndarray):
+            return np.ndarray(shape, scalar.dtype, data, start, strides)
+        return array_module(self.device).ndarray(shape, scalar.dtype, data.data + start, strides)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of
+from lanewise.arrays import RecordArray, host_field, places_of
 from lanewise.attributes import near
 from lanewise.checks import shown
 from lanewise.collective.arrays import device_of
@@ -24,7 +24,7 @@ from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.record import Field, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import address, array_module, to_host
+from lanewise.runtime.memory import address, array_module
 from lanewise.target import is_gpu
 
 STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
@@ -80,7 +80,7 @@ def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
         if not len(array):
             return np.zeros(0, dtype)
         start, step = views.arrangement.starts(views.count)[0], views.arrangement.buffers[0].block
-        return np.ndarray((len(array),), dtype, views.data, start, (step,))
+        return np.ndarray((len(array),), dtype, array.data, start, (step,))
     lies = f"the fields of {array.layout} lie apart" if on_host else f"the records lie on {array.device!r}"
     if copy is False:
         other = "" if on_host else '.to("cpu")'
@@ -90,7 +90,7 @@ def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
         )
     made = np.zeros(len(array), dtype)
     for field in record:
-        made[field.name] = to_host(getattr(array, field.name))
+        made[field.name] = host_field(array, field)
     if copy:
         return made
     return field_copy(
@@ -123,7 +123,7 @@ def dataframe(array: RecordArray) -> Any:
     names = column_names(array.record)
     columns: dict[str, Any] = {}
     for field in array.record:
-        values = np.array(to_host(getattr(array, field.name)))
+        values = np.array(host_field(array, field))
         for number, name in enumerate(names[field]):
             columns[name] = np.ascontiguousarray(values[:, number]) if isinstance(field.type, t.Vector) else values
     return pandas.DataFrame(columns)
@@ -147,17 +147,24 @@ def column_names(record: Record) -> dict[Field, list[str]]:
 
 
 def array_of(
-    cls: type[Any], values: Any, fields: Mapping[str, Any], layout: Layout | None, device: str | None, copy: bool
-) -> RecordArray:
+    cls: type[Any], values: Any, fields: Mapping[str, Any], layout: Layout | None, device: str | None, copy: bool,
+    host_layout: Layout | None = None,
+) -> RecordArray:  # fmt: skip
     """An array of the records of `cls` from a table and from fields; see `RecordValue.array`."""
     record: Record = cls.__record__
     if not copy:
+        if host_layout is not None:
+            raise ArgumentError(
+                f"{record.name}.array: an array in the memory of another one has one side; leave host_layout= or copy=False out"
+            )
         return _over(cls, values, fields, layout, device)
     where = resolve(device)
     found = {} if values is None else _fields(record, values, where)
     if twice := [n for n in fields if n in found]:
         raise ArgumentError(f"{record.name}.array got {twice[0]!r} twice, in the table and by its name")
-    return RecordArray.from_fields(record, {**found, **fields}, layout=layout, device=where, python_class=cls)
+    return RecordArray.from_fields(
+        record, {**found, **fields}, layout=layout, device=where, python_class=cls, host_layout=host_layout
+    )
 
 
 def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:

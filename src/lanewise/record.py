@@ -167,24 +167,33 @@ class RecordValue:
         layout: Layout | None = None,
         device: str | None = None,
         copy: bool = True,
+        host_layout: Layout | None = None,
         **fields: Any,
     ) -> RecordArray[Self]:
         """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero.
 
         table: a structured array, a DataFrame or a mapping whose columns are called as fields or as components, `position_x`. copy: with
         False the array lies in the memory of a structured array of `dtype`, or in that of the array of a record's only field.
+        host_layout: that of a second side on the host, see `RecordArray.host`.
         Raises `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way round a copy.
         """
         from lanewise.interchange import array_of
 
-        return array_of(cls, table, fields, layout, device, copy)
+        return array_of(cls, table, fields, layout, device, copy, host_layout)
 
     @classmethod
-    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device)."""
+    def zeros(
+        cls, count: int, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None
+    ) -> RecordArray[Self]:
+        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device).
+
+        host_layout: that of a second side on the host, see `RecordArray.host`.
+        """
         from lanewise.arrays import RecordArray
 
-        return RecordArray.zeros(cls.__record__, count, layout=layout, device=device, python_class=cls)
+        return RecordArray.zeros(
+            cls.__record__, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
+        )
 
 
 def unknown_field(record: Record, name: str) -> str:
@@ -214,6 +223,8 @@ RESERVED = frozenset(
         "with_layout",
         "to",
         "copy",
+        "host",
+        "host_layout",
         "row_of",
     ]
 )

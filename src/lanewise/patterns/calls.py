@@ -33,7 +33,16 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
+from lanewise.launch.support import (
+    Uses,
+    bind_record,
+    compile_kernel,
+    index_type,
+    layouts_of,
+    machine_of,
+    uses_of,
+    value_type,
+)
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
@@ -244,6 +253,7 @@ class Calls:
             self.wing.results(self.lowered, count, axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
+            uses={n: self._uses(n) for n in arguments.records},
         )  # fmt: skip
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
@@ -307,9 +317,15 @@ class Calls:
     def bound(self, arguments: Arguments) -> dict[str, BoundArray]:
         """The arrays of a call, bound to its memory."""
         kinds = self.signature.parameters
-        bound = {n: bind_record(r) for n, r in arguments.records.items()}
+        bound = {n: bind_record(r, self._uses(n)) for n, r in arguments.records.items()}
         bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in arguments.arrays.items()}
         return bound | {n: bind_value_array(a, kind) for n, (a, kind) in arguments.added.items()}
+
+    def _uses(self, name: str) -> Uses:
+        """What is used of a record parameter."""
+        record = self.signature.parameters[name]
+        assert isinstance(record, Record)
+        return uses_of(self.lowered, name, record)
 
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""

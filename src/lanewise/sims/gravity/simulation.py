@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lanewise.arrays import RecordArray, places_of
+from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.attributes import sealed, unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
@@ -44,6 +44,7 @@ from lanewise.sims.gravity.launches import step_launches
 from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.watch import Watch
+from lanewise.two_sides import EVERY
 
 Callback = Callable[["Simulation"], None]
 
@@ -126,7 +127,7 @@ class Simulation:
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
         self._law = _Law(float(softening), kind, gravitational_constant, *self._bound(softening))
-        self._watch = Watch(bodies.data, count, bodies.device, step)
+        self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._stepper: Stepper | None = None
         self._whole = WholeSteps(
@@ -259,6 +260,7 @@ class Simulation:
                 f"the bodies were {self._places.count:,} when the simulation was made, and are {len(self._bodies):,} now; make a new "
                 "Simulation of them"
             )
+        side_of(self._bodies).read(EVERY)
         if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
