@@ -1,8 +1,8 @@
 """Tune the step of a flow: plans are measured on some sites, held against the default plan's bits, and the fastest is remembered.
 
-What is timed are whole steps, with what corrects populations between them. Sites are computed one by one, so no plan has a reason
-to change a bit; one that does is refused, and a flow goes on with the same bits after it was tuned. The caller's populations stay as
-they are.
+What is timed are whole steps, with what corrects populations between them. Sites are computed one by one, so plans seldom change a
+bit; where a compiler fuses other products with sums, one does, and is refused: a flow goes on with the same bits after it was tuned.
+The caller's populations stay as they are.
 """
 
 from __future__ import annotations
