@@ -25,7 +25,7 @@ def test_a_product_is_tuned(lanewise: Command, product: str, tmp_path: Path, mon
     # NVRTC may fuse other products with sums when threads have several sites: such a plan is refused, and never the best.
     refused = [c for c in found["candidates"] if c["status"] == "wrong"]
     assert all("other bits than the default plan's" in c["reason"] for c in refused)
-    assert found["plan"] not in [c["plan"] for c in refused]
+    assert found["seconds"] in [c["seconds"] for c in found["candidates"] if c["status"] == "measured"]
 
 
 def test_a_flock_on_a_gpu_flies_as_it_was_tuned(
