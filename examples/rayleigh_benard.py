@@ -13,11 +13,8 @@ import lanewise as lw
 
 @lw.function
 def moments(f, lift):
-    density, momentum = lw.f32(1), lw.vec2(0, 0.5 * lift)
-    for q in lw.D2Q9:
-        density += f[q]
-        momentum += f[q] * q.velocity
-    return density, momentum / density
+    density = sum((f[q] for q in lw.D2Q9), lw.f32(1))
+    return density, sum((f[q] * q.velocity for q in lw.D2Q9), lw.vec2(0, 0.5 * lift)) / density
 
 
 @lw.sitewise(lw.D2Q9)
@@ -31,13 +28,12 @@ def air(f: lw.populations, lift: lw.f32, omega: lw.f32):
 
 @air.observer
 def velocity(f: lw.populations, lift: lw.f32) -> lw.vec2:
-    _, u = moments(f, lift)
-    return u
+    return moments(f, lift)[1]
 
 
 @lw.sitewise(lw.D2Q5)
 def heat(g: lw.populations, wind: lw.vec2, plate: lw.f32, omega: lw.f32):
-    warmth = g[0] + g[1] + g[2] + g[3] + g[4]
+    warmth = sum(g[q] for q in lw.D2Q5)
     for q in lw.D2Q5:
         g[q] += omega * (q.weight * warmth * (1 + 3 * q.along(wind)) - g[q])
         if q.y * plate < 0:  # towards the plate, which sends it back with its own temperature
@@ -46,7 +42,7 @@ def heat(g: lw.populations, wind: lw.vec2, plate: lw.f32, omega: lw.f32):
 
 @heat.observer
 def buoyancy(g: lw.populations, strength: lw.f32) -> lw.f32:
-    return strength * (g[0] + g[1] + g[2] + g[3] + g[4])
+    return strength * sum(g[q] for q in lw.D2Q5)
 
 
 path, height, steps = (*sys.argv[1:], *("rayleigh_benard.png", "96", "20000")[len(sys.argv) - 1 :])

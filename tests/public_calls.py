@@ -50,7 +50,7 @@ EXEMPT = {
     ),
     **{f"{s}.{m}": _INSIDE for s in ("AllPairs", "DynamicGrid", "Nearest", "Neighbors", "StaticGrid") for m in ("make", "plan")},
     **{f"{s}.arrange": _INSIDE for s in ("AoAS", "AoS", "AoSoA", "Layout", "SoA", "SoAoAS")},
-    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job"], _INSIDE),
+    **dict.fromkeys(["StaticGrid.geometry", "SoAoAS.grouped", "Plan.filled", "Elementwise.tuning_job", "Pairwise.tuning_job", "Segmentwise.tuning_job", "Threadwise.tuning_job", "Sitewise.tuning_job"], _INSIDE),
     **dict.fromkeys(["Profile.loop", "Profile.running", "Profile.sample"], _INSIDE),
     **dict.fromkeys(["RecordArray.from_fields", "RecordArray.zeros"], _INSIDE),
     "Fate": "its three members",
@@ -62,9 +62,9 @@ EXEMPT = {
     **dict.fromkeys(["Array1", "Array2", "Array3", "Field"], "annotations"),
     **dict.fromkeys(["Segmentwise.gradient", "Threadwise.gradient", "Sitewise.gradient"], "refused for every argument: tests/derivatives/test_refusals.py"),
     **dict.fromkeys(["torch_function", "jax_function"], "need PyTorch and JAX: tests/derivatives/test_interop.py"),
-    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune", "Threadwise.tune"], "measures for a minute; its arguments are those of compile"),
+    **dict.fromkeys(["Elementwise.tune", "Pairwise.tune", "Segmentwise.tune", "Threadwise.tune", "Sitewise.tune"], "measures for a minute; its arguments are those of compile"),
     **dict.fromkeys(["gravity.Diagnostics", "boids.Statistics", "boids.Statistics.as_dict"], "made by simulations"),
-    **dict.fromkeys(["RaggedArray.awkward"], "needs a package of its own"),
+    **dict.fromkeys(["RaggedArray.awkward", "RecordArray.dataframe"], "needs a package of its own"),
     **dict.fromkeys(["lbm.Case", "lbm.Case.request", "lbm.Case.setup", "lbm.Setup"], "made by the modules of cases"),
     **dict.fromkeys([f"obstacles.{s}.fractions" for s in ("Round", "SignedDistance", "Surface")], _INSIDE),
     **dict.fromkeys(["obstacles.Surface"], "a protocol"),
@@ -137,6 +137,8 @@ def _file(name: str) -> str:
                 np.save(path, np.zeros((6, 8), bool))
             case "flock.h5":
                 _flock().checkpoint(path)
+            case "grains.h5":
+                lw.save(path, grains())
             case "flow.h5":
                 _flow().checkpoint(path)
             case _:
@@ -174,6 +176,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "cumsum": lambda: (lw.cumsum, [np.ones(3)], {"exclusive": True, "out": np.ones(3)}),
     "histogram": lambda: (lw.histogram, [np.ones(3, np.int32)], {"bins": 4, "out": np.zeros(4, np.int64)}),
     **{n: (lambda n=n: (getattr(lw, n), [7, 1, 2], {})) for n in ("random", "random4", "drandom", "normal", "normal4", "unit_vector", "unit_vector2")},
+    "save": lambda: (lw.save, [folder() / "saved.h5", grains()], {"overwrite": True}),
+    "load": lambda: (lw.load, [_file("grains.h5")], {"record": Grain, "layout": lw.AoS(), "device": "cpu"}),
     "random_integer": lambda: (lw.random_integer, [0, 6, 7, 1], {}),
     "scatter_add": lambda: (lw.scatter_add, [np.zeros(3, np.int32), 1, 2], {}),
     "scatter_max": lambda: (lw.scatter_max, [np.zeros((2, 3)), (1, 2), 2.0], {}),
@@ -254,6 +258,8 @@ CALLS: dict[str, Callable[[], Good]] = {
     "Population": lambda: (lw.Population, [numbered()], {"ids": "serial", "next_id": 9}),
     "Population.apply": lambda: (lw.Population(numbered(), ids="serial").apply, [np.array([0, 1, 2, 1])], {}),
     "Population.step": lambda: (lw.Population(numbered(), ids="serial").step, [lambda array: np.array([0, 1, 2, 1])], {}),
+    "RecordArray.contiguous": lambda: (grains().contiguous, ["position"], {}),
+    "RecordArray.to_structured": lambda: (grains().to_structured, [], {"copy": True}),
     "RecordArray.copy": lambda: (grains().copy, [], {}),
     "RecordArray.numpy": lambda: (grains().numpy, [], {}),
     "RecordArray.to": lambda: (grains().to, ["cpu"], {}),

@@ -49,7 +49,7 @@ def test_views_write_through(layout: lw.Layout) -> None:
         assert isinstance(layout, lw.AoSoA)
         advice = (
             f".mass is a copy, as the field lies in blocks of {layout.width} records; assign the whole field, array.mass = values, or "
-            "records: array[i].mass = value, array[2:5] = records"
+            "records: array[i].mass = value, array[2:5] = records; array.contiguous('mass') is a copy to write to"
         )
         for write in (lambda: bodies.mass.__setitem__(2, 7), lambda: bodies.mass[1:].__setitem__(0, 7)):
             with pytest.raises(ValueError, match="read-only") as error:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
-from lanewise.sims import gravity
+from lanewise.errors import ArgumentError, InputError
+from lanewise.sims import boids, gravity
 from tests.test_array_views import LAYOUTS, Grain, host
 
 SEARCHES = (
@@ -116,6 +118,28 @@ def test_products(device: str) -> None:
     simulation = gravity.Simulation(gravity.Body.zeros(0, device=device), softening=0.1)
     simulation.run(2, dt=0.1)
     assert (simulation.step, simulation.energy()) == (2, 0)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"semantics": "seq"}, {"think_every": 3, "boundary": "bounded"}, {"search": "dynamic-grid", "boundary": "open"},
+     {"obstacles": [boids.Sphere((0, 0, 0), 3)], "precision": "f64"}],
+    ids=["sync", "seq", "thinkers", "open", "obstacles"],
+)  # fmt: skip
+def test_a_flock_of_nobody(settings: dict[str, Any], tmp_path: Path) -> None:
+    flock = boids.Flock(0, **settings).run(35)
+    flock.cohesion_weight = 3
+    flock.checkpoint(tmp_path / "nobody.h5")
+    resumed = boids.Flock.resume(tmp_path / "nobody.h5").run(1)
+    assert (len(resumed), resumed.step, resumed.position.shape) == (0, 36, (0, 3))
+    said = resumed.statistics().as_dict()
+    assert (said.pop("cells"), said.pop("cell_min"), said.pop("cell_max")) == (0, 0, 0)
+    assert all(math.isnan(v) for v in [*said.values(), resumed.polarisation()])
+
+
+def test_nobody_has_no_nearest_flockmates() -> None:
+    with pytest.raises(InputError, match="k is 7; there are only 0 agents"):
+        boids.Flock(0, semantics="thesis")
 
 
 def test_threads_and_collective_calls() -> None:

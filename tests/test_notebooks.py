@@ -182,10 +182,20 @@ def test_scripts_without_a_file(tmp_path: Path) -> None:
     assert "<python -c>:12:12: a value of type f32 has no 'y'\n    return x.y\n           ^^^\n" in said
     assert said.count('  File "') == 2  # the call, and one frame of lanewise
     piped = python(text=SCRIPT).stderr
-    assert "the source of this function cannot be read" in piped
-    assert "hint: a pipe into Python is read once: name the file of the script instead" in piped
+    assert piped.endswith(
+        "CompileError: <stdin>:10:1: the source of this function cannot be read\n"
+        "  found: a script that came through a pipe, which Python has read to its end and not kept\n"
+        "  wanted: a function defined in a file, a notebook cell, `python -c` or `python < file`, or typed at the prompt\n"
+        "  hint: name the file, `python script.py`, or let the shell read it, `python < script.py`; text that a program writes may be an "
+        'argument, `python -c "$(program)"`\n'
+    )
+    assert piped.count("Traceback") == 1
     # Its text is nowhere, and that of `-c` is not its own.
-    assert "the source of this function cannot be read" in python("-c", EXECUTED).stderr
+    executed = python("-c", EXECUTED).stderr
+    assert (
+        "the source of this function cannot be read\n  found: text that the program executed, which is in no file\n"
+        in executed
+    )
 
 
 def test_at_the_prompt(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ ELEMENTS = [
     (Plan(slices=2), "slicing cannot be applied to speed: its targets are not mapped to the lanes of a block"),
     (Plan(parts=2), "splitting of sources cannot be applied to speed: its sources are not cut into tiles"),
     (Plan(reciprocity="ordered"), "reciprocity cannot be applied to speed: its elements are no pairs"),
-    (Plan(targets=2), "thread merging cannot be applied to speed: it has no sources that several of its elements could share"),
+    (Plan(targets=3), "thread merging cannot be applied to speed: a thread computes 1, 2, 4 or 8 elements; 3 were asked for"),
 ]  # fmt: skip
 
 

@@ -24,6 +24,12 @@ FACADE = {
     ): "lanewise.tuning.replay repeats every recorded search",
     ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
     ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
+    ("record", "interchange", "array_of"): "Body.array(...)",
+    ("record", "interchange", "structure_of"): "Body.dtype",
+    ("arrays", "interchange", "dtype_of"): "array.dtype",
+    ("arrays", "interchange", "structured"): "array.to_structured()",
+    ("arrays", "interchange", "dataframe"): "array.dataframe()",
+    ("arrays", "interchange", "contiguous"): "array.contiguous(...)",
     # pickle calls these functions by their names
     ("record", "pickled", "restored_row"): "pickle.dumps(row)",
     ("arrays", "pickled", "restored_array"): "pickle.dumps(array)",

@@ -83,7 +83,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "sphere": (lambda: boids.Sphere((1, 2), 3), InputError, "Sphere(center=(1, 2)): wanted 3 numbers"),
     "neighbors of records": (lambda: lw.neighbors(grains(), 1.0), ArgumentError,
         "neighbors: 'points': an array of Grain is no array of numbers; take a field, for "
-        "example .position"),
+        "example .position, or .to_structured()"),
     "decorated object": (lambda: lw.pairwise(Nameless()), ArgumentError, "@lw.pairwise stands above a function, found a nameless one"),
     "decorated": (lambda: lw.elementwise(5), ArgumentError, "@lw.elementwise stands above a function, found 5"),
     "a setting": (lambda: setattr(gravity.Simulation.__new__(gravity.Simulation), "softening", "a"), InputError,

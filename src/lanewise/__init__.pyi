@@ -4,6 +4,7 @@ from . import io as io
 from . import sims as sims
 from ._version import __version__
 from .advice import LayoutChoice, Use, choose_layout
+from .array_files import load, save
 from .array_types import Array1, Array2, Array3, index
 from .arrays import RecordArray, concatenate
 from .collective.cumsum import cumsum
@@ -212,6 +213,7 @@ __all__ = [
     "ivec4",
     "jax_function",
     "length",
+    "load",
     "log",
     "log2",
     "log10",
@@ -234,6 +236,7 @@ __all__ = [
     "record",
     "rsqrt",
     "same",
+    "save",
     "scatter_add",
     "scatter_max",
     "scatter_min",

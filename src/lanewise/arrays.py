@@ -22,7 +22,8 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.tables import html_table
-from lanewise.target import is_gpu
+from lanewise.target import CPU, is_gpu
+from lanewise.two_sides import DEVICE, EVERY, HOST, Side, bit_of, on_host
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -46,17 +47,18 @@ class Row:
     index: int
     seen: FieldViews
 
-    def _views(self) -> FieldViews:
-        views = self.array._views  # pyright: ignore[reportPrivateUsage]
+    def _views(self, field: Field) -> FieldViews:
+        views = places_of(self.array)
         if views is not self.seen:
             raise ArgumentError(
                 f"this row of {self.array.record.name} was taken when its array had {self.seen.count:,} records, and the array was changed "
                 f"in length since; take it again: [{self.index}]"
             )
+        self.array._side.read(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
         return views
 
     def read(self, field: Field) -> Any:
-        views = self._views()
+        views = self._views(field)
         view = views.strided(field)
         if view is not None:
             return to_host(view[self.index])
@@ -83,8 +85,9 @@ class Row:
 
     def _put(self, field: Field, component: int, value: Any) -> None:
         leaf = t.leaves(field.name, field.type)[component]
-        blocks, place = self._views().at(leaf, self.index)
+        blocks, place = self._views(field).at(leaf, self.index)
         blocks[place] = value
+        self.array._side.write(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
 
 
 class RecordArray(Generic[B]):
@@ -97,6 +100,8 @@ class RecordArray(Generic[B]):
     `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels run over. Masks and whole numbers make
     copies on the device. An array that owns its memory can be changed in length. Views and rows that were taken before say so when they
     are used; fields that were taken before are arrays of their own library, and keep the memory that they had.
+
+    An array may have a second side on the host, see `host`.
     """
 
     __slots__ = (
@@ -106,21 +111,25 @@ class RecordArray(Generic[B]):
         "_capacity",
         "_device",
         "_fixed",
+        "_host",
         "_layout",
         "_python_class",
         "_record",
         "_seen",
+        "_side",
     )
 
     _record: Record
     _layout: Layout
     _device: str
     _python_class: type[B]
+    _side: Side  # which side it is, if it has two; that of its array for a view
     _seen: FieldViews  # where the records are; another one after every change in length
     _capacity: int
     _base: (
         tuple[RecordArray, FieldViews] | None
     )  # of a view: the array that owns the memory, and where its records were
+    _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
     _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
@@ -130,7 +139,7 @@ class RecordArray(Generic[B]):
         """fixed: why the number of records stays as it is, if it does, for the error that says so."""
         self._set(
             _record=record, _layout=layout, _device=device, _python_class=python_class, _capacity=count, _base=None, _fixed=fixed,
-            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={},
+            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={}, _side=Side(), _host=None,
         )  # fmt: skip
 
     def _set(self, **values: Any) -> None:
@@ -141,9 +150,10 @@ class RecordArray(Generic[B]):
 
     @classmethod
     def zeros(
-        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B]
-    ) -> RecordArray[B]:
-        """`count` records of zeros.
+        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B],
+        host_layout: Layout | None = None,
+    ) -> RecordArray[B]:  # fmt: skip
+        """`count` records of zeros. host_layout: that of a second side on the host, see `host`.
 
         Raises `ArgumentError` for a negative count, `DeviceError` when they do not fit the memory.
         """
@@ -151,7 +161,10 @@ class RecordArray(Generic[B]):
         where = resolve(device)
         layout = default_layout(record, where) if layout is None else checked_layout(layout)
         data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
-        return cls(record, int(count), layout, where, data, python_class)
+        made = cls(record, int(count), layout, where, data, python_class)
+        if host_layout is not None:
+            made._make_host(checked_layout(host_layout))
+        return made
 
     @classmethod
     def from_fields(
@@ -162,6 +175,7 @@ class RecordArray(Generic[B]):
         layout: Layout | None,
         device: str | None,
         python_class: type[B],
+        host_layout: Layout | None = None,
     ) -> RecordArray[B]:
         """Records from one array (or a uniform argument) per field; fields left out are zero.
 
@@ -183,7 +197,9 @@ class RecordArray(Generic[B]):
             raise ArgumentError(
                 f"the fields of {record.name} differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}"
             )
-        result = cls.zeros(record, next(iter(counts.values())), layout=layout, device=where, python_class=python_class)
+        result = cls.zeros(
+            record, next(iter(counts.values())), layout=layout, device=where, python_class=python_class, host_layout=host_layout
+        )  # fmt: skip
         for name, value in arrays.items():
             setattr(result, name, value)
         return result
@@ -197,20 +213,22 @@ class RecordArray(Generic[B]):
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
-        view = self._views.strided(field)
-        return self._views.gathered(field) if view is None else view
+        return self._side.field(self._record, self._places, field)
 
     def __setattr__(self, name: str, value: Any) -> None:
         field = self._record.field(name)
         if field is None:
             raise AttributeError(unknown_field(self._record, name))
-        values = self._checked(field, value)
-        view = self._views.strided(field)
+        values, views, bit = self._checked(field, value), self._places, bit_of(self._record, name)
+        if self._base is not None:  # the other records keep theirs
+            self._side.read(bit)
+        view = views.strided(field)
         if view is not None:
             view[...] = values
-            return
-        for component, leaf in enumerate(t.leaves(field.name, field.type)):
-            self._views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)
+        else:
+            for component, leaf in enumerate(t.leaves(field.name, field.type)):
+                views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)
+        self._side.write(bit)
 
     def _checked(self, field: Field, value: Any) -> Any:
         """Values on the device that fit the field's shape and type; a uniform argument is allowed."""
@@ -226,6 +244,21 @@ class RecordArray(Generic[B]):
 
     @property
     def _views(self) -> FieldViews:
+        """Where the records are, for whoever changes some of them."""
+        views = self._current
+        self._side.write(EVERY)
+        return views
+
+    @property
+    def _current(self) -> FieldViews:
+        """Where the records are, for whoever reads them."""
+        views = self._places
+        self._side.read(EVERY)
+        return views
+
+    @property
+    def _places(self) -> FieldViews:
+        """Where the records are, whatever they hold."""
         if self._base is not None:
             base, seen = self._base
             if base._seen is not seen:
@@ -263,7 +296,7 @@ class RecordArray(Generic[B]):
     @property
     def arrangement(self) -> Arrangement:
         """Where every scalar lies. Raises `ArgumentError` for a view that begins or steps within the blocks of its layout."""
-        views = self._views
+        views = self._places
         if not views.is_regular:
             raise ArgumentError(f"{self._irregular()}; kernels run over a .copy() of it")
         return views.arrangement
@@ -279,7 +312,7 @@ class RecordArray(Generic[B]):
     @property
     def data(self) -> Any:
         """The allocation itself, as bytes on the device; views have that of their array."""
-        return self._views.data
+        return self._side.memory(self._places)
 
     def _progression(self) -> tuple[int, int]:
         """Where this begins in the array that owns the memory, and its step, both counted in its records."""
@@ -295,7 +328,7 @@ class RecordArray(Generic[B]):
         if cached is None or cached[0] is not places:
             if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
                 self._buffers.clear()
-            cached = self._buffers[id(places)] = (places, [host_view(self.data, p) for p in places])
+            cached = self._buffers[id(places)] = (places, [host_view(self._seen.data, p) for p in places])
         return cached[1]
 
     def __len__(self) -> int:
@@ -313,7 +346,7 @@ class RecordArray(Generic[B]):
         """
         match self._key(key):
             case int(index):
-                return self._python_class.row_of(Row(self, index, self._views))
+                return self._python_class.row_of(Row(self, index, self._places))
             case Span(start, step, count):
                 return self._cut(start, step, count)
             case Places(indices):
@@ -331,7 +364,7 @@ class RecordArray(Generic[B]):
             chosen = places_of_mask(self._record.name, chosen.values, len(self), self._device)
         if isinstance(chosen, int):
             self._check_row(key, value)
-            row = Row(self, chosen, self._views)
+            row = Row(self, chosen, self._places)
             for field, kept in [(f, getattr(value, f.name)) for f in self._record]:
                 row.write(field, kept)
             return
@@ -339,9 +372,10 @@ class RecordArray(Generic[B]):
         if isinstance(chosen, Places):
             check_distinct(self._record.name, chosen)
         values = self._rows(value, count)
+        source = values._current
         to = self._views if isinstance(chosen, Places) else self._cut(chosen.start, chosen.step, count)._views
         for leaf in self._record.leaves:
-            column = values._views.column(leaf.name)
+            column = source.column(leaf.name)
             if isinstance(chosen, Places):
                 to.put(leaf.name, chosen.indices, column)
             else:
@@ -372,7 +406,7 @@ class RecordArray(Generic[B]):
             raise ArgumentError(
                 f"{count:,} records of {self._record.name} are replaced by as many, found {len(value):,}"
             )
-        return value.copy() if value.data is self.data else value
+        return value.copy() if value._places.data is self._places.data else value
 
     def _check_alike(self, value: Any) -> None:
         """Refuse what is no array of the same records on the same device."""
@@ -391,14 +425,14 @@ class RecordArray(Generic[B]):
     def _cut(self, start: int, step: int, count: int) -> RecordArray:
         """A view of some records."""
         step = step if count > 1 else 1
-        views = self._views
+        views = self._places
         blocks = any(b.width > 1 for b in views.arrangement.buffers)
         layout = self._layout if blocks else strided(self._layout, step)
         part = views.cut(start, step, count, layout.arrange(self._record.leaves))
         made = object.__new__(RecordArray)
         made._set(
             _record=self._record, _layout=layout, _device=self._device, _python_class=self._python_class, _capacity=count,
-            _base=self._base or (self, views), _seen=part, _buffers={},
+            _base=self._base or (self, views), _seen=part, _buffers={}, _side=self._side, _host=None,
             _fixed="a view has the records that it was cut with; .copy() is an array of its own",
         )  # fmt: skip
         return made
@@ -406,20 +440,14 @@ class RecordArray(Generic[B]):
     def _taken(self, indices: Any) -> RecordArray:
         """A copy of some records."""
         made = self._empty(len(indices))
-        if is_gpu(self._device):
-            record_moves.take(self._views, indices, made._views)
-            return made
-        for leaf in self._record.leaves:
-            made._views.fill(leaf.name, self._views.take(leaf.name, indices))
+        record_moves.take(self._current, indices, made._views)
         return made
 
     def _kept(self, mask: Any) -> RecordArray:
         """A copy of the records that a mask keeps."""
-        if not is_gpu(self._device):
-            return self._taken(np.flatnonzero(mask))
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         made = self._empty(kept.count)
-        kept.move(self._views, made._views)
+        kept.move(self._current, made._views)
         return made
 
     def _empty(self, count: int) -> RecordArray:
@@ -441,7 +469,7 @@ class RecordArray(Generic[B]):
             self._layout.arrange(self._record.leaves).nbytes(int(capacity)),
             f"{capacity:,} records of {self._record.name}",
         )
-        self._lie(data, int(capacity), len(self), self._views)
+        self._lie(data, int(capacity), len(self), self._current)
 
     def append(self, records: Any) -> None:
         """Add records at the end: a record, a list of them, or an array of them on the same device.
@@ -454,41 +482,28 @@ class RecordArray(Generic[B]):
         if not len(added):
             return
         before, count = len(self), len(self) + len(added)
-        if added.data is self.data:  # the memory may go, and lies in another order afterwards
+        if added._places.data is self._places.data:  # the memory may go, and lies in another order afterwards
             added = added.copy()
+        source = added._current
         if count > self._capacity:
             self.reserve(max(count, int(self._capacity * GROWTH)))
-        self._lie(self.data, self._capacity, count)
+        self._lie(self._current.data, self._capacity, count)
         end = self._cut(before, 1, len(added))._views
         for leaf in self._record.leaves:
-            end.fill(leaf.name, added._views.column(leaf.name))
+            end.fill(leaf.name, source.column(leaf.name))
 
     def compact(self, mask: Any) -> int:
         """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
 
-        The capacity stays. On a GPU nothing comes to the host but that number, and the records go to memory of the same size: in place
-        threads would overwrite what others still have to read.
+        The capacity stays, and the records go to memory of the same size: in place threads would overwrite what others still have to
+        read. From a GPU nothing comes to the host but that number.
         """
         self._check_own("compact")
         mask = checked_mask(self._record.name, mask, len(self), self._device)
-        if is_gpu(self._device):
-            return self._compact_elsewhere(mask)
-        indices = np.flatnonzero(mask)
-        kept = len(indices)
-        if kept == len(self):
-            return kept
-        columns = ((x.name, self._views.take(x.name, indices)) for x in self._record.leaves)
-        end = self._cut(0, 1, kept)._views
-        for leaf, column in columns:
-            end.fill(leaf, column)
-        self._lie(self.data, self._capacity, kept)
-        return kept
-
-    def _compact_elsewhere(self, mask: Any) -> int:
-        kept = record_moves.Kept(self._device, mask)
+        kept = record_moves.kept(self._device, mask)
         if kept.count == len(self):
             return kept.count
-        source = self._views
+        source = self._current
         nbytes = self._layout.arrange(self._record.leaves).nbytes(self._capacity)
         data = allocate(self._device, nbytes, f"{self._capacity:,} records of {self._record.name}", zeroed=False)
         self._lie(data, self._capacity, kept.count)
@@ -505,6 +520,10 @@ class RecordArray(Generic[B]):
             for leaf in self._record.leaves:
                 views.fill(leaf.name, old.column(leaf.name))
         self._set(_seen=views, _capacity=capacity, _buffers={})
+        if (sides := self._side.sides) is not None:
+            other = sides.moved(self._side.number, views, capacity)
+            if other is not None:
+                other._set(_seen=sides.places[1 - self._side.number], _capacity=capacity, _buffers={})
 
     def _check_own(self, method: str) -> None:
         if self._fixed:
@@ -535,15 +554,52 @@ class RecordArray(Generic[B]):
         # Without it NumPy would make an array of Python objects, record by record.
         first = self._record.fields[0].name
         raise ArgumentTypeError(
-            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}"
+            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}, or .to_structured()"
         )
 
     def __iter__(self) -> Iterator[B]:
         return (self[i] for i in range(len(self)))
 
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape (components,)."""
+        from lanewise.interchange import dtype_of
+
+        return dtype_of(self)
+
+    def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        """The records as a structured array of NumPy, of shape (n,).
+
+        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the other layouts, and from a GPU, it is a copy:
+        a read-only one that says so, or with `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
+        """
+        from lanewise.interchange import structured
+
+        return structured(self, copy)
+
+    def dataframe(self) -> Any:
+        """A copy as a table of pandas: a column for each scalar, `mass`, `position_x`, `position_y`, ...
+
+        Raises `ArgumentError` where pandas is not installed.
+        """
+        from lanewise.interchange import dataframe
+
+        return dataframe(self)
+
+    def contiguous(self, field: str) -> Any:
+        """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous, for libraries that take no strides."""
+        from lanewise.interchange import contiguous
+
+        return contiguous(self, field)
+
     def numpy(self) -> dict[str, np.ndarray[Any, Any]]:
-        """Copies of all fields on the host."""
-        return {f.name: np.array(to_host(getattr(self, f.name))) for f in self._record}
+        """Copies of all fields on the host: of the host's side, where the array has two."""
+        array = self.host if self._side.sides is not None and self._base is None else self
+        return {f.name: np.array(array._on_host(f)) for f in self._record}
+
+    def _on_host(self, field: Field) -> Any:
+        """A field as an array of NumPy, for reading at once."""
+        return on_host(self._side, self._record, self._places, field)
 
     def with_layout(self, layout: Layout) -> RecordArray[B]:
         """The same records in another layout, on the same device."""
@@ -554,28 +610,107 @@ class RecordArray(Generic[B]):
             device=self._device,
             python_class=self._python_class,
         )
+        source = self._current
         for leaf in self._record.leaves:
-            result._views.fill(leaf.name, self._views.column(leaf.name))
+            result._views.fill(leaf.name, source.column(leaf.name))
         return result
 
     def to(self, device: str) -> RecordArray[B]:
-        """The same records, in the same layout, on another device: one copy of one allocation. Views and spare memory are left behind."""
+        """The same records, in the same layout, on another device: one copy of one allocation. Views and spare memory are left behind.
+
+        From a device with a side on the host that goes through the host's side, whose fields may be there already.
+        """
+        where, sides = resolve(device), self._side.sides
+        if sides is not None and where != self._device and where == sides.places[1 - self._side.number].device:
+            return self._other(where).with_layout(packed(self._layout))
         if self._base is not None or self._capacity != len(self):
             own = self.with_layout(packed(self._layout))
-            return own if resolve(device) == self._device else own.to(device)
+            return own if where == self._device else own.to(device)
         result = RecordArray.zeros(
-            self._record, len(self), layout=self._layout, device=device, python_class=self._python_class
+            self._record, len(self), layout=self._layout, device=where, python_class=self._python_class
         )
-        if isinstance(result.data, np.ndarray):
-            result.data[...] = to_host(self.data)
-        elif isinstance(self.data, np.ndarray):
-            result.data.set(self.data)
+        to, source = result._places.data, self._current.data
+        if isinstance(to, np.ndarray):
+            to[...] = to_host(source)
+        elif isinstance(source, np.ndarray):
+            to.set(source)
         else:
-            result.data[...] = self.data
+            to[...] = source
         return result
 
     def copy(self) -> RecordArray[B]:
-        return self.to(self._device)
+        """An array of its own, with as many sides."""
+        made = self.to(self._device)
+        if (layout := self._layout_of_host()) is not None:
+            made._make_host(layout)
+        return made
+
+    # ------------------------------------------------------------ the side on the host
+
+    @property
+    def host(self) -> RecordArray[B]:
+        """The same records on the host, as an array of records on "cpu": the host's side, which an array on a GPU has from now on.
+
+        What is read on one side after the other one has changed is copied there then, field by field, and nothing else is. Fields of the
+        host's side are read-only arrays; assigning fields, rows or slices of records works on both sides, and so do kernels and changes
+        of length. An array on the CPU that was made without `host_layout=` is its own.
+        """
+        sides = self._side.sides
+        if self._side.number == HOST or (sides is None and not is_gpu(self._device)):
+            return self
+        if sides is None:
+            owner_of(self)._make_host(default_layout(self._record, CPU.name))
+        return self._other(CPU.name)
+
+    @host.deleter
+    def host(self) -> None:
+        """Let the host's side go, and its memory. An array of it that somebody has becomes one of its own."""
+        whole = owner_of(self)
+        sides = whole._side.sides
+        if sides is None:
+            return
+        if whole._side.number == HOST:
+            raise ArgumentError(
+                f"this is the host's side of an array of {self._record.name}; delete .host of that array"
+            )
+        sides.read(DEVICE, EVERY)
+        whole._set(_host=None)
+        if (left := sides.array(HOST)) is not None:
+            sides.read(HOST, EVERY)
+            left._set(_side=Side())
+        whole._side.sides = None
+
+    def _make_host(self, layout: Layout) -> None:
+        if self._fixed:
+            raise ArgumentError(
+                f"an array of {self._record.name} has one side where its memory is that of another array; .copy() is an array of its own"
+            )
+        sides = self._side.make_two(self._record, self._places, self._capacity, (self._layout, layout))
+        sides.belongs(DEVICE, self)
+
+    def _other(self, device: str) -> RecordArray[B]:
+        """The array of the other side; of a view the same part of it."""
+        if self._base is not None:
+            start, step = self._progression()
+            return self._base[0]._other(device)._cut(start, step, len(self))
+        number, sides = 1 - self._side.number, self._side.sides
+        assert sides is not None
+        if (known := sides.array(number)) is not None:
+            return known
+        made = object.__new__(RecordArray)
+        made._set(
+            _record=self._record, _layout=sides.layouts[number], _device=device, _python_class=self._python_class,
+            _capacity=self._capacity, _base=None, _fixed="", _seen=sides.places[number], _buffers={}, _side=Side(number, sides), _host=None,
+        )  # fmt: skip
+        sides.belongs(number, made)
+        if number == HOST:
+            self._set(_host=made)
+        return made
+
+    def _layout_of_host(self) -> Layout | None:
+        """That of the host's side, where there is one beside this."""
+        sides = self._side.sides
+        return None if sides is None or self._side.number == HOST else sides.layouts[HOST]
 
     __copy__ = copy
 
@@ -587,20 +722,24 @@ class RecordArray(Generic[B]):
         cls = self._python_class
         from lanewise.pickled import restored_array
 
+        host = () if (layout := self._layout_of_host()) is None else (layout,)
         return restored_array, (
-            cls.__module__, cls.__qualname__, self._record, packed(self._layout), self._device, self.numpy()
+            cls.__module__, cls.__qualname__, self._record, packed(self._layout), self._device, self.numpy(), *host
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
         """Its first records as a table."""
         shown = min(len(self), SHOWN)
-        columns = [to_host(getattr(self, f.name)[:shown]) for f in self._record]
+        first = self[:shown]
+        columns = [first._on_host(f) for f in self._record]
         rows = ((i, *(column[i] for column in columns)) for i in range(shown))
         more = [("…", *("…" for _ in columns))] if shown < len(self) else []
         return html_table(["", *(f.name for f in self._record)], [*rows, *more], title=repr(self))
 
     def __repr__(self) -> str:
         kind = "a view" if self._base is not None else f"{self.nbytes:,} bytes"
+        if (layout := self._layout_of_host()) is not None:
+            kind += f", also as {layout} on the host"
         spare = f", memory for {self._capacity:,}" if self._capacity != len(self) else ""
         return f"<{len(self):,} {self._record} as {self._layout} on {self._device}, {kind}{spare}>"
 
@@ -656,7 +795,22 @@ def places_of(array: RecordArray) -> FieldViews:
 
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
-    return array._views  # pyright: ignore[reportPrivateUsage]
+    return array._places  # pyright: ignore[reportPrivateUsage]
+
+
+def host_field(array: RecordArray, field: Field) -> Any:
+    """A field as an array of NumPy, for reading at once: nobody is lent the memory."""
+    return array._on_host(field)  # pyright: ignore[reportPrivateUsage]
+
+
+def owner_of(array: RecordArray) -> RecordArray:
+    """The array that owns the memory: of a view the one that it was cut of."""
+    return array if array._base is None else array._base[0]  # pyright: ignore[reportPrivateUsage]
+
+
+def side_of(array: RecordArray) -> Side:
+    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read` and `Side.write`."""
+    return array._side  # pyright: ignore[reportPrivateUsage]
 
 
 def check_usable(array: RecordArray, kernel: str, name: str) -> None:
@@ -683,8 +837,11 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
 def overlapping(one: RecordArray, other: RecordArray) -> bool:
     """Whether some record of one is a record of the other."""
     a, b = places_of(one), places_of(other)
-    if a.data is not b.data or not a.count or not b.count:
+    if not a.count or not b.count:
         return False
+    if a.data is not b.data:  # arrays over the memory of others may share it
+        (begin, end), (other_begin, other_end) = a.bounds(), b.bounds()
+        return a.device == b.device and begin < other_end and other_begin < end
     (first, step), (start, apart) = one._progression(), other._progression()  # pyright: ignore[reportPrivateUsage]
     here = range(first, first + (a.count - 1) * step + 1, step)
     return _meet(here, range(start, start + (b.count - 1) * apart + 1, apart))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from lanewise.errors import ArgumentError, LanewiseError
 from lanewise.field_copies import field_copy
 from lanewise.layouts import Arrangement
 from lanewise.record import Field
-from lanewise.runtime.memory import array_module, bring
+from lanewise.runtime.memory import address, array_module, bring
 
 
 def brought(name: str, value: Any, device: str) -> Any:
@@ -123,6 +123,13 @@ class FieldViews:
         """Whether the arrangement alone says where everything lies, as kernels ask for."""
         return self.first == 0 and self.step == 1
 
+    def bounds(self) -> tuple[int, int]:
+        """The addresses of the first byte of the records and of the one behind them."""
+        starts, first = self.arrangement.starts(self.count), address(self.data)
+        last = self.first + (self.count - 1) * self.step + 1
+        ends = (start + buffer.bytes_for(last) for start, buffer in zip(starts, self.arrangement.buffers, strict=True))
+        return first + min(starts), first + max(ends)
+
     def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> FieldViews:
         """`count` of these records from `start` on, `step` apart, in the same memory.
 
@@ -137,8 +144,11 @@ class FieldViews:
         apart = 1 if width == 1 or count <= 1 else self.step * step
         return FieldViews(self.data, self.device, arrangement.at(moved), count, first, apart)
 
-    def strided(self, field: Field) -> Any:
-        """A view of shape (count,) or (count, components), or None when its elements have no common stride."""
+    def strided(self, field: Field, memory: Callable[[Any], Any] | None = None) -> Any:
+        """A view of shape (count,) or (count, components), or None when its elements have no common stride.
+
+        memory: makes of the allocation the array of bytes that the view shall be one of.
+        """
         leaves = t.leaves(field.name, field.type)
         slots = [self.arrangement.slot(leaf) for leaf in leaves]
         buffer = self.arrangement.buffers[slots[0].buffer]
@@ -153,7 +163,7 @@ class FieldViews:
         strides: tuple[int, ...] = (buffer.block,)
         if isinstance(field.type, t.Vector):
             shape, strides = (self.count, field.type.length), (buffer.block, gaps.pop())
-        return self._view(slots[0].type, shape, strides, places[0])
+        return self._view(slots[0].type, shape, strides, places[0], memory)
 
     def blocks(self, leaf: str) -> Any:
         """A leaf as a view of shape (blocks, width): it exists in every layout."""
@@ -169,18 +179,16 @@ class FieldViews:
         return view, divmod(self.first + index * self.step, view.shape[1])
 
     def gathered(self, field: Field) -> Any:
-        """A copy of shape (count,) or (count, components), read-only on the host: nobody should hope that writes go through."""
+        """A copy of shape (count,) or (count, components), read-only: nobody should hope that writes go through."""
         columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
         stacked = isinstance(field.type, t.Vector)
         copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
-        if isinstance(copy, np.ndarray):
-            width = max(b.width for b in self.arrangement.buffers)
-            lies = f"in blocks of {width} records" if width > 1 else "in several pieces"
-            return field_copy(
-                copy, f".{field.name} is a copy, as the field lies {lies}; assign the whole field, array.{field.name} = values, or "
-                f"records: array[i].{field.name} = value, array[2:5] = records"
-            )  # fmt: skip
-        return copy
+        width = max(b.width for b in self.arrangement.buffers)
+        lies = f"in blocks of {width} records" if width > 1 else "in several pieces"
+        return field_copy(
+            copy, f".{field.name} is a copy, as the field lies {lies}; assign the whole field, array.{field.name} = values, or "
+            f"records: array[i].{field.name} = value, array[2:5] = records; array.contiguous({field.name!r}) is a copy to write to"
+        )  # fmt: skip
 
     def column(self, leaf: str) -> Any:
         """A leaf of all records, of shape (count,): a view where the layout has no blocks, else perhaps a copy."""
@@ -222,9 +230,12 @@ class FieldViews:
     def _none(self, leaf: str) -> Any:
         return array_module(self.device).zeros(0, self.arrangement.slot(leaf).type.dtype)
 
-    def _view(self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int) -> Any:
+    def _view(
+        self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int, memory: Callable[[Any], Any] | None = None
+    ) -> Any:  # fmt: skip
         if not shape[0]:
             return array_module(self.device).zeros(shape, scalar.dtype)
-        if isinstance(self.data, np.ndarray):
-            return np.ndarray(shape, scalar.dtype, self.data, start, strides)
-        return array_module(self.device).ndarray(shape, scalar.dtype, self.data.data + start, strides)
+        data = self.data if memory is None else memory(self.data)
+        if isinstance(data, np.ndarray):
+            return np.ndarray(shape, scalar.dtype, data, start, strides)
+        return array_module(self.device).ndarray(shape, scalar.dtype, data.data + start, strides)

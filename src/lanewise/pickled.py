@@ -14,12 +14,13 @@ from lanewise.record import Record, RecordValue, make_class
 
 
 def restored_array(
-    module: str, qualname: str, record: Record, layout: Layout, device: str, fields: Mapping[str, Any]
-) -> Any:
+    module: str, qualname: str, record: Record, layout: Layout, device: str, fields: Mapping[str, Any],
+    host_layout: Layout | None = None,
+) -> Any:  # fmt: skip
     """A pickled array of records. Raises `DeviceError` where its device is missing."""
     cls = record_class(module, qualname, record)
     count = len(next(iter(fields.values())))
-    array = RecordArray.zeros(record, count, layout=layout, device=device, python_class=cls)
+    array = RecordArray.zeros(record, count, layout=layout, device=device, python_class=cls, host_layout=host_layout)
     for name, values in fields.items():
         setattr(array, name, values)
     return array

@@ -83,7 +83,8 @@ class Plan(Generic[Open]):
     """Decisions for one kernel on one device. Fields left at None are decided by `plans.complete_plan`.
 
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
-    reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together.
+    reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together; elements (1, 2, 4 or 8, CUDA) are on their way from
+    memory together.
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of
@@ -113,11 +114,11 @@ class Plan(Generic[Open]):
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
     On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
     share in a loop is packed for up to `tile` rounds. Where rows are another array's columns, as many rows as lanes are a square, and
-    squares go in tiles of `tile` points a side, which are written row by row. 0: the loops as they are written.
+    squares go in tiles of `tile` points along the rows that are read, which are written row by row. 0: the loops as they are written.
     Of pairs on a CPU: neighbouring targets that a loop takes side by side, up to 4096.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
-    index of neighbouring threads.
+    index of neighbouring threads. Sites of a stencil have these, too, and `across` and `down` (CUDA).
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
     neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
     order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".

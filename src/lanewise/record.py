@@ -18,6 +18,8 @@ from lanewise.errors import ArgumentError, RecordError
 from lanewise.values import bound_value, to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from lanewise.arrays import RecordArray
     from lanewise.layouts import Layout
 
@@ -79,6 +81,17 @@ class RowOf(Protocol):
         ...
 
 
+class _Structure:
+    """`Body.dtype`: the dtype of a structured array of such records, as they lie in AoS."""
+
+    def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
+        if record is not None:  # single records have fields, and nothing beside them
+            raise AttributeError("dtype")
+        from lanewise.interchange import structure_of
+
+        return structure_of(owner.__record__)
+
+
 class RecordValue:
     """Base of every record class: one record whose fields are NumPy scalars and vectors.
 
@@ -86,6 +99,7 @@ class RecordValue:
     """
 
     __record__: Record
+    dtype = _Structure()
 
     def __init__(self, **fields: Any) -> None:
         for field in self.__record__.fields:
@@ -145,18 +159,41 @@ class RecordValue:
         return made
 
     @classmethod
-    def array(cls, *, layout: Layout | None = None, device: str | None = None, **fields: Any) -> RecordArray[Self]:
-        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero."""
-        from lanewise.arrays import RecordArray
+    def array(
+        cls,
+        table: Any = None,
+        /,
+        *,
+        layout: Layout | None = None,
+        device: str | None = None,
+        copy: bool = True,
+        host_layout: Layout | None = None,
+        **fields: Any,
+    ) -> RecordArray[Self]:
+        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero.
 
-        return RecordArray.from_fields(cls.__record__, fields, layout=layout, device=device, python_class=cls)
+        table: a structured array, a DataFrame or a mapping whose columns are called as fields or as components, `position_x`. copy: with
+        False the array lies in the memory of a structured array of `dtype`, or in that of the array of a record's only field.
+        host_layout: that of a second side on the host, see `RecordArray.host`.
+        Raises `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way round a copy.
+        """
+        from lanewise.interchange import array_of
+
+        return array_of(cls, table, fields, layout, device, copy, host_layout)
 
     @classmethod
-    def zeros(cls, count: int, *, layout: Layout | None = None, device: str | None = None) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device)."""
+    def zeros(
+        cls, count: int, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None
+    ) -> RecordArray[Self]:
+        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device).
+
+        host_layout: that of a second side on the host, see `RecordArray.host`.
+        """
         from lanewise.arrays import RecordArray
 
-        return RecordArray.zeros(cls.__record__, count, layout=layout, device=device, python_class=cls)
+        return RecordArray.zeros(
+            cls.__record__, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
+        )
 
 
 def unknown_field(record: Record, name: str) -> str:
@@ -171,6 +208,10 @@ RESERVED = frozenset(
         "compact",
         "reserve",
         "array",
+        "contiguous",
+        "dataframe",
+        "dtype",
+        "to_structured",
         "zeros",
         "record",
         "layout",
@@ -182,6 +223,8 @@ RESERVED = frozenset(
         "with_layout",
         "to",
         "copy",
+        "host",
+        "host_layout",
         "row_of",
     ]
 )

@@ -1,8 +1,12 @@
-"""Records moved on a GPU, all fields at once: those that a mask keeps, in their order, or those of a list.
+"""Records moved within a device, all fields at once: those that a mask keeps, in their order, or those of a list.
 
-A block of threads has CHUNK records. It counts those that stay; prefix sums over the blocks say where each begins to write. Then it lists
-their places in shared memory, and neighbouring threads move neighbours of the list. So a mask is read twice, every record that stays is
-read and written once, writes are coalesced, and the order is that of the array.
+On a GPU a block of threads has CHUNK records. It counts those that stay; prefix sums over the blocks say where each begins to write. Then
+it lists their places in shared memory, and neighbouring threads move neighbours of the list. So a mask is read twice, every record that
+stays is read and written once, writes are coalesced, and the order is that of the array.
+
+On a CPU the mask becomes a list of places, and threads share the list: whole structures where both layouts have the same ones, else scalar
+by scalar, through one small kernel for every size of what is moved, which serves all records and layouts. NumPy's own indexing needs no
+compiler, and is as fast where there are few records.
 """
 
 from __future__ import annotations
@@ -12,10 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.collective import compaction_host
 from lanewise.collective.cumsum import cumsum
 from lanewise.field_values import FieldViews
 from lanewise.layouts import Arrangement, Buffer, Slot
-from lanewise.runtime import cuda, memory
+from lanewise.runtime import cpu, cuda, memory
+from lanewise.target import is_gpu
 
 THREADS = 256
 ROUNDS = 8  # of a warp
@@ -82,6 +88,36 @@ records_keep_kernel(const unsigned char *mask, const long long *ends, {pointers}
 }}
 """
 
+FEW = 1 << 14  # records for which NumPy's indexing takes less than asking threads
+GRAIN = 4096  # records
+TAKE_ON_HOST = """from numba import njit, uint64
+
+
+@njit(error_model="numpy", nogil=True)
+def records_take_host_kernel(places, source, to, pieces, begin, end):
+    for tile in range(begin, end, 1024):  # so that places, and blocks of several scalars, are found in the caches
+        stop = min(tile + 1024, end)
+        for n in range(len(pieces)):
+            from_start, from_block, from_stride, from_bits = pieces[n, 0], pieces[n, 1], pieces[n, 2], pieces[n, 3]
+            start, block, stride, bits, units = pieces[n, 4], pieces[n, 5], pieces[n, 6], pieces[n, 7], pieces[n, 8]
+            if from_bits or bits:
+                from_lanes, lanes = (1 << from_bits) - 1, (1 << bits) - 1
+                for p in range(tile, stop):
+                    place = places[uint64(p)]
+                    there = from_start + (place >> from_bits) * from_block + (place & from_lanes) * from_stride
+                    to[uint64(start + (p >> bits) * block + (p & lanes) * stride)] = source[uint64(there)]
+            elif units == 1:
+                for p in range(tile, stop):
+                    to[uint64(start + p * block)] = source[uint64(from_start + places[uint64(p)] * from_block)]
+            else:
+                for p in range(tile, stop):
+                    i, o = from_start + places[uint64(p)] * from_block, start + p * block
+                    for k in range(units):
+                        to[uint64(o + k)] = source[uint64(i + k)]
+"""
+# A piece is a structure or a scalar: where the first one lies, how far apart blocks and the numbers of a block are, of how many a block
+# consists as a power of two, the same of where it goes, and how many numbers it is. All is counted in numbers as large as `source`'s.
+
 TAKE = """
 extern "C" __global__ void __launch_bounds__({threads})
 records_take_kernel(const long long *places, {pointers}, long long n)
@@ -94,13 +130,77 @@ records_take_kernel(const long long *places, {pointers}, long long n)
 """
 
 
-class Kept:
-    """What a mask keeps of the records of an array on a GPU. `count`: how many, the only thing that comes to the host."""
+def kept(device: str, mask: Any) -> KeptOnHost | KeptOnDevice:
+    """What a mask, an array of the device of shape (n,) and type bool, keeps of the records of an array there."""
+    return KeptOnDevice(device, mask) if is_gpu(device) else KeptOnHost(mask)
+
+
+def take(source: FieldViews, places: Any, to: FieldViews) -> None:
+    """Copy the records of these places, int64 on the device, to other memory there."""
+    (_take_on_device if is_gpu(source.device) else _take_on_host)(source, places, to)
+
+
+# ------------------------------------------------------------ on a CPU
+
+
+class KeptOnHost:
+    """What a mask keeps of records on the host. `count`: how many."""
+
+    __slots__ = ("_places", "count")
+
+    def __init__(self, mask: Any) -> None:
+        few = len(mask) < FEW or len(mask) > compaction_host.MOST
+        self._places = np.flatnonzero(mask) if few else compaction_host.places(np.ascontiguousarray(mask))
+        self.count = len(self._places)
+
+    def move(self, source: FieldViews, to: FieldViews) -> None:
+        """Copy the records that stay to other memory."""
+        _take_on_host(source, self._places, to)
+
+
+def _take_on_host(source: FieldViews, places: Any, to: FieldViews) -> None:
+    if len(places) < FEW:
+        for slot in source.arrangement.slots:
+            to.fill(slot.leaf, source.take(slot.leaf, places))
+        return
+    places, kernel = np.ascontiguousarray(places, np.int64), cpu.own_kernel(TAKE_ON_HOST, "records_take_host")
+    if not source.is_regular:
+        places = source.first + places * source.step
+    for unit, pieces in _pieces(source, to).items():
+        parts = [v.data[: len(v.data) // unit * unit].view(f"u{unit}") for v in (source, to)]
+        cpu.run_range(kernel, (places, *parts, np.array(pieces, np.int64)), len(places), GRAIN)
+
+
+def _pieces(source: FieldViews, to: FieldViews) -> dict[int, list[tuple[int, ...]]]:
+    """What is moved, by the size of its numbers in bytes; see `TAKE_ON_HOST`."""
+    found: dict[int, list[tuple[int, ...]]] = {}
+    starts = list(zip(source.arrangement.starts(source.count), to.arrangement.starts(to.count), strict=True))
+    for n, (a, b) in enumerate(zip(source.arrangement.buffers, to.arrangement.buffers, strict=True)):
+        one, other = starts[n]
+        if a.width == b.width == 1:
+            size = b.own or b.block
+            unit = next(u for u in (8, 4, 2, 1) if not any(x % u for x in (size, a.block, b.block, one, other)))
+            piece = (one // unit, a.block // unit, 0, 0, other // unit, b.block // unit, 0, 0, size // unit)
+            found.setdefault(unit, []).append(piece)
+            continue
+        for slot in source.arrangement.slots:
+            if slot.buffer == n:
+                u, its = slot.type.size, to.arrangement.slot(slot.leaf)
+                lies = ((one + slot.offset) // u, a.block // u, slot.stride // u, a.width.bit_length() - 1)
+                goes = ((other + its.offset) // u, b.block // u, its.stride // u, b.width.bit_length() - 1)
+                found.setdefault(u, []).append((*lies, *goes, 1))
+    return found
+
+
+# ------------------------------------------------------------ on a GPU
+
+
+class KeptOnDevice:
+    """What a mask keeps of records on a GPU. `count`: how many, the only thing that comes to the host."""
 
     __slots__ = ("_ends", "_mask", "count")
 
     def __init__(self, device: str, mask: Any) -> None:
-        """mask: an array of CuPy of shape (n,) and type bool."""
         with cuda.use(device):
             module = cuda.cupy()
             self._mask = module.ascontiguousarray(mask)
@@ -121,8 +221,7 @@ class Kept:
         _launch("records_keep", text, (self._mask, self._ends), source, to, self._mask.size, self._ends.size)
 
 
-def take(source: FieldViews, places: Any, to: FieldViews) -> None:
-    """Copy the records of these places, int64 on the device, to other memory."""
+def _take_on_device(source: FieldViews, places: Any, to: FieldViews) -> None:
     if places.size:
         text = take_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
         _launch("records_take", text, (places,), source, to, places.size, -(-places.size // THREADS))

@@ -105,7 +105,7 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
     if kernel.pattern.shape is not None:
         return kernel.pattern.shape(kernel, plan, target, checked)
     if not kernel.pattern.over_pairs:
-        return _elements(kernel, plan, checked) if target.has_blocks else (kernel,)
+        return elements(kernel, plan, checked) if target.has_blocks else (kernel,)
     if plan.reciprocity != "off":
         return _both_sides(kernel, plan, target, checked)
     if plan.across and not target.has_blocks:
@@ -128,7 +128,8 @@ def _side_by_side(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
     return side_by_side.apply(kernel, plan.across)
 
 
-def _elements(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
+def elements(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
+    """Elements in a row, one of each thread or several neighbours."""
     sites = plan.targets
     if sites > 1 and kernel.pattern.merging is not None:
         kernel = checked("thread merging", kernel.pattern.merging.apply(kernel, sites))
@@ -213,6 +214,7 @@ POINTS = (
 )  # that the points of an index space on a GPU have too
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
 ON_A_CPU = ("across", "rows", "layers")  # of these
+BOXES = ("across", "down", "rows", "layers")  # that elements in a box have too
 HOST_POINTS = ("tile", "targets", "slices")  # that the points of an index space on a CPU have too
 
 
@@ -246,7 +248,8 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         value = getattr(plan, name)
         has_it = target.has_blocks or name in ON_A_CPU
         pairs = name == "across" and kernel.pattern.over_pairs and not target.has_blocks
-        if value != getattr(NEUTRAL, name) and not pairs and not (kernel.pattern.over_points and has_it):
+        boxes = name in BOXES and kernel.pattern.in_boxes and target.has_blocks
+        if value != getattr(NEUTRAL, name) and not pairs and not boxes and not (kernel.pattern.over_points and has_it):
             reason = "its threads are no points of an index space" if has_it else "only a GPU has blocks of threads"
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
@@ -283,7 +286,7 @@ def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:
         reason = "it has no sources that several of its elements could share"
         return thread_merging.legal(kernel, targets) or reason
     if not target.has_blocks:
-        return "on a CPU neighbouring sites share SIMD registers"
+        return f"on a CPU neighbouring {'sites' if kernel.pattern.in_boxes else 'elements'} share SIMD registers"
     return kernel.pattern.merging.legal(kernel, targets)
 
 

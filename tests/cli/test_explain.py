@@ -73,6 +73,29 @@ def test_json_of_gravity(lanewise: Command, options: str) -> None:
     check(outcome.last_json)
 
 
+@pytest.mark.parametrize("options", ["waves", "waves --device cuda --arch sm_90 --set dterms=8 --set detectors=2"])
+def test_json_of_waves(lanewise: Command, options: str) -> None:
+    found = lanewise("explain", *options.split(), "--bodies", 2000, "--json").last_json
+    (kernel,) = found["kernels"]
+    check(kernel)
+    assert (kernel["pattern"], kernel["counts"]) == (
+        "segmentwise",
+        {"cells": 2000 * (2 if "detectors" in options else 1)},
+    )
+    said = "16 terms of Dirichlet's kernel each" if "dterms" in options else "their bins interpolated by polynomials"
+    detectors = 2 if "detectors" in options else 1
+    assert found["search"] == (
+        f"the F-statistic of 2,000 templates at one place: 1 x {detectors} x 90 SFTs (stacks x detectors x SFTs), {said}"
+    )
+
+
+def test_text_of_waves_tells_its_source(lanewise: Command) -> None:
+    outcome = lanewise("explain", "waves", "--bodies", 2000)
+    assert outcome.out.startswith("the F-statistic of 2,000 templates at one place")
+    assert outcome.out.endswith("\nThe generated source: lanewise explain waves --source cpu\n")
+    assert "def amplitudes" in lanewise("explain", "waves", "--bodies", 2000, "--source", "cpu").out
+
+
 @pytest.mark.parametrize(("kernel", "device"), [("pull", "cpu"), ("grow", "cpu"), ("grow", "cuda")])
 def test_json_of_a_file(balls: Command, kernel: str, device: str) -> None:
     outcome = balls("explain", f"balls.py:{kernel}", "--device", device, "--json", "--bodies", 5000)
@@ -125,7 +148,7 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
     ("options", "message"),
     [
         ("gravity --arch foo", f"no device model of the architecture 'foo'; known are {ARCHITECTURES}"),
-        ("gravity --device cuda --arch sm_9", f"no device model of the architecture 'sm_9'; known are {ARCHITECTURES}"),
+        ("gravity --device cuda --arch sm_9", f"no device model of the architecture 'sm_9'; did you mean 'sm_90'? known are {ARCHITECTURES}"),
         ("gravity --device cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --device cpu is none"),
         ("gravity --source cpu --arch sm_90", "--arch sm_90 is an architecture of GPUs, and --source cpu is none"),
         ("gravity --source cpu --device cuda", "--source cpu and --device cuda are two devices; give one of them"),
@@ -136,6 +159,12 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
         ("gravity --set softening2=nan", "gravity: 'softening2' is a f32, found nan"),
         ("balls.py:pull --precision f64", "--precision belongs to gravity, boids and lbm; the types of balls.py:pull are those of its file"),
         ("balls.py:pull --layout foo", "unknown layout 'foo'; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"),
+        ("gravity --layout soaos", "unknown layout 'soaos'; did you mean 'soaoas'? wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"),
+        ("gravity --device cud", "unknown device 'cud'; did you mean 'cuda'? wanted cpu or cuda"),
+        ("waves --precision f64", "--precision f64: waves has phases in f64 and sums in f32 on every device; leave it out"),
+        ("waves --set sft=3", "waves has no value 'sft' to set; did you mean 'sfts'? it has sfts, detectors, stacks, dterms"),
+        ("waves --set sfts=1.5", "--set sfts=1.5: wanted a whole number from 1 to 10,000"),
+        ("wave", "nothing is known of 'wave'; did you mean 'waves'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
         ("nothing.py:pull", "nothing.py: there is no such file"),
     ],
 )  # fmt: skip

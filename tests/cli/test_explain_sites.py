@@ -45,8 +45,8 @@ def test_tune_has_nothing_to_choose(lanewise: Command) -> None:
     Path("flow.py").write_text(FILE)
     assert_refused(
         lanewise("tune", "flow.py:flow"),
-        "flow.py: flow is a sitewise kernel, whose layout, streaming form and plan are chosen by rules; tune is for @lw.pairwise and "
-        "@lw.elementwise, and lanewise explain shows what was chosen",
+        "flow.py: flow is a sitewise kernel, which is measured on its own sites; in Python there is flow.tune(sites, ...), and lanewise "
+        "explain shows what rules chose",
     )
 
 

@@ -71,10 +71,13 @@ CHOICES = "wanted good.py:grow or good.py:pull"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("foo", "nothing is known of 'foo'; wanted gravity, or a kernel of a file as in path/to/file.py:name"),
+        (
+            "foo",
+            "nothing is known of 'foo'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
+        ),
         (
             "foo.txt:f",
-            "nothing is known of 'foo.txt:f'; wanted gravity, or a kernel of a file as in path/to/file.py:name",
+            "nothing is known of 'foo.txt:f'; wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name",
         ),
         ("none.py:f", "none.py: there is no such file"),
         ("folder.py:f", "folder.py: wanted a Python file, found a folder"),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lanewise as lw
 from lanewise.launch import tuned_plans as store
 from lanewise.plan import Plan
+from lanewise.sims import boids
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.sims.lbm.cases import find_case
+from lanewise.sims.lbm.options import End, Method, Output
+from lanewise.sims.lbm.runner import start
 from lanewise.tuning import replay
 from tests.cli.command import Command
 from tests.cli.test_user_errors import assert_refused
@@ -80,6 +86,59 @@ def test_a_simulation_uses_what_was_tuned_for_it(lanewise: Command) -> None:
     make_physics.cache_clear()
 
 
+def rewritten(**changed: Any) -> None:
+    """The one entry of the store, as if something else had won."""
+    (path,) = store.store_directory().iterdir()
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
+def test_a_flock_flies_as_it_was_tuned(lanewise: Command, tmp_path: Path) -> None:
+    options = ("--bodies", 600, "--set", "world=20", "--seconds", 3)
+    found = lanewise("tune", "boids", *options, "--json").last_json
+    assert (found["kernel"], found["device"], found["elements"]) == ("steer", "cpu", "600 target, 600 source")
+    assert found["tried"] >= 1
+    rewritten(structure="DynamicGrid(leaf=16)", plan={"vector_bits": 256})
+    run = ("boids", "run", "--agents", 620, "--world", 20, "--steps", 3, "--quiet")
+    outcome = lanewise(*run, "--json", "--out", "flock.h5")
+    assert outcome.last_json["search_chosen"].startswith("dynamic grid")
+    assert outcome.last_json["search_reason"].startswith("measured: ")
+    assert boids.Flock(620, world=20, search="static-grid").choice.plan is None
+    flock = boids.Flock(620, world=20)
+    assert flock.choice.plan is not None
+    assert flock.choice.plan.vector_bits == 256
+    # Who thinks now and then is another call; a checkpoint keeps what its flock flew with, whatever is tuned later.
+    assert boids.Flock(620, world=20, think_every=2).choice.plan is None
+    rewritten(structure="StaticGrid", plan={"vector_bits": 0})
+    resumed = boids.Flock.resume("flock.h5")
+    assert resumed.choice == replace(flock.choice, why=resumed.choice.why)
+    assert resumed.run(2).position.tobytes() == flock.run(5).position.tobytes()
+
+
+def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
+    found = lanewise("tune", "lbm", "--case", "cavity", "--bodies", 1000, "--seconds", 30, "--json").last_json
+    assert (found["kernel"], found["elements"], found["tried"]) == ("trt", "1,024 sites", 6)
+    assert found["note"] == "for steps like those of: lanewise lbm run cavity --size 32"
+    other = "apart" if found["plan"]["branches"] == "together" else "together"
+    ends: list[Any] = []
+    for plan in (found["plan"], {**found["plan"], "branches": other}):
+        rewritten(plan=plan)
+        run = start(find_case("cavity"), find_case("cavity").request(size=32), Method(), End(steps=20), Output())
+        assert run.simulation.advance(2) is None
+        engine: Any = run.simulation.engine
+        tuned = engine._bound.flow.kernels.tuned_plan(engine._sites, engine.tuning_job().values)
+        assert tuned.branches == plan["branches"]
+        run.simulation.advance(18)
+        ends.append(run.simulation.velocity.tobytes())
+    assert ends[0] == ends[1]
+
+
+def test_waves_as_text(lanewise: Command) -> None:
+    outcome = lanewise("tune", "waves", "--bodies", 300, "--seconds", 2, "--set", "sfts=8")
+    assert outcome.code == 0
+    assert outcome.out.startswith("amplitudes on cpu (")
+    assert ", 300 elements\n" in outcome.out
+
+
 def test_a_kernel_of_a_file_as_text(lanewise: Command, file: Path) -> None:
     outcome = lanewise("tune", f"{file}:fade", "--bodies", 2000, "--seconds", 4, "--set", "rate=0.5")
     assert outcome.code == 0
@@ -104,8 +163,21 @@ def test_a_kernel_of_a_file_as_text(lanewise: Command, file: Path) -> None:
             "gravity --device python --bodies 4",
             "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'",
         ),
-        ("boids", "nothing is known of 'boids'; wanted gravity, or a kernel of a file as in path/to/file.py:name"),
-        ("kernels.py:fade --precision f64", "--precision belongs to gravity; the types of kernels.py:fade are those of its file"),
+        ("boyds", "nothing is known of 'boyds'; did you mean 'boids'? wanted boids, gravity, lbm, waves, or a kernel of a file as in path/to/file.py:name"),
+        ("boids --set think_every=2", "--set think_every: structures are measured for flocks whose agents think in every step; leave it out"),
+        ("boids --set k=1.5", "--set k=1.5: wanted a whole number"),
+        ("boids --set wurld=3", "boids has no value 'wurld' to set; did you mean 'world'? it has k, world, think_every, start_radius, seed, radius, near_radius, separation_radius, "
+            "separation_cosine, separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, "
+            "cohesion_weight, max_force, max_speed, mass, agent_radius, avoid_time"),
+        ("boids --precision mixed", "unknown precision 'mixed'; wanted one of f32, f64"),
+        ("lbm --case karmann", "unknown case 'karmann'; did you mean 'karman'? wanted one of cavity, channel, cylinder, duct, karman, sphere, taylor-green"),
+        ("lbm --set sizes=3", "lbm has no value 'sizes' to set; did you mean 'size'? it has size"),
+        ("lbm --precision f16", "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
+        ("gravity --case karman", "--case karman belongs to lbm; gravity has no cases"),
+        ("boids --device python", "boids: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"),
+        ("lbm --device python", "lbm: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"),
+        ("waves --device python", "waves: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"),
+        ("kernels.py:fade --precision f64", "--precision belongs to gravity, boids and lbm; the types of kernels.py:fade are those of its file"),
         ("missing.py:fade", "missing.py: there is no such file"),
     ],
 )  # fmt: skip

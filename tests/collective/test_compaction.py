@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import lanewise as lw
+from lanewise import record_moves
 from lanewise.collective import compaction_device
 from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
@@ -117,4 +118,30 @@ def test_the_texts_compile_for_a_gpu() -> None:
     text = compaction_device.text_of
     compile_cubin(text("kept_count", 4, 1, wide=True, counting=True), "kept_count", "sm_90")
     compile_cubin(text("compaction", 16, 3, wide=False), "compaction", "sm_90")
-    compile_cubin(text("compaction", 4, 1, wide=True, listing=True), "compaction", "sm_90")
+
+
+MANY = 5000  # records: pieces of a block of threads, and blocks of a layout that are not full
+OF_BLOCKS = lw.SoAoAS((("position", "cell"), ("energy",)))
+
+
+@pytest.mark.parametrize("layout", [*LAYOUTS, lw.AoAS(16), OF_BLOCKS, lw.AoSoA(1)], ids=str)
+@pytest.mark.parametrize("part", [slice(None), slice(8, None), slice(3, 4000), slice(1, None, 3)], ids=str)
+def test_threads_move_what_numpy_moves(layout: lw.Layout, part: slice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Above some thousand records they share the work, below that NumPy's own indexing does it: the same bytes."""
+    rng = np.random.default_rng(7)
+    fields = {"position": rng.random((MANY, 3), "f4"), "cell": np.arange(MANY, dtype="i4"), "energy": rng.random(MANY)}
+    particles = Particle.array(**fields, layout=layout, device="cpu")[part]
+    mask, order = rng.random(len(particles)) < 0.6, rng.integers(-len(particles), len(particles), 2 * MANY)
+    few = particles[mask], particles[order], lw.compact(particles, mask)
+    monkeypatch.setattr(record_moves, "FEW", 1)
+    for one, other, rows in zip(
+        few, (particles[mask], particles[order], lw.compact(particles, mask)), (mask, order, mask), strict=True
+    ):
+        for name, values in other.numpy().items():
+            assert values.tobytes() == fields[name][part][rows].tobytes()
+            assert values.tobytes() == one.numpy()[name].tobytes()
+    own = particles.copy()
+    assert own.compact(mask) == mask.sum()
+    assert own.cell.tolist() == fields["cell"][part][mask].tolist()
+    own.append(particles[:2])
+    assert own.cell.tolist() == [*fields["cell"][part][mask].tolist(), *fields["cell"][part][:2].tolist()]

@@ -9,9 +9,10 @@ import pytest
 
 import lanewise as lw
 from lanewise.collective import weighted_histogram
-from lanewise.patterns.elementwise.plain_sums import PlainSum, plain_sum
+from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.types import F32, F64, I32
 
 
 @lw.elementwise
@@ -30,13 +31,17 @@ def wide(place: lw.i32, v: lw.f64, sums: lw.Array1[lw.f64]):
 
 
 def test_what_is_recognised() -> None:
-    assert plain_sum(deposit.lowered.function.body) == PlainSum("sums", "place", "v")
+    assert plain_sum(deposit.lowered.function.body) == PlainSum("sums", "place", "v", (I32, F32), True)
     assert plain_sum(scaled.lowered.function.body) is None
-    assert plain_sum(wide.lowered.function.body) is None
+    assert plain_sum(wide.lowered.function.body) == PlainSum("sums", "place", "v", (I32, F64), True)
     arguments = np.zeros(3, np.int32), np.ones(3, np.float32), np.zeros(3, np.float32)
     text = "on a GPU 1,048,576 values or more go to buckets of 8,192 neighbouring elements first"
     assert text in " ".join(str(deposit.compile(*arguments).explain()).split())
     assert text not in " ".join(str(scaled.compile(*arguments).explain()).split())
+    doubles = arguments[0], arguments[1].astype("f8"), arguments[2].astype("f8")
+    on_cpu = " ".join(str(wide.compile(*doubles).explain()).split())
+    assert text not in on_cpu
+    assert "on a CPU 65,536 values or more go to buckets of neighbouring elements first" in on_cpu
 
 
 def test_the_texts_compile() -> None:

@@ -164,6 +164,9 @@ REFUSED: dict[str, dict[str, str]] = {
     "expressions": {
         "comprehension": element("a = [x for i in range(3)]\nreturn x"),
         "generator": element("return sum(x * i for i in range(3))"),
+        "sum with a condition": element("return sum(x * i for i in K if i)", before="K = (1, 2)\n"),
+        "sum over an array": element("return sum(x * i for i in K)", before="K = 3\n"),
+        "sum of nothing": element("return sum(x * i for i in K)", before="K = ()\n"),
         "lambda": element("f = lambda a: a\nreturn x"),
         "dictionary": element("d = {1: x}\nreturn x"),
         "list": element("a = [x, x]\nreturn x"),

@@ -390,3 +390,38 @@ def test_parameters_are_named_and_ordered():
     ]  # fmt: skip
     given = {"f.q1": SINGLE(1), "f.q4": SINGLE(2), "rate": SINGLE(3), "force.y": SINGLE(4)}
     assert call(code, given)[1]["f.q1"] == 14
+
+
+# ------------------------------------------------------------ sums over directions
+
+
+@lw.function
+def summed_moments(f, start):
+    density = sum((f[q] for q in lw.D2Q9), start)
+    return density, sum((f[q] * q.velocity for q in lw.D2Q9), lw.vec2(0)) / density
+
+
+@pytest.mark.parametrize("dtype", [SINGLE])
+def test_a_sum_is_the_loop_that_adds_term_by_term(dtype):
+    def with_sums(f: lw.populations, omega: lw.f32) -> None:
+        density, u = summed_moments(f, lw.f32(1))
+        for q in lw.D2Q9:
+            c = q.along(u)
+            f[q] += omega * (q.weight * (density - 1 + density * (3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u))) - f[q])
+
+    f = random_populations(lw.D2Q9, dtype)
+    after, _ = agree(with_sums, lw.D2Q9, f.copy(), omega=1.3)
+    other, _ = agree(collision(lw.D2Q9), lw.D2Q9, f.copy(), omega=1.3)
+    np.testing.assert_array_equal(after, other)
+
+
+def test_sums_over_tuples_and_without_a_start():
+    known, halves = (1, 2, 4), PAIRS["D2Q9"]
+
+    def flow(f: lw.populations) -> None:
+        f[0] = sum(f[i] * i for i in known) + sum((f[q] for q in halves), 0.5) + summed_moments(f, 1.0)[0]
+
+    f = random_populations(lw.D2Q9)
+    after, _ = agree(flow, lw.D2Q9, f.copy())
+    pairs = sum(float(f[q.index]) for q in PAIRS["D2Q9"])
+    assert after[0] == pytest.approx(f[1] + 2 * f[2] + 4 * f[4] + 0.5 + pairs + 1 + f.sum(), rel=1e-5)

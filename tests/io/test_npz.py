@@ -31,7 +31,7 @@ def test_the_three_arrays_are_enough(tmp_path: Path) -> None:
             {"position": GOOD["position"], "mass": GOOD["mass"]},
             f"no array velocity (there is position, mass); wanted {NAMES}",
         ),
-        (GOOD | {"masses": np.ones(3)}, f"unknown array masses; wanted {NAMES}"),
+        (GOOD | {"masses": np.ones(3)}, f"unknown array masses; did you mean 'mass'? wanted {NAMES}"),
         (GOOD | {"mass": np.ones(2)}, "mass has shape (2,); wanted (3,)"),
         (GOOD | {"time": np.ones(2)}, "time has shape (2,) and dtype float64; wanted one number"),
         (GOOD | {"time": np.array("now")}, "time has shape () and dtype <U3; wanted one number"),

@@ -38,8 +38,36 @@ def test_golden_table(golden):
     golden("table", shown(110))
 
 
-def test_narrow_terminals_lose_nothing():
-    assert shown(40).split() == shown(110).split()
+@pytest.mark.parametrize("width", [24, 40, 60, 80])
+def test_narrow_terminals_lose_nothing(width: int) -> None:
+    text = shown(width)
+    assert max(map(len, text.splitlines())) <= max(width, 33)  # narrower than names and a column nothing is
+    for r in RUNGS:
+        cells = (
+            r.name,
+            seconds_text(r.seconds) if r.seconds else "skipped",
+            paper_text(r.paper),
+            factor_text(r.predicted),
+        )
+        assert all(cell in text for cell in cells)
+    assert text.replace("\n", " ").count("the pass says no") <= 1
+    assert text.count("a ladder: ") == 2
+
+
+def test_names_take_lines_before_columns_take_tables() -> None:
+    ladder = Ladder(
+        name="test", title="a ladder", source="", sizes=lambda device, quick: (1,), climb=lambda options: iter(()),
+        columns=(Column("operations a core cycle", lambda r: "12.5"),),
+    )  # fmt: skip
+    rung = Rung(name="all of the optimisations of the paper together", bodies=7, seconds=1.0, relative_error=1e-7)
+    console = Console(file=io.StringIO(), width=60, color_system=None)
+    show(console, ladder, [rung])
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert text.count("┏") == 1
+    assert max(map(len, text.splitlines())) <= 60
+    assert all(f"{word} ┃\n" in text for word in ("operations", "a", "core", "cycle"))
+    assert " 12.5 │\n" in text
 
 
 def test_json():

@@ -24,7 +24,10 @@ def test_h200():
 
 
 def test_unknown_architecture():
-    with pytest.raises(DeviceError, match=r"no device model of the architecture 'sm_12'; known are sm_75, .*sm_121"):
+    with pytest.raises(
+        DeviceError,
+        match=r"no device model of the architecture 'sm_12'; did you mean 'sm_121'\? known are sm_75, .*sm_121",
+    ):
         table_model("sm_12")
 
 

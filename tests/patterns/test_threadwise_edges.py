@@ -22,9 +22,8 @@ from lanewise.ir.traverse import blocks, statements
 from lanewise.launch.support import compile_kernel
 from lanewise.passes.base import source_loops
 from lanewise.passes.points import merging, staging, unrolling
-from lanewise.passes.points.shape import THREAD
+from lanewise.passes.points.shape import THREAD, shape_of
 from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.patterns.threadwise.merged import shape_of
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.types import I32

@@ -10,8 +10,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.verify import verify_kernel
 from lanewise.launch.executable import generated_texts
+from lanewise.passes.points.mapping import block_shape
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
-from lanewise.patterns.threadwise.mapping import block_shape
 from lanewise.patterns.threadwise.returns import without_returns
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan

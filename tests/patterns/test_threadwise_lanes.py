@@ -178,7 +178,7 @@ def test_default_plans() -> None:
     assert chosen("matmul", 100, 512) == "across=16, vector_bits=512", "few points"
     assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
     assert chosen("smooth", 10**6, 512) == "across=16, rows=4, vector_bits=512"
-    assert chosen("transpose", 10**6, 512) == "tile=128, across=8, rows=8, vector_bits=512"
+    assert chosen("transpose", 10**6, 512) == "tile=256, across=8, rows=8, vector_bits=512"
     assert chosen("transpose", 10**4, 512) == "across=8, rows=8, vector_bits=512", "too few points for tiles"
     assert chosen("collatz", 10**6, 512) == "neutral"
     assert chosen("rows_times", 10**6, 512) == "neutral", "nothing says how long rows are"

@@ -108,6 +108,7 @@ def test_an_empty_profile_says_so() -> None:
     profile = lw.Profile()
     assert profile.summary() == {
         "seconds": 0.0, "stages": {}, "dropped_events": 0,
+        "copies": {direction: {"count": 0, "bytes": 0, "fields": {}} for direction in ("to host", "to device")},
         "steps": {"count": 0, "seconds": 0.0, "sampled": 0, "sampled_over_mean": None},
     }  # fmt: skip
     assert "where the time goes" in str(profile)

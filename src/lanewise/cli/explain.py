@@ -1,4 +1,4 @@
-"""`lanewise explain` gravity, boids, lbm or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
+"""`lanewise explain` gravity, boids, lbm, waves or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.sims.common.options import at_least, whole_number
 from lanewise.target import CPU, CUDA, is_gpu
@@ -22,7 +23,10 @@ WIDTH = 120  # columns where nobody says how many there are
 
 def explain(
     name: Annotated[
-        str, typer.Argument(metavar="KERNEL", help="gravity, boids, lbm, or a kernel of a file: path/to/file.py:name")
+        str,
+        typer.Argument(
+            metavar="KERNEL", help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name"
+        ),
     ],
     source: Annotated[
         str | None, typer.Option(metavar="NAME", help="print the generated source for cpu or cuda instead")
@@ -36,7 +40,10 @@ def explain(
     bodies: Annotated[
         int,
         typer.Option(
-            parser=whole_number, callback=at_least(1), metavar="N", help="number of elements, or of sites (about)"
+            parser=whole_number,
+            callback=at_least(1),
+            metavar="N",
+            help="number of elements, of sites (about), or of templates",
         ),
     ] = BODIES,
     precision: Annotated[
@@ -60,7 +67,9 @@ def explain(
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
     for option in (source, device):
         if option not in (None, CPU.name, CUDA.name):
-            raise InputError(f"unknown device {option!r}; wanted cpu or cuda")
+            raise InputError(
+                f"unknown device {option!r}{near(option, (CPU.name, CUDA.name)) or ';'} wanted cpu or cuda"
+            )
     if source and device and source != device:
         raise InputError(f"--source {source} and --device {device} are two devices; give one of them")
     chosen = source or device or ("cuda" if arch else "cpu")

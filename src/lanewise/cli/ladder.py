@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.sims.common.options import whole_number
 from lanewise.target import is_compiled, is_gpu
@@ -16,6 +18,7 @@ from lanewise.target import is_compiled, is_gpu
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder, Options, Rung
 
+IN_A_FILE = 200  # columns where there is no terminal
 MOST_BODIES = 2**31 - 2**16  # what a launch on a GPU can count
 
 Names = Annotated[
@@ -138,11 +141,12 @@ def _parts(chosen: Ladder, text: str | None) -> tuple[str, ...]:
         return ()
     if not chosen.parts:
         raise InputError(f"--only {text}: ladder {chosen.name} is climbed as a whole; wanted ladder compiler")
-    asked = [part.strip() for part in text.split(",")]
-    for part in asked:
+    named = [part.strip() for part in text.split(",")]
+    for part in named:
         if part not in chosen.parts:
-            raise InputError(f"--only {text}: {part!r} is no part of {chosen.name}; wanted {', '.join(chosen.parts)}")
-    return tuple(p for p in chosen.parts if p in asked)
+            asked, wanted = near(part, chosen.parts) or ";", ", ".join(chosen.parts)
+            raise InputError(f"--only {text}: {part!r} is no part of {chosen.name}{asked} wanted {wanted}")
+    return tuple(p for p in chosen.parts if p in named)
 
 
 def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:
@@ -218,7 +222,8 @@ def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path
 
     from lanewise.ladders.rung import show
 
-    console = Console(highlight=False, markup=False)
+    width = shutil.get_terminal_size((IN_A_FILE, 0)).columns
+    console = Console(highlight=False, markup=False, width=width)
     show(console, chosen, rungs)
     console.print()
     console.print(f"figures of: {chosen.source}")

@@ -10,7 +10,6 @@ import sys
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from lanewise._version import __version__
 from lanewise.cli.compiling import spoken
@@ -21,9 +20,10 @@ from lanewise.cli.tune import tune
 from lanewise.errors import LanewiseError
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common import INTERRUPTED
+from lanewise.sims.common.options import Listed
 
 
-class Commands(TyperGroup):
+class Commands(Listed):
     """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -60,9 +60,8 @@ def _lanewise(  # pyright: ignore[reportUnusedFunction]
 for _name, _help in PRODUCTS.items():
     app.add_typer(typer.Typer(help=_help), name=_name)
 app.command()(info)
-app.command()(explain)
-app.command()(ladder)
-app.command()(tune)
+for _command in (explain, ladder, tune):
+    app.command(no_args_is_help=True)(_command)
 
 
 YOUNG = 100_000  # objects that Python makes before it looks for garbage: modules and compilers make many that stay

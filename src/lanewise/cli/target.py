@@ -59,8 +59,8 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
         return kernels[name]
     if isinstance(getattr(module, name, None), Sitewise):
         raise InputError(
-            f"{path_text}: {name} is a sitewise kernel, whose layout, streaming form and plan are chosen by rules; tune is for "
-            "@lw.pairwise and @lw.elementwise, and lanewise explain shows what was chosen"
+            f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in Python there is "
+            f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
         )
     if isinstance(getattr(module, name, None), Segmentwise):
         raise InputError(

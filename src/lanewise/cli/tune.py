@@ -1,40 +1,49 @@
-"""`lanewise tune gravity` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
+"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, assert_never
 
 import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import InputError
-from lanewise.sims.common.options import at_least, whole_number
+from lanewise.sims.common.options import at_least, real_number, whole_number
 
 if TYPE_CHECKING:
+    from lanewise.patterns.search.tuning.job import SearchJob
+    from lanewise.patterns.sitewise.tuning import SiteJob
     from lanewise.tuning import Tuning
     from lanewise.tuning.job import Job
 
 BODIES = 16_384
 
-Name = Annotated[str, typer.Argument(metavar="KERNEL", help="gravity, or a kernel of a file: path/to/file.py:name")]
+Name = Annotated[
+    str,
+    typer.Argument(metavar="KERNEL", help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name"),
+]
 Bodies = Annotated[
     int,
     typer.Option(
         parser=whole_number,
         callback=at_least(1),
         metavar="N",
-        help="number of elements: tuned plans are for numbers like this one",
+        help="number of elements, of sites (about), or of templates: tuned plans are for numbers like this one",
     ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
-Precision = Annotated[str | None, typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed (default f32)")]
+Precision = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids, lbm: f32 or f64 (default f32)"),
+]
 LayoutName = Annotated[
     str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
 ]
 Seconds = Annotated[
     float | None,
     typer.Option(
+        parser=real_number,
         metavar="X",
         help="seconds that it may take, with compilation (default 60 on a GPU, 120 on a CPU)",
         show_default=False,
@@ -44,6 +53,15 @@ Values = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
+    ),
+]
+Case = Annotated[
+    str | None,
+    typer.Option(
+        "--case",
+        metavar="NAME",
+        help="of lbm: the flow, as lanewise lbm run names it (default karman)",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
@@ -56,6 +74,7 @@ def tune(
     precision: Precision = None,
     layout: LayoutName = None,
     seconds: Seconds = None,
+    case: Case = None,
     values: Values = None,
     json_: Json = False,
 ) -> None:
@@ -67,10 +86,13 @@ def tune(
         check_seconds(seconds)  # before anything is made for it
     numbers = read_values(values or [])
     product = product_kernels(name)
+    if case is not None and name != "lbm":
+        raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
     if hasattr(product, "tuning_job"):
-        job: Job = product.tuning_job(device, bodies, precision or "f32", layout, numbers)
+        own = {} if case is None else {"case": case}
+        job: Job | SearchJob | SiteJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers, **own)
     elif precision is not None:
-        raise InputError(f"--precision belongs to gravity; the types of {name} are those of its file")
+        raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
     else:
         job = _kernel(name, bodies, device, layout, numbers)
     _show(_follow(job, seconds, quiet=json_), json_)
@@ -88,12 +110,16 @@ def _kernel(name: str, count: int, device: str, layout: str | None, values: dict
     return kernel.tuning_job(*records, **named)
 
 
-def _follow(job: Job, seconds: float | None, *, quiet: bool) -> Tuning:
+def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: bool) -> Tuning:
     """Tune with a progress bar on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from lanewise.patterns.search.tuning.job import SearchJob
+    from lanewise.patterns.search.tuning.tune import tune_search
+    from lanewise.patterns.sitewise.tuning import SiteJob, tune_sites
     from lanewise.tuning import tune_job
+    from lanewise.tuning.job import Job
     from lanewise.tuning.search import Progress as State
 
     console = Console(stderr=True)
@@ -107,7 +133,15 @@ def _follow(job: Job, seconds: float | None, *, quiet: bool) -> Tuning:
             text = f"{state.doing}: {state.measured} measured, {state.refused} refused, {state.factor:.2f} times the default"
             bar.update(task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text)
 
-        return tune_job(job, seconds, progress=show)
+        match job:
+            case SearchJob():
+                return tune_search(job, seconds, progress=show)
+            case SiteJob():
+                return tune_sites(job, seconds, progress=show)
+            case Job():
+                return tune_job(job, seconds, progress=show)
+            case _:
+                assert_never(job)
 
 
 def _show(result: Tuning, as_json: bool) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
+from lanewise.field_copies import advice_of, is_writable
 from lanewise.runtime import cuda
 
 
@@ -32,8 +33,8 @@ def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ..
             f"{call}: out must be an array of {np.dtype(dtype)} with shape {shape} on {place_of(beside)}, where the values are, "
             f"found one of {out.dtype} with shape {tuple(out.shape)} on {place_of(out)}"
         )
-    if isinstance(out, np.ndarray) and not out.flags.writeable:
-        raise ArgumentError(f"{call}: out is written, and this array is read-only")
+    if not is_writable(out):
+        raise ArgumentError(f"{call}: out is written, and this array is read-only{advice_of(out)}")
 
 
 def empty_beside(array: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
@@ -58,4 +59,5 @@ def place_of(array: Any) -> str:
 def _is_array(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return not isinstance(value, np.ma.MaskedArray)
-    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
+    kinds = type(value).__mro__  # of a copy of a field the second one
+    return hasattr(value, "__cuda_array_interface__") and any(k.__module__.partition(".")[0] == "cupy" for k in kinds)

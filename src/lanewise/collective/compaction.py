@@ -12,7 +12,6 @@ from lanewise.collective.arrays import check_row, device_of, place_of
 from lanewise.errors import ArgumentError
 
 ADVICE = "a comparison makes one: values > 0"
-MOST = 2**31 - 1  # rows whose places have 32 bits
 
 
 def check_mask(mask: Any, count: int, device: str) -> None:
@@ -40,10 +39,3 @@ def compact_array(array: Any, mask: Any) -> Any:
         )
     check_mask(mask, len(array), "cpu" if on_host else device_of(array))
     return (compaction_host if on_host else compaction_device).compact(array, mask)
-
-
-def kept_places(mask: Any) -> Any:
-    """The places of what is true, in order, as int32, where the mask lies."""
-    if len(mask) > MOST:
-        raise ArgumentError(f"compact: {len(mask):,} records; 32 bits count the places of {MOST:,}")
-    return (compaction_host if isinstance(mask, np.ndarray) else compaction_device).places(mask)

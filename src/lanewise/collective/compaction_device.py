@@ -84,11 +84,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const long long start = starts[blockIdx.x] - total;
 #pragma unroll 8
     for (int n = threadIdx.x; n < total * ROW; n += THREADS) {{
-#if {listing}
-        kept[start + n] = (Unit)(tile + places[n]);
-#else
         kept[start * ROW + n] = rows[(tile + places[n / ROW]) * ROW + n % ROW];
-#endif
     }}
 #endif
 }}
@@ -96,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
 
 @cache
-def text_of(name: str, unit: int, row: int, *, wide: bool, counting: bool = False, listing: bool = False) -> str:
+def text_of(name: str, unit: int, row: int, *, wide: bool, counting: bool = False) -> str:
     """The text for rows of some units of that many bytes. wide: the mask begins at a multiple of 16 bytes."""
     return TEXT.format(
         threads=THREADS,
@@ -105,7 +101,6 @@ def text_of(name: str, unit: int, row: int, *, wide: bool, counting: bool = Fals
         unit=UNITS[unit],
         wide=int(wide),
         counting=int(counting),
-        listing=int(listing),
         name=name,
     )
 
@@ -122,25 +117,12 @@ def _ends(mask: Any, device: str) -> Any:
     return sums
 
 
-def _copy(device: str, rows: int, mask: Any, ends: Any, kept: Any, unit: int, row: int, *, listing: bool) -> None:
+def _copy(device: str, rows: int, mask: Any, ends: Any, kept: Any, unit: int, row: int) -> None:
     source = memory.address(mask)
-    text = text_of("compaction", unit, row, wide=source % FLAGS == 0, listing=listing)
+    text = text_of("compaction", unit, row, wide=source % FLAGS == 0)
     kernel = cuda.loaded(device, text, "compaction", THREADS)
     numbers = (memory.address(ends), memory.address(kept), np.int64(len(mask)))
     kernel.launch((len(ends), 1), (rows, source, *numbers))
-
-
-def places(mask: Any) -> Any:
-    """The places of what is true, of a mask of CuPy."""
-    device = device_of(mask)
-    with cuda.use(device):
-        if not len(mask):
-            return cuda.cupy().empty(0, np.int32)
-        ends = _ends(mask, device)
-        kept = cuda.cupy().empty(int(ends[-1]), np.int32)
-    if len(kept):
-        _copy(device, memory.address(mask), mask, ends, kept, 4, 1, listing=True)
-    return kept
 
 
 def compact(array: Any, mask: Any) -> Any:
@@ -155,5 +137,5 @@ def compact(array: Any, mask: Any) -> Any:
     if result.size:
         source = memory.address(array)
         unit = next(w for w in UNITS if size % w == 0 and source % w == 0)
-        _copy(device, source, mask, ends, result, unit, size // unit, listing=False)
+        _copy(device, source, mask, ends, result, unit, size // unit)
     return result

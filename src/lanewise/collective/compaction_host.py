@@ -10,6 +10,7 @@ from lanewise.runtime import cpu
 
 TILE = 16_384  # elements
 GRAIN = 4  # tiles
+MOST = 2**31 - 1  # rows whose places have 32 bits
 COUNT = """import numpy as np
 from numba import njit, uint64
 
@@ -27,18 +28,24 @@ from numba import njit, uint64
 
 
 @njit(error_model="numpy", nogil=True)
-def compaction_kernel(values, mask, starts, kept, begin, end):
+def compaction_kernel(values, mask, eight, starts, kept, begin, end):
     for tile in range(begin, end):
         place, stop = starts[tile], starts[tile + 1]
-        for i in range(tile * {tile}, min((tile + 1) * {tile}, len(mask))):
-            if place == stop:  # written before it is known to be kept: nobody can guess a mask
+        first, last = tile * {tile}, min((tile + 1) * {tile}, len(mask))
+        for word in range(first, last, 8):
+            if word + 8 <= last and not eight[uint64(word) >> uint64(3)]:
+                continue
+            if place == stop:
                 break
-            {copy}
-            place += mask[uint64(i)]
+            for i in range(word, min(word + 8, last)):
+                if place == stop:  # written before it is known to be kept: nobody can guess a mask
+                    break
+                {copy}
+                place += mask[uint64(i)]
 """
 ONE = "kept[uint64(place)] = {value}"
 ROW = """for k in range(kept.shape[1]):
-                kept[uint64(place), k] = values[uint64(i), k]"""
+                    kept[uint64(place), k] = values[uint64(i), k]"""
 
 
 def _starts(mask: Any) -> Any:
@@ -53,7 +60,13 @@ def _starts(mask: Any) -> Any:
 
 def _copy(values: Any, mask: Any, starts: Any, kept: Any, copy: str) -> None:
     kernel: Any = cpu.own_kernel(COPY.format(tile=TILE, copy=copy), "compaction")
-    cpu.run_range(kernel, (values, mask.view(np.uint8), starts, kept), len(starts) - 1, GRAIN)
+    cpu.run_range(kernel, (values, mask.view(np.uint8), _eight(mask), starts, kept), len(starts) - 1, GRAIN)
+
+
+def _eight(mask: Any) -> Any:
+    """A mask as words of eight of its elements, as many as are whole: most of a mask that keeps little are zero."""
+    aligned = mask if mask.ctypes.data % 8 == 0 else mask.copy()
+    return aligned.view(np.uint8)[: len(mask) // 8 * 8].view(np.uint64)
 
 
 def places(mask: Any) -> Any:

@@ -10,6 +10,7 @@ from lanewise.runtime import cpu
 
 GRAIN = 1_024  # elements
 TEXT = """import numpy as np
+from numba import float64 as f8
 from numba import int64 as i8
 from numba import njit
 from numba import uint64 as u8
@@ -44,14 +45,24 @@ def add_float(words, bits):
 
 
 @njit(error_model="numpy", nogil=True)
-def rounded(digits):  # the float that is nearest to words of 64 bits, as its bits; overwrites them
+def bit_length(number):  # of 1 to 2^32 - 1
+    size, rest = 1, number
+    for step in (16, 8, 4, 2, 1):
+        if rest >> i8(step):
+            rest >>= i8(step)
+            size += step
+    return size
+
+
+@njit(error_model="numpy", nogil=True)
+def rounded(digits, first, last):  # the float that is nearest to words of 64 bits, zero but for these, as its bits; overwrites them
     carry = i8(0)
-    for w in range(LIMBS):
+    for w in range(first, last):
         low = (digits[w] & i8(0xFFFFFFFF)) + carry
         carry = (digits[w] >> i8(32)) + (low >> i8(32))
         digits[w] = low & i8(0xFFFFFFFF)
     negative, top, carry = carry < 0, -1, i8(1)
-    for w in range(LIMBS):
+    for w in range(first, last):
         if negative:
             low = (~digits[w] & i8(0xFFFFFFFF)) + carry
             digits[w] = low & i8(0xFFFFFFFF)
@@ -60,19 +71,14 @@ def rounded(digits):  # the float that is nearest to words of 64 bits, as its bi
             top = w
     if top < 0:
         return i8(0)
-    size = 32 * top
-    while size < 32 * top + 32 and digits[top] >> i8(size - 32 * top):
-        size += 1
-    drop = max(size - SIGNIFICAND, 1)
+    drop = max(32 * top + bit_length(digits[top]) - SIGNIFICAND, 1)
     word, shift = drop >> 5, drop & 31
-    kept = u8(digits[word]) >> u8(shift)
-    if word + 1 < LIMBS:
-        kept |= u8(digits[word + 1]) << u8(32 - shift)
-    if shift and word + 2 < LIMBS:
+    kept = u8(digits[word]) >> u8(shift) | u8(digits[word + 1]) << u8(32 - shift)
+    if shift:
         kept |= u8(digits[word + 2]) << u8(64 - shift)
     half = drop - 1
     rest = digits[half >> 5] & ((i8(1) << i8(half & 31)) - i8(1)) != 0
-    for w in range(half >> 5):
+    for w in range(first, half >> 5):
         rest = rest or digits[w] != 0
     if digits[half >> 5] >> i8(half & 31) & i8(1) and (rest or kept & u8(1)):
         kept += u8(1)
@@ -82,8 +88,38 @@ def rounded(digits):  # the float that is nearest to words of 64 bits, as its bi
 
 
 @njit(error_model="numpy", nogil=True)
+def rounded_near(one, other, third, first):  # the same of three neighbouring words; -1 where their sum has too few bits, or too many
+    if third + i8(2**29) >> i8(30):
+        return i8(-1)
+    low, carry = u8(one) + (u8(other) << u8(32)), i8(0)
+    if low < u8(one):
+        carry = i8(1)
+    high = (one >> i8(63)) + (other >> i8(32)) + third + carry
+    sign = high >> i8(63)
+    low, high = (low ^ u8(sign)) + u8(sign & i8(1)), high ^ sign
+    if sign and not low:
+        high += 1
+    if high >> i8(30):
+        return i8(-1)
+    upper = u8(high) << u8(32) | low >> u8(32)
+    wide = upper if upper else low
+    near = wide & ~(wide >> u8(1))  # whose exponent as a float is that of `wide`: it is not rounded up
+    size = (f8(near).view(np.int64) >> i8(52)) - i8(1022) + (i8(32) if upper else i8(0))
+    drop = size - i8(SIGNIFICAND)
+    if drop < 1 or drop > 63 or not wide:
+        return i8(-1)
+    kept = low >> u8(drop) | u8(high) << u8(64 - drop)
+    half = u8(1) << u8(drop - 1)
+    rest = low & (half - u8(1)) | kept & u8(1)
+    if low & half and rest:
+        kept += u8(1)
+    number = (i8(drop + 32 * first - 1) << i8(SIGNIFICAND - 1)) + i8(kept)
+    return min(number, i8(MOST) << i8(SIGNIFICAND - 1)) | (sign & i8({sign}))
+
+
+@njit(error_model="numpy", nogil=True)
 def exact_sums_kernel(words, elements, begin, end):
-    digits = np.empty(LIMBS, np.int64)
+    digits = np.zeros(LIMBS + 2, np.int64)  # two that stay zero
     count = len(words) // WORDS - 1
     used, planes = np.empty(WORDS, np.int64), 0  # of those but the last, which is for what is no finite number
     for w in range(LIMBS):
@@ -97,13 +133,18 @@ def exact_sums_kernel(words, elements, begin, end):
             any_ |= words[count * used[n] + e]
         if not any_ and not special:
             continue
-        digits[:] = 0
         for n in range(planes):
             digits[used[n]] = words[count * used[n] + e]
             words[count * used[n] + e] = 0
         if special:
             words[count * LIMBS + e] = 0
-        special |= add_float(digits, i8(elements[e]))
+        bits = i8(elements[e])
+        special |= add_float(digits, bits)
+        place = (bits >> i8(SIGNIFICAND - 1) & i8(MOST)) >> i8(5)
+        if planes and not (bits & i8({magnitude})):
+            place = used[0]
+        first = min(used[0], place) if planes else place
+        last = min(max(used[planes - 1] if planes else place, place + 1) + 3, LIMBS)  # of a word's carries, and the sign
         infinite = i8(MOST) << i8(SIGNIFICAND - 1)
         if special == {above}:
             elements[e] = infinite
@@ -112,7 +153,12 @@ def exact_sums_kernel(words, elements, begin, end):
         elif special:
             elements[e] = infinite | i8(1) << i8(SIGNIFICAND - 2)
         else:
-            elements[e] = rounded(digits)
+            near = i8(-1)
+            if last <= first + 5:
+                near = rounded_near(digits[first], digits[first + 1], digits[first + 2], first)
+            elements[e] = rounded(digits, first, last) if near == -1 else near
+        for w in range(first, last):
+            digits[w] = 0
 """
 
 
@@ -123,6 +169,7 @@ def text_of(name: str) -> str:
     return TEXT.format(
         words=kind.words, significand=kind.significand, most=kind.most,
         sign=kind.sign if kind.sign < 2**63 else -(2**63), nan=exact_sums.NAN, above=exact_sums.ABOVE, below=exact_sums.BELOW,
+        magnitude=kind.sign - 1,
     ).replace("-9223372036854775808", "-9223372036854775807 - 1")  # fmt: skip
 
 

@@ -223,7 +223,9 @@ class _Writer:
         before, head, last, some = simd.rounds(s)
         assigned = set(simd.assigned)
         self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
+        simd.begin_rounds(s)
         self.block(s.body, depth + 1)
+        simd.end_rounds(s)
         simd.assigned = assigned  # the last rounds give what rounds begin with anew
         self.lines += [pad + line for line in (last, f"if {some}:", f"    {simd.round(s)}")]
         variable = ir.Local(s.variable, s.start.type)

@@ -23,6 +23,8 @@ from lanewise.ir.traverse import reads, rewrite, statements
 from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
+AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
+LINE = 64  # bytes of a line of memory
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _UNARY = {"-": "neg", "not": "not", "~": "not"}
@@ -51,6 +53,16 @@ class Simd:
         }  # nobody reads them here: they need not stay in the caches
         self.past: set[str] = set()
         self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
+        (outer,) = kernel.body
+        assert isinstance(outer, ir.Parallel)
+        block = ir.Local(outer.variable, outer.extent.type)
+        assigned = [s for s in statements(outer.body) if isinstance(s, ir.Assign)]
+        self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
+        loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
+        self.moving = {s.name for s in assigned} | loops | {block.name}
+        self.outside = {b.name for b in kernel.buffers if b.space == "global"}
+        self.sharing: list[str] = []  # loops around whose rounds the lanes share
+        self.read_before: set[str] = set()
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
@@ -106,6 +118,10 @@ class Simd:
         match s:
             case ir.Barrier():
                 return []
+            case ir.Assign(value=ir.Builtin(name="phase")):
+                written = next(b.name for b in self.kernel.buffers if b.written and b.space == "global")
+                text = self.call("phase", self.buffer(written))
+                return [f"{self.names(s.name)} = {TYPES[s.value.type]}({text})"]
             case ir.Assign() if s.name in self.varying:
                 return [self.assigned_to(s.name, self.register(s.value))]
             case ir.Load() if s.names[0] in self.varying:
@@ -158,10 +174,33 @@ class Simd:
         place = self.place(s.index)
         if not self.masks:
             self.assigned.add(name)
-            return [f"{text} = {self.call('load', buffer, place)}"]
+            return [f"{text} = {self.call('load', buffer, place)}", *self.ahead(s, buffer, place)]
         other = text if name in self.assigned else f"{TYPES[kind]}(0)"
         self.assigned.add(name)
         return [f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"]
+
+    def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
+        """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
+
+        The first loop that reads a row asks for what lies `AHEAD` behind; a later one, which finds the row in the caches, for the row of
+        the next block. What all blocks read is near already.
+        """
+        if not self.sharing or s.buffer not in self.outside:
+            return []
+        total = index_sum(s.index, self.sums).without([self.thread])
+        names = {n for e in total.terms for n in reads(e)} - set(map(first_round, self.sharing))
+        if names.isdisjoint(self.moving):
+            return []
+        if s.buffer in self.read_before and (row := names & self.by_block):
+            index = rewrite(
+                total.expression(I64), lambda x: build.add(x, 1) if isinstance(x, ir.Local) and x.name in row else x
+            )
+            place, distance = self.scalar(index), 0
+        else:
+            distance = AHEAD // self._type(s.buffer).size
+        line = LINE // self._type(s.buffer).size
+        steps = range(distance, distance + self.count, line)
+        return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
 
     def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
         """Elements apart in memory, one lane after the other."""
@@ -267,6 +306,13 @@ class Simd:
         return (
             f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
         )
+
+    def begin_rounds(self, s: ir.For) -> None:
+        self.sharing.append(s.variable)
+
+    def end_rounds(self, s: ir.For) -> None:
+        self.sharing.pop()
+        self.read_before |= {x.buffer for x in statements(s.body) if isinstance(x, ir.Load)}
 
     def place(self, index: ir.Expression) -> str:
         """Of the first lane; the others lie behind it."""

@@ -34,6 +34,11 @@ SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a 
     **{("targets", n): f"{n} neighbours of a row a thread, moved together where they lie side by side" for n in (2, 4)},
 }
 
+ELEMENTS: dict[tuple[str, Any], str] = {  # and over elements
+    ("targets", n): f"{n} elements a thread, so that more of them are on their way from memory at the same time"
+    for n in (2, 4, 8)
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -77,6 +82,8 @@ class Rows:
 
     def _describe(self, o: Optimisation, value: Any) -> str:
         text = SITES.get((o.field, value)) if self.subject.traffic is not None else None
+        if self.subject.reference.pattern.one_record:
+            text = ELEMENTS.get((o.field, value))
         return text or o.describe(value, self.subject.kind)
 
     def _without(self, o: Optimisation) -> tuple[Decisions, tuple[str, ...]] | str:

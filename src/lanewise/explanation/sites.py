@@ -23,10 +23,11 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.occupancy import kernel_resources
 from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
-from lanewise.patterns.sitewise.builder import SitewiseArguments
+from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
 from lanewise.patterns.sitewise.calls import LONG_RUN
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.target import Machine, is_compiled, is_gpu
@@ -68,6 +69,7 @@ def traffic_of(
     return SiteTraffic(
         count, fluid, special, len(populations.leaves), populations.leaves[0].type.size, copies,
         flags=FLAGS in arrays and not bits, bits=bits, values=values, dense=dense,
+        axes=boxes.rank(reference) if populations.name == FIELDS else 0,
     )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ from lanewise.frontend.values import (
     PythonObject,
     RecordReference,
     RowReference,
+    Several,
     ShapeReference,
     Value,
     WindowReference,
@@ -186,6 +187,16 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                     hint="put the elements into a local array: a = lw.zeros(lw.f32, n)",
                 )
             return from_python(items[int(index.value)], scope.location(node))
+        case Several(values=values):
+            index = checked_index(scope, place, node.slice, len(values), "the results of the helper")
+            if not isinstance(index, ir.Literal):
+                raise scope.error(
+                    "a result of a helper is chosen by a literal",
+                    node,
+                    found="an index known only at run time",
+                    wanted="a literal",
+                )
+            return values[int(index.value)]
         case _:
             raise scope.error(
                 "this cannot be indexed",

@@ -113,19 +113,19 @@ Items = list[Value]
 LowerBlock = Callable[[Scope, list[ast.stmt]], bool]
 
 
-def items_of(scope: Scope, node: ast.For, iterated: Value) -> Items | None:
-    """What an unrolled loop runs over; None for what is no lattice, tuple or list."""
+def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
+    """What an unrolled loop runs over, which is written as `node`; None for what is no lattice, tuple or list."""
     if isinstance(iterated, PopulationsReference):
         name = iterated.lattice.name
         raise scope.error(
             f"a loop does not run over {'a field' if iterated.field else 'populations'}",
-            node.iter,
+            node,
             found=iterated.describe(),
             wanted=f"for q in lw.{name}: ... {iterated.name}[q]",
         )
     if not isinstance(iterated, PythonObject) or not isinstance(iterated.value, (Lattice, tuple, list)):
         return None
-    where = scope.location(node.iter)
+    where = scope.location(node)
     items: Items = []
     for item in iterated.value:  # type: ignore[reportUnknownVariableType]
         if isinstance(item, Direction):
@@ -135,7 +135,7 @@ def items_of(scope: Scope, node: ast.For, iterated: Value) -> Items | None:
         else:
             raise scope.error(
                 "a loop is unrolled over directions or whole numbers",
-                node.iter,
+                node,
                 found=from_python(item).describe(),
                 wanted="a lattice, or a tuple of its directions or of whole numbers",
             )

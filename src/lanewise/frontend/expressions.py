@@ -18,6 +18,7 @@ from lanewise.frontend.mathematics import choose
 from lanewise.frontend.promotion import Misfit, common_scalar
 from lanewise.frontend.scope import Scope, deeper
 from lanewise.frontend.shapes import same_shape
+from lanewise.frontend.sums import generator_of, sum_of_terms
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import (
     ElementsReference,
@@ -299,6 +300,8 @@ def _call(scope: Scope, node: ast.Call) -> Value:
         raise scope.error("this cannot be called", node, found=callee.describe(), wanted="a function")
     if callee.value is index_of:
         return number_of_element(scope, node)
+    if (terms := generator_of(callee, node)) is not None:
+        return sum_of_terms(scope, node, terms, lower, number)
     if callee.value is interpolate:
         return interpolation(scope, node, [lower(scope, a) for a in node.args])
     lowering = lowering_of(scope, callee, node)

@@ -16,7 +16,7 @@ from types import CellType, CodeType, ModuleType
 from typing import Any
 
 from lanewise.errors import CompileError, Location
-from lanewise.frontend.typed_text import INPUT, typed_lines
+from lanewise.frontend.typed_text import typed_lines, why_lost
 
 
 @dataclass(frozen=True)
@@ -125,15 +125,14 @@ def read_source(function: Callable[..., Any]) -> Source:
             hint="a loop, or variables for parts of it",
         ) from error
     except (OSError, TypeError, SyntaxError) as error:
+        found, hint = why_lost(code)
         raise CompileError(
             "the source of this function cannot be read",
             where,
-            found=str(error),
+            found=found or str(error),
             wanted="a function defined in a file, a notebook cell, `python -c` or `python < file`, or typed at the prompt",
-            hint=""
-            if code.co_filename != INPUT
-            else "a pipe into Python is read once: name the file of the script instead",
-        ) from error
+            hint=hint,
+        ) from (None if found else error)
     node: ast.stmt = module.body[0].body[0] if wrapped and isinstance(module.body[0], ast.If) else module.body[0]
     assert isinstance(node, ast.FunctionDef)
     return Source(function, node, file, first, tuple(lines), wrapped)

@@ -111,7 +111,7 @@ def _if(scope: Scope, node: ast.If) -> bool:
 def _for(scope: Scope, node: ast.For) -> bool:
     """Returns whether the statement after the loop can be reached."""
     if isinstance(node.iter, (ast.Name, ast.Attribute, ast.Subscript)):
-        items = items_of(scope, node, lower(scope, node.iter))
+        items = items_of(scope, node.iter, lower(scope, node.iter))
         if items is not None:
             return unroll(scope, node, items, lower_block)
     _counted(scope, node)

@@ -37,6 +37,25 @@ def typed_lines(code: CodeType) -> tuple[str, list[str], int] | None:
     return None
 
 
+def why_lost(code: CodeType) -> tuple[str, str]:
+    """What a function was made of whose text is gone, and what to do instead; ("", "") where it is said to be in a file."""
+    if code.co_filename == COMMAND:
+        return "text that the program executed, which is in no file", "write it to a file, and import that"
+    if code.co_filename != INPUT:
+        return "", ""
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        mode = 0
+    if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode):
+        return (
+            "a script that came through a pipe, which Python has read to its end and not kept",
+            "name the file, `python script.py`, or let the shell read it, `python < script.py`; text that a program writes may be an "
+            'argument, `python -c "$(program)"`',
+        )
+    return "lines typed at the prompt, which keeps no history here", "write them to a file, or type them into IPython"
+
+
 def _texts(code: CodeType) -> Iterator[tuple[str, str]]:
     """Texts that the code may come from, each with a name for its file."""
     if code.co_filename == COMMAND:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
@@ -61,12 +62,18 @@ def _column_names(lines: Iterator[list[str]]) -> list[str]:
         raise InputError(f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
     for place, name in enumerate(names, 1):
         if name not in REAL + WHOLE:
-            raise InputError(f"line 1, column {place}: unknown column {_shortened(name)}; wanted {WANTED}")
+            raise InputError(f"line 1, column {place}: unknown column {_shortened(name)}{_meant(name)} wanted {WANTED}")
         if names.index(name) != place - 1:
             raise InputError(f"line 1, column {place}: a second column {name}")
     if missing := [name for name in REAL if name not in names]:
         raise InputError(f"line 1: no column {', '.join(missing)}; wanted {WANTED}")
     return names
+
+
+def _meant(name: str) -> str:
+    """A column that is called so, or begins so, where there is one such."""
+    begun = [known for known in REAL + WHOLE if name and known.startswith(name)]
+    return near(name, REAL + WHOLE) or (f"; did you mean {begun[0]!r}?" if len(begun) == 1 else ";")
 
 
 def _rows(lines: Any, names: list[str]) -> Iterator[tuple[float, ...]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lanewise.checks import checked
 from lanewise.errors import InputError
-from lanewise.io.particles import Particles
+from lanewise.io.particles import Particles, check_any
 from lanewise.io.source import FilePath, existing_file
 
 HEAD = 512
@@ -66,8 +66,9 @@ def write_particles(path: FilePath, particles: Particles, overwrite: bool = Fals
     """Write the format that the suffix of `path` names, in one step: the file is there whole or not at all.
 
     .h5 .hdf5 Gadget HDF5 (float64), .tipsy .std .bin Tipsy (float32), .npz NPZ, .csv CSV. Raises InputError for another
-    suffix, for an existing file without `overwrite`, and for values that the format cannot hold.
+    suffix, for an existing file without `overwrite`, for no bodies, and for values that the format cannot hold.
     """
+    check_any(path, particles)
     suffix = Path(path).suffix.lower()
     for entry in formats():
         if suffix in entry.suffixes:

@@ -23,7 +23,7 @@ from lanewise.checks import shown
 from lanewise.errors import InputError
 from lanewise.io.formats import Format
 from lanewise.io.hdf5 import MAGIC, add_dataset, make_dataset, open_hdf5, write_hdf5
-from lanewise.io.particles import COMPONENTS, Particles, as_float32
+from lanewise.io.particles import COMPONENTS, Particles, as_float32, check_any
 from lanewise.io.source import FilePath
 
 
@@ -187,8 +187,9 @@ def write_gadget(
 
     `precision` is that of the coordinates, velocities and masses. `extra` gets the open h5py.File before it is put in
     place, to add groups of its own (other readers pass over groups that they do not know).
-    Raises InputError as `atomic_path`, and for values too large for float32.
+    Raises InputError as `atomic_path`, for no bodies, and for values too large for float32.
     """
+    check_any(path, particles)
 
     def fill(file: Any) -> None:
         _write_header(file.create_group("Header"), particles, precision)

@@ -45,15 +45,15 @@ CHUNK = 1 << 20
 
 
 @contextmanager
-def open_hdf5(path: FilePath) -> Generator[Any]:
+def open_hdf5(path: FilePath, wanted: str = "") -> Generator[Any]:
     """The file as an open, read-only h5py.File. What h5py raises inside the block is an InputError naming the file.
 
     Refuses files that name others for a part of their content: they could make anything readable part of a result.
     """
-    source = existing_file(path)
+    source = existing_file(path, wanted or "a particle file")
     with source.open("rb") as stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path}: this is no HDF5 file")
+            raise InputError(f"{path}: this is no HDF5 file" + (f"; wanted {wanted}" if wanted else ""))
     with reading(path, "HDF5", DAMAGE), import_module("h5py").File(source, "r") as file:
         _refuse_other_files(file)
         yield file

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
@@ -75,7 +76,7 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
         names = list(archive.files)
         for name in names:
             if name not in REQUIRED + OPTIONAL:
-                raise InputError(f"unknown array {name}; wanted {WANTED}")
+                raise InputError(f"unknown array {name}{near(name, REQUIRED + OPTIONAL) or ';'} wanted {WANTED}")
         for name in REQUIRED:
             if name not in names:
                 raise InputError(f"no array {name} (there is {', '.join(names) or 'none'}); wanted {WANTED}")

@@ -117,6 +117,14 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
     )
 
 
+def check_any(path: object, particles: Particles) -> None:
+    """Refuse to write a file that no reader would take: what has no bodies is mostly a mistake, or an end that nobody saw."""
+    if not len(particles):
+        raise InputError(
+            f"{path}: there are no bodies, and particle files have at least one; lw.save writes arrays without records"
+        )
+
+
 COMPONENTS = 6
 AXES = "xyz"
 Scalar = TypeVar("Scalar", np.float64, np.int64)

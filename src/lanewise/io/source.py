@@ -13,18 +13,18 @@ from lanewise.errors import InputError
 FilePath: TypeAlias = str | os.PathLike[str]
 
 
-def existing_file(path: FilePath) -> Path:
-    """`path` as a readable, non-empty, regular file; anything else is an InputError."""
+def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
+    """`path` as a readable, non-empty, regular file; anything else is an InputError that says what is wanted."""
     file = Path(path)
     with reading(file, "file", ()):
         if file.is_dir():
-            raise InputError("this is a folder; wanted a particle file")
+            raise InputError(f"this is a folder; wanted {wanted}")
         if not file.exists():
             raise InputError("there is no such file")
         if not file.is_file():
-            raise InputError("this is not a regular file; wanted a particle file")
+            raise InputError(f"this is not a regular file; wanted {wanted}")
         if file.stat().st_size == 0:
-            raise InputError("the file is empty; wanted a particle file")
+            raise InputError(f"the file is empty; wanted {wanted}")
         file.open("rb").close()
     return file
 

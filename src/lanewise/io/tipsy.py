@@ -96,9 +96,9 @@ def _columns(parts: list[NDArray[Any]], *names: str) -> NDArray[np.float64]:
 
 
 def _recognises(head: bytes) -> bool:
-    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, and is told so."""
+    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, and is told so. Without bodies it is all."""
     header = _header_of(head)
-    return header is not None and sum(header.counts) > 0
+    return header is not None and (sum(header.counts) > 0 or len(head) <= _HEADER_BYTES + _PADDING_BYTES)
 
 
 FORMAT = Format(

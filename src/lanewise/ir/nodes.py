@@ -141,9 +141,13 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads."""
+    """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads.
 
-    name: Choice["thread", "block", "part", "clock"]
+    "phase" is no such thing: on a CPU how many elements fit between the beginning of a line of memory and that of the array that the kernel
+    writes. What a kernel computes must not hang on it; the interpreter has 0.
+    """
+
+    name: Choice["thread", "block", "part", "clock", "phase"]
     type: Scalar
 
     @property

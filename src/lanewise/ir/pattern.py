@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 GRAIN_ELEMENTS = 16_384  # elements worth handing to another thread of a CPU
 BLOCK = 256  # threads of a block, where nothing else is known
+MANY = 1 << 22  # elements that fill a GPU when a thread computes several of them
 
 Checked = Callable[[str, "Kernel"], "Kernel"]
 """Verifies a kernel under the name of the pass that made it."""
@@ -92,7 +93,8 @@ class Work:
     exponentials; regrouped: compilers may add what the sources give in any order, in lanes of SIMD registers; straight: the function has
     no loops, and no branch with much on one side; result_bytes: of the results of one element; source_bytes: what one source takes in a
     tile; alike: how many neighbouring elements go over the same list, and items: how long lists are, on average; rounds: of loops that
-    threads could share, where there are such; suggested: plans that suit the accesses of a kernel.
+    threads could share, where there are such; suggested: plans that suit the accesses of a kernel; together: how many elements a thread
+    of a GPU had better compute where there are very many.
     """
 
     pattern: Pattern
@@ -111,12 +113,15 @@ class Work:
     items: int = 0
     rounds: Rounds | None = None
     suggested: Suggestions | None = None
+    together: int = 1
 
 
 def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """The default plan of elements that have nothing to do with each other."""
-    del work, wish
-    return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
+    del wish
+    if not machine.target.has_blocks:
+        return NEUTRAL
+    return Plan(block=BLOCK, targets=work.together if work.targets >= MANY else 1).filled(NEUTRAL)
 
 
 def elementary_grain(last_count: int) -> int:
@@ -143,7 +148,8 @@ class Pattern:
 
     name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
     each element sums a function over a list of its own. over_points: each element is a point of an index space, and reads arrays where
-    it likes. one_record: each element has a record of its own, which is used once.
+    it likes. in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis. one_record: each element
+    has a record of its own, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
     default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
     count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
@@ -159,6 +165,7 @@ class Pattern:
     over_pairs: bool = False
     over_items: bool = False
     over_points: bool = False
+    in_boxes: bool = False
     one_record: bool = False
     inlined: bool = False
     host: HostCode = HostCode()

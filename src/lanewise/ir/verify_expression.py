@@ -52,6 +52,8 @@ def expression_problem(e: ir.Expression, samples: Known, *, in_grid: bool) -> st
             return _unary(e, text)
         case ir.Call():
             return _call(e, text)
+        case ir.Builtin(name="phase"):
+            return f"{text} within a grid" if in_grid else ""
         case ir.Builtin():
             if e.name == "clock" and e.type != I64:
                 return f"{text} is no {e.type}"

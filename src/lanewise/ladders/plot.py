@@ -173,15 +173,21 @@ def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, li
 
 
 def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]) -> None:
-    """One bar from 1 on, the model as a diamond on it, and its number behind both; an arrow where it goes on beyond the edge."""
+    """One bar from 1 on with its number at its end, in its colour; the model as a diamond, with a number of its own beside the bar.
+
+    An arrow stands where a bar goes on beyond the edge. Numbers of losses stand left of their bars, where there is room.
+    """
     factor, model, (low, high) = series.factors[name], series.model.get(name), limits
     end = min(max(factor, low), high)
     axes.barh(y, end - 1.0, left=1.0, height=thick * 0.86, color=series.colour, zorder=3)
-    behind = max(1.0, end)
+    arrow = "▸ " if factor > high else "◂ " if factor < low else ""
+    text = f"{arrow}{digits(factor)}"
+    left, room = factor < 1 and _inches(axes, end, low) > _wide(text), _wide(text)
+    place = max(1.0, end)
     if model is not None:
-        place = min(max(model, low), high)
+        diamond = min(max(model, low), high)
         axes.plot(
-            [place],
+            [diamond],
             [y],
             marker="D",
             markersize=4.2,
@@ -190,25 +196,52 @@ def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, limits:
             zorder=4,
             clip_on=False,
         )
-        behind = max(behind, place)
-    arrow = "▸ " if factor > high else "◂ " if factor < low else ""
+        beside = diamond > max(1.0, end) or diamond < min(1.0, end)
+        differ = beside and max(model, factor) > DIFFER * min(model, factor)
+        on_label = not left and -BESIDE < _inches(axes, diamond, place) < room
+        place = diamond if on_label and diamond > place else place
+        covered = left and -room < _inches(axes, diamond, end) < 0
+        left = left and not covered
+        if differ and not on_label and not covered:
+            _number(axes, digits(model), diamond, y, MODEL)
+    at, colour = (end, series.colour) if left else (place, series.colour)
+    _number(axes, text, at, y, colour if model is not None else TEXT, left=left)
+
+
+DIFFER = 1.15  # times: a diamond that far from its bar has a number
+BESIDE = 0.05  # inches: half a diamond
+
+
+def _number(axes: Axes, text: str, x: float, y: float, colour: str, *, left: bool = False) -> None:
     axes.annotate(
-        f"{arrow}{digits(factor)}", (behind, y), (5, 0), textcoords="offset points", color=TEXT, fontsize=PRECISE, va="center",
-        zorder=5,
+        text, (x, y), (-5 if left else 5, 0), textcoords="offset points", color=colour, fontsize=PRECISE, va="center",
+        ha="right" if left else "left", zorder=5,
     )  # fmt: skip
 
 
+def _wide(text: str) -> float:
+    """Inches of a number with what stands beside it."""
+    return 0.065 * len(text) + 0.14
+
+
+def _inches(axes: Axes, x: float, origin: float) -> float:
+    """How far a factor is right of another one in the picture."""
+    low, high = axes.get_xlim()
+    return log10(x / origin) / log10(high / low) * axes.get_position().width * axes.figure.get_size_inches()[0]  # type: ignore[union-attr]
+
+
 def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]], unit: float) -> None:
-    """The rate of every rung at every size as a dot; lines join the dots of one size."""
+    """The rate of every rung at every size as a dot at the end of its line: rungs need be no sequence, so none joins them."""
     axes.set_xscale("log")
     axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
+    every = [v for rate in rates for v in rate.values()]
+    low, high = min(every) / 1.8, max(every) * 1.8
     for series, rate in zip(here, rates, strict=True):
         rows = [at for at, n in enumerate(panel.rows) if n in rate]
         values = [rate[n] for n in panel.rows if n in rate]
-        axes.plot(values, rows, color=series.colour, linewidth=1.0, marker="o", markersize=5, alpha=0.9, zorder=3)
-    every = [v for rate in rates for v in rate.values()]
-    low, high = min(every) / 1.8, max(every) * 1.8
+        axes.hlines(rows, low, values, color=series.colour, linewidth=1.0, alpha=0.35, zorder=2)
+        axes.plot(values, rows, color=series.colour, linestyle="", marker="o", markersize=5, alpha=0.9, zorder=3)
     axes.set_xlim(low, high)
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     ticks = [

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
@@ -86,10 +87,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the table that only this ladder has: its heading, and the text of a rung."""
+    """A column of the table: its heading, and the text of a rung. width: in which the text takes several lines; None: as it is."""
 
     heading: str
     text: Callable[[Rung], str]
+    width: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,37 +143,71 @@ def as_json(machine: Mapping[str, Any], ladder: Ladder, rungs: Iterable[Rung]) -
 
 
 def show(console: Console, ladder: Ladder, rungs: list[Rung]) -> None:
-    """For each number of bodies print a table of its rungs, and why some have no time.
-
-    A table is as wide as its numbers need: a narrow terminal breaks its lines rather than lose digits.
-    """
-    for bodies, table in zip(_by_bodies(rungs), tables(ladder, rungs), strict=True):
-        width = console.width
-        console.width = max(width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
-        console.print(table)
-        console.width = width
-        for line in _reasons(_by_bodies(rungs)[bodies]):
+    """For each number of bodies print a table of its rungs, as wide as the console at most, and why some have no time."""
+    width = console.width
+    for bodies, same in _by_bodies(rungs).items():
+        title = f"{ladder.title}: {bodies:,} {ladder.elements}"
+        for part in _fitting(_columns(ladder, same), same, width):
+            table = _table(title, part, same)
+            console.width = max(width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
+            console.print(table)
+            console.width, title = width, ""
+        for line in _reasons(same):
             console.print(line)
-
-
-def tables(ladder: Ladder, rungs: list[Rung]) -> list[Table]:
-    """One table for each number of bodies, rungs in their order."""
-    return [_table(ladder, bodies, same) for bodies, same in _by_bodies(rungs).items()]
 
 
 def _by_bodies(rungs: list[Rung]) -> dict[int, list[Rung]]:
     return {n: [r for r in rungs if r.bodies == n] for n in dict.fromkeys(r.bodies for r in rungs)}
 
 
-def _table(ladder: Ladder, bodies: int, rungs: list[Rung]) -> Table:
-    table = Table(title=f"{ladder.title}: {bodies:,} {ladder.elements}", title_justify="left", title_style="bold")
-    table.add_column("rung", no_wrap=True)
+LEAST_NAME = 16  # columns of a terminal that the names of rungs keep
+
+
+def _columns(ladder: Ladder, rungs: list[Rung]) -> list[Column]:
+    """Those that have something to say of these rungs, the names first."""
     columns = (*COLUMNS, *ladder.columns)
-    shown = [c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs)]
-    for column in shown:
-        table.add_column(column.heading, justify="right", no_wrap=True)
+    return [NAME, *(c for c in columns if any(c.text(r) not in ("", NOTHING) for r in rungs))]
+
+
+def _fitting(columns: list[Column], rungs: list[Rung], width: int) -> list[list[Column]]:
+    """The columns of the tables that show all of them within a width, each behind the names: one where they fit side by side.
+
+    In a narrow terminal headings and names take several lines, and columns that find no room come in further tables: no digit is lost.
+    """
+    if sum(_width(c, rungs, folded=False) for c in columns) + 1 <= width:
+        return [columns]
+    name, *others = columns
+    folded = [Column(c.heading.replace(" ", "\n"), c.text) for c in others]
+    sizes = [_width(c, rungs, folded=True) for c in folded]
+    longest = _width(name, rungs, folded=False)
+    taken = min(longest, max(LEAST_NAME + EDGES, width // 3, width - 1 - sum(sizes)))
+    parts, room = [[replace(name, width=taken - EDGES)]], width - 1 - taken
+    for column, size in zip(folded, sizes, strict=True):
+        if size > room and len(parts[-1]) > 1:
+            parts.append([parts[0][0]])
+            room = width - 1 - taken
+        parts[-1].append(column)
+        room -= size
+    return parts
+
+
+EDGES = 3  # a space on both sides, and a line
+
+
+def _width(column: Column, rungs: list[Rung], *, folded: bool) -> int:
+    """Of a column of a table, with its edges."""
+    heading = column.heading.split("\n") if folded else [column.heading]
+    return max(map(cell_len, [*heading, *(column.text(r) for r in rungs)])) + EDGES
+
+
+def _table(title: str, columns: list[Column], rungs: list[Rung]) -> Table:
+    table = Table(title=title or None, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(
+            column.heading, justify="right" if number else "left", no_wrap=column.width is None, width=column.width
+        )
     for r in rungs:
-        table.add_row(r.name, *(c.text(r) for c in shown), style="dim" if r.skipped else None)
+        table.add_row(*(c.text(r) for c in columns), style="dim" if r.skipped else None)
     return table
 
 
@@ -211,6 +247,7 @@ def paper_text(paper: Mapping[str, float] | None) -> str:
     return NOTHING if not paper else " / ".join(f"{v:,g}" for v in paper.values())
 
 
+NAME = Column("rung", lambda r: r.name)
 COLUMNS = (
     Column("time", lambda r: "skipped" if r.skipped else seconds_text(r.seconds)),
     Column("factor", lambda r: factor_text(r.speedup)),

@@ -15,6 +15,7 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray, check_usable
 from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
+from lanewise.field_copies import advice_of, is_writable
 from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir.values import value_array
@@ -222,9 +223,9 @@ def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: An
     if out is None:
         return module.empty(shape, dtype)
     fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
-    if not fits or not getattr(out.flags, "writeable", True):
+    if not fits or not is_writable(out):
         state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
-        state = ", which is read-only" if fits else state
+        state = f", which is read-only{advice_of(out)}" if fits else state
         raise ArgumentError(
             f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, "
             f"found {describe(out)}{state}"

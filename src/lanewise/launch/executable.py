@@ -38,18 +38,22 @@ MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 class BoundArray:
     """An array that takes part in a launch: its bytes on the device and where its leaves lie in them.
 
-    check: raises `ArgumentError` where the array is no longer what was bound; None for memory that cannot change.
+    check: raises `ArgumentError` where the array is no longer what was bound, and brings it up to date; None for memory that cannot change.
+    mark: says that the array is changed, for kernels that write it.
     """
 
     data: Any
     arrangement: Arrangement
     count: int
     check: Callable[[], None] | None = None
+    mark: Callable[[], None] | None = None
 
 
-def checks_of(arrays: Mapping[str, BoundArray]) -> tuple[Callable[[], None], ...]:
-    """What has to hold before every launch on these arrays."""
-    return tuple(b.check for b in arrays.values() if b.check is not None)
+def checks_of(arrays: Mapping[str, BoundArray], kernel: ir.Kernel) -> tuple[Callable[[], None], ...]:
+    """What is asked and said before every launch of a kernel on these arrays: first what all of them hold, then what will have changed."""
+    written = {a.name for a in kernel.arrays if a.written}
+    checks = [b.check for b in arrays.values() if b.check is not None]
+    return (*checks, *(b.mark for n, b in arrays.items() if b.mark is not None and n in written))
 
 
 Arrays = Mapping[str, BoundArray]
@@ -79,7 +83,7 @@ class Executable:
                 memories = {n: Memory(b.data, b.arrangement, b.count) for n, b in arrays.items()}
                 interpreter, checks = (
                     Interpreter(self.program.reference, dict(environment), memories),
-                    checks_of(arrays),
+                    checks_of(arrays, self.program.reference),
                 )
                 return lambda: _checked_run(checks, interpreter.run)
             case "cpu":
@@ -94,7 +98,7 @@ class Executable:
                         for k, f in zip(self.program.kernels, self.kernels, strict=True)
                     ),
                     turns,
-                    checks_of(arrays),
+                    checks_of(arrays, self.program.reference),
                 )
             case "cuda":
                 _check_apart(self.program, arrays)
@@ -114,7 +118,7 @@ class Executable:
                         for n, counts in launches(self.program.kernels, environment)
                     ),
                     turns,
-                    checks_of(arrays),
+                    checks_of(arrays, self.program.reference),
                 )
             case other:
                 raise AssertionError(f"no device of kind {other}")

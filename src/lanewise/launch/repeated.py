@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, are_same, places_of
+from lanewise.arrays import RecordArray, are_same, places_of, side_of
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import (
     Arguments,
@@ -27,6 +27,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     shape_of_result,
 )
+from lanewise.launch.support import ALL_USED, Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
 from lanewise.runtime.memory import array_module, overlap
@@ -58,27 +59,34 @@ class Slot(Protocol):
 
 
 class SameRecords:
-    """The very same array of records, which has not changed in length."""
+    """The very same array of records, which has not changed in length. reads: of its fields, which are brought up to date."""
 
-    __slots__ = ("_name", "_places", "_seen")
+    __slots__ = ("_name", "_places", "_reads", "_seen")
 
-    def __init__(self, name: str, array: RecordArray) -> None:
+    def __init__(self, name: str, array: RecordArray, reads: int) -> None:
         self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
+        self._reads = reads
 
     def take(self, value: Any, matched: Given) -> bool:
         if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
             return False
+        if (side := side_of(value)).sides is not None:
+            side.read(self._reads)
         matched.arrays[self._name] = value
         return True
 
 
 class RecordSlot:
-    """An array of the same record, layout, device and size, whose parts begin as far from where its memory does."""
+    """An array of the same record, layout, device and size, whose parts begin as far from where its memory does.
 
-    __slots__ = ("_layout", "_name", "_places", "_seen", "_size")
+    reads: of its fields, which are brought up to date.
+    """
 
-    def __init__(self, name: str, array: RecordArray) -> None:
+    __slots__ = ("_layout", "_name", "_places", "_reads", "_seen", "_size")
+
+    def __init__(self, name: str, array: RecordArray, reads: int) -> None:
         self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
+        self._reads = reads
         self._layout, self._size = array.layout, _size(array)
 
     def take(self, value: Any, matched: Given) -> bool:
@@ -88,6 +96,8 @@ class RecordSlot:
             if _size(value) != self._size or value.layout != self._layout:
                 return False
             self._seen, self._places = weakref.ref(value), weakref.ref(places_of(value))
+        if (side := side_of(value)).sides is not None:
+            side.read(self._reads)
         matched.arrays[self._name] = value
         return True
 
@@ -240,7 +250,7 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_apart", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
+        "_apart", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
         "_template",
     )  # fmt: skip
 
@@ -248,12 +258,15 @@ class Repeatable:
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
+        changed: tuple[tuple[str, int], ...] = (),
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
         holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
+        changed: arrays of records that the kernel writes, each with the fields.
         """
+        self._changed = changed
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
         self._apart = apart
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
@@ -299,18 +312,21 @@ class Repeatable:
             results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out)
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
+        for name, fields in self._changed:
+            if (side := side_of(arrays[name])).sides is not None:
+                side.write(fields)
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
         self._template.launch(views, matched.values)
         return tuple(results)
 
 
 def _memory(array: Any) -> Any:
-    return array.data if type(array) is RecordArray else array
+    return places_of(array).data if type(array) is RecordArray else array
 
 
 def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
     array = arrays[name]
-    base = (array.data if type(array) is RecordArray else array).data.ptr
+    base = (places_of(array).data if type(array) is RecordArray else array).data.ptr
     return [base + place.offset for place in places]
 
 
@@ -323,9 +339,13 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
 
 def slots_of(
     signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-    record_slot: Callable[[str, RecordArray], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
+    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
+    uses: Mapping[str, Uses] = NOTHING,
 ) -> tuple[Slot, ...] | None:  # fmt: skip
-    """What arguments like these are; None where one was converted, and would have to be each time. own: slots of the pattern's."""
+    """What arguments like these are; None where one was converted, and would have to be each time.
+
+    own: slots of the pattern's. uses: of records.
+    """
     host = target_of(arguments.device) is CPU
     names = [*signature.names[: len(positional)], *named]
     slots: list[Slot] = []
@@ -341,7 +361,7 @@ def slots_of(
             continue
         kind = signature.parameters[name]
         if isinstance(kind, Record):
-            slots.append(record_slot(name, arguments.records[name]))
+            slots.append(record_slot(name, arguments.records[name], uses.get(name, ALL_USED).reads))
         elif name in arguments.uniforms:
             slots.append(ValueSlot(name, kind, host))
         elif type(value) is array_module(arguments.device).ndarray and arguments.arrays[name] is value:
@@ -363,7 +383,7 @@ def _share(arrays: Mapping[str, Any]) -> bool:
     """Whether some of the records are different parts of one array: then a first call says what is right."""
     records = [a for a in arrays.values() if type(a) is RecordArray]
     pairs = itertools.combinations(records, 2) if len(records) > 1 else ()
-    return any(a.data is b.data and not are_same(a, b) for a, b in pairs)
+    return any(places_of(a).data is places_of(b).data and not are_same(a, b) for a, b in pairs)
 
 
 class Repeated:
@@ -388,13 +408,14 @@ class Repeated:
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None,
+        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
         own: slots of arguments that a pattern makes arrays of, which they bring along under the names in `arguments.added`.
+        uses: of records.
         """
-        slots = slots_of(signature, positional, named, arguments, own=own)
+        slots = slots_of(signature, positional, named, arguments, own=own, uses=uses)
         if slots is None or not isinstance(launch, Prepared):
             return
         added = arguments.added if own else signature.arrays
@@ -408,6 +429,7 @@ class Repeated:
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
             identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
+            changed=tuple((n, u.writes) for n, u in uses.items() if u.writes),
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

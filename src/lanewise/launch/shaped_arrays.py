@@ -9,6 +9,7 @@ import numpy as np
 
 from lanewise.array_types import ArrayType
 from lanewise.errors import ArgumentError
+from lanewise.field_copies import advice_of, is_writable
 from lanewise.launch.arguments import describe
 from lanewise.runtime.memory import overlap
 from lanewise.target import CPU
@@ -35,14 +36,15 @@ def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None
     if not array.flags.c_contiguous:
         hint = "and copy the result back" if written else "which copies it"
         raise ArgumentError(f"{refusal}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
-    if written and isinstance(array, np.ndarray) and not array.flags.writeable:
-        raise ArgumentError(f"{place} is written by the kernel, and this array is read-only")
+    if written and not is_writable(array):
+        raise ArgumentError(f"{place} is written by the kernel, and this array is read-only{advice_of(array)}")
 
 
 def _is_array(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return True
-    return hasattr(value, "__cuda_array_interface__") and type(value).__module__.partition(".")[0] == "cupy"
+    kinds = type(value).__mro__  # of a copy of a field the second one
+    return hasattr(value, "__cuda_array_interface__") and any(k.__module__.partition(".")[0] == "cupy" for k in kinds)
 
 
 def check_results_apart(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of
+from lanewise.arrays import RecordArray, owner_of, places_of, side_of
 from lanewise.errors import ArgumentError
 from lanewise.field_values import FieldViews
+from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import BoundArray, Executable, build_executable
 from lanewise.launch.kept_programs import built
@@ -21,6 +23,7 @@ from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import begin_cubin
 from lanewise.target import Machine, is_gpu, target_of
+from lanewise.two_sides import EVERY, Side, bits_of
 from lanewise.types import Scalar
 
 
@@ -80,21 +83,54 @@ def value_type(kind: Record | t.ValueType) -> t.ValueType:
     return kind
 
 
-def bind_record(array: RecordArray) -> BoundArray:
-    """A record array as bytes. Raises `ArgumentError` for a view that kernels cannot run over."""
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """The fields of a record that a kernel reads and writes, as bits (see `two_sides.bits_of`). What it writes it also reads."""
+
+    reads: int = EVERY
+    writes: int = EVERY
+
+    def and_reads(self, record: Record, field: str) -> Uses:
+        return Uses(self.reads | bits_of(record)[field], self.writes)
+
+
+ALL_USED = Uses()
+
+
+def uses_of(lowered: Lowered, name: str, record: Record) -> Uses:
+    """What a function uses of the record that is its parameter `name`."""
+    bits, reads, writes = bits_of(record), 0, 0
+    for function in (lowered.function, lowered.indexed):
+        for p in () if function is None else function.parameters:
+            parameter, _, leaf = p.name.partition(".")
+            if parameter == name and leaf:
+                bit = bits[leaf.partition(".")[0]]
+                reads, writes = reads | bit, writes | (bit if p.mutable else 0)
+    return Uses(reads, writes)
+
+
+def bind_record(array: RecordArray, uses: Uses = ALL_USED) -> BoundArray:
+    """A record array as bytes. Raises `ArgumentError` for a view that kernels cannot run over.
+
+    uses: of the kernels that run on it; arrays that a kernel does not write at all are known to be unchanged without.
+    """
+    owner, side = owner_of(array), side_of(array)
     return BoundArray(
-        array.data, array.arrangement, len(array), partial(_check_length, weakref.ref(array), places_of(array))
-    )
+        places_of(array).data, array.arrangement, len(array), partial(_check, weakref.ref(owner), places_of(owner), side, uses.reads),
+        partial(side.write, uses.writes) if uses.writes else None,
+    )  # fmt: skip
 
 
-def _check_length(bound: weakref.ref[RecordArray], places: FieldViews) -> None:
-    """Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be gone."""
+def _check(bound: weakref.ref[RecordArray], places: FieldViews, side: Side, reads: int) -> None:
+    """Bring fields up to date. Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be gone."""
     array = bound()
     if array is not None and places_of(array) is not places:
         raise ArgumentError(
             f"an array of {array.record.name} had {places.count:,} records when a call was bound to it, and was changed in length since "
             f"(now {len(array):,}); bind the call again"
         )
+    if side.sides is not None:
+        side.read(reads)
 
 
 def layouts_of(records: Mapping[str, RecordArray]) -> dict[str, Layout]:

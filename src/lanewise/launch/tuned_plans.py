@@ -162,6 +162,17 @@ def store_enabled() -> bool:
     return chosen == "on"
 
 
+def has_entries(kernel: str) -> bool:
+    """Whether anything was tuned for kernels of this name: where nothing was, a key need not be made."""
+    if not store_enabled():
+        return False
+    try:
+        with os.scandir(store_directory()) as files:
+            return any(f.name.startswith(f"{kernel}-") and f.name.endswith(".json") for f in files)
+    except OSError:
+        return False
+
+
 def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) -> Entry | None:
     """The entry of a key, or None. A file that is damaged, or that belongs to another key, is set aside.
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
@@ -77,7 +78,10 @@ def layout_by_name(name: str) -> Layout:
 
 
 def _unknown(name: str) -> InputError:
-    return InputError(f"unknown layout {name!r}; wanted {', '.join(LAYOUTS)}, or a width with it as in aosoa(16)")
+    asked = near(name.partition("(")[0].strip().lower(), LAYOUTS)
+    return InputError(
+        f"unknown layout {name!r}{asked or ';'} wanted {', '.join(LAYOUTS)}, or a width with it as in aosoa(16)"
+    )
 
 
 def default_layout(record: Record, device: str) -> Layout:

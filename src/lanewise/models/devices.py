@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from lanewise.attributes import near
 from lanewise.errors import DeviceError
 from lanewise.models.occupancy import LIMITS, Limits
 from lanewise.runtime.devices import cpu_threads, resolve
@@ -123,7 +124,9 @@ _TABLE = {
 def table_model(arch: str = "sm_90") -> DeviceModel:
     """A typical device of an architecture, for planning without it; raises `DeviceError` for an unknown one."""
     if arch not in _TABLE:
-        raise DeviceError(f"no device model of the architecture {arch!r}; known are {', '.join(_TABLE)}")
+        raise DeviceError(
+            f"no device model of the architecture {arch!r}{near(arch, _TABLE) or ';'} known are {', '.join(_TABLE)}"
+        )
     return _TABLE[arch]
 
 

@@ -67,6 +67,11 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
 # D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
 GPU_SHARES = {(2, 2): 0.74, (2, 1): 0.63, (4, 2): 0.97, (4, 1): 0.86, (8, 2): 0.97, (8, 1): 0.86}
 MERGED_SHARE = 0.95  # float16 and two copies, where a thread updates several sites
+STENCIL_SHARES = {
+    1: 0.97,
+    2: 0.98,
+    3: 0.91,
+}  # of stencils, by axes: five and seven values a site (bench/results/gpu_stencil.md)
 DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}  # where many sites are special: 30 % of them solid, grains of radius 8
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
@@ -82,7 +87,8 @@ class SiteTraffic:
 
     sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
     storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or that many bits, and a
-    special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special.
+    special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special. axes: of the box of a
+    stencil, whose sites hold fields in place of populations; 0 for all others.
     """
 
     sites: int
@@ -95,6 +101,7 @@ class SiteTraffic:
     bits: int = 0
     values: int = 0
     dense: bool = False
+    axes: int = 0
 
     @property
     def nbytes(self) -> float:
@@ -121,6 +128,8 @@ def step_time(
 def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
     if not is_gpu(device.kind):
         return CPU_SHARE
+    if traffic.axes:
+        return STENCIL_SHARES[traffic.axes]
     if traffic.dense:
         return DENSE_SHARES[traffic.storage]
     alone = GPU_SHARES[traffic.storage, traffic.copies]

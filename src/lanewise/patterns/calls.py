@@ -33,14 +33,23 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
+from lanewise.launch.support import (
+    Uses,
+    bind_record,
+    compile_kernel,
+    index_type,
+    layouts_of,
+    machine_of,
+    uses_of,
+    value_type,
+)
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
-from lanewise.target import target_of
+from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
 
@@ -244,6 +253,7 @@ class Calls:
             self.wing.results(self.lowered, count, axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
+            uses={n: self._uses(n) for n in arguments.records},
         )  # fmt: skip
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
@@ -307,9 +317,15 @@ class Calls:
     def bound(self, arguments: Arguments) -> dict[str, BoundArray]:
         """The arrays of a call, bound to its memory."""
         kinds = self.signature.parameters
-        bound = {n: bind_record(r) for n, r in arguments.records.items()}
+        bound = {n: bind_record(r, self._uses(n)) for n, r in arguments.records.items()}
         bound |= {n: bind_value_array(a, value_type(kinds[n])) for n, a in arguments.arrays.items()}
         return bound | {n: bind_value_array(a, kind) for n, (a, kind) in arguments.added.items()}
+
+    def _uses(self, name: str) -> Uses:
+        """What is used of a record parameter."""
+        record = self.signature.parameters[name]
+        assert isinstance(record, Record)
+        return uses_of(self.lowered, name, record)
 
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
@@ -317,7 +333,8 @@ class Calls:
             max(1, self.count(arguments)),
             self.wing.pattern,
         )  # a plan for no elements is as good as one for one
-        if not pattern.over_pairs and pattern.suggest is None:
+        plain = pattern.suggest is None and (pattern.describe is None or not is_gpu(arguments.device))
+        if not pattern.over_pairs and plain:
             items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self.kind(arguments)

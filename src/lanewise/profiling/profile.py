@@ -19,6 +19,7 @@ from weakref import WeakSet
 from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.profiling import copies
 from lanewise.profiling.sequence import Loop, Sequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
 
@@ -53,11 +54,12 @@ class Profile:
     """Spans of time by stage and name, and the stages of steps. For one thread.
 
     A second does not count twice: a span within another one is taken from it, so the stages add up to the whole. Numbers grow
-    for as long as it is used; hand a new one to the next run.
+    for as long as it is used; hand a new one to the next run. Copies between the two sides of arrays that are made within its spans are
+    spans of the stage "copies".
     """
 
     __slots__ = (
-        "__weakref__", "_room", "_within", "dropped", "events", "later", "loops", "nanoseconds", "origin", "samples", "totals",
+        "__weakref__", "_room", "_within", "copied", "dropped", "events", "later", "loops", "nanoseconds", "origin", "samples", "totals",
     )  # fmt: skip
 
     @checked()
@@ -66,6 +68,9 @@ class Profile:
         self.origin = clock()
         self.totals: dict[tuple[str, str], Total] = {}
         self.loops: list[Loop] = []
+        self.copied: dict[
+            tuple[str, str], list[int]
+        ] = {}  # how many and their bytes, between two sides of arrays, by field and direction
         self.nanoseconds = 0  # of the outermost spans
         self.events: list[Event] = []
         self.samples: list[Sample] = []
@@ -172,15 +177,17 @@ def span(profile: Profile | None, stage: str, *, name: str = "", nbytes: int = 0
 
 
 class _Span(AbstractContextManager[None]):
-    __slots__ = ("_begin", "_name", "_nbytes", "_profile", "_stage")
+    __slots__ = ("_before", "_begin", "_name", "_nbytes", "_profile", "_stage")
 
     def __init__(self, profile: Profile, stage: str, name: str, nbytes: int) -> None:
         self._profile, self._stage, self._name, self._nbytes = profile, stage, name, nbytes
 
     def __enter__(self) -> None:
+        self._before = copies.entered(self._profile)
         self._begin = self._profile._open()  # pyright: ignore[reportPrivateUsage]
 
     def __exit__(self, *_: object) -> None:
+        copies.entered(self._before)
         profile, name = self._profile, self._name or self._stage
         taken = profile._close(self._begin, name, self._stage)  # pyright: ignore[reportPrivateUsage]
         total = profile.totals.setdefault((self._stage, name), Total())
@@ -190,15 +197,17 @@ class _Span(AbstractContextManager[None]):
 
 
 class _Running(AbstractContextManager[None]):
-    __slots__ = ("_begin", "_loop", "_profile", "_repetitions")
+    __slots__ = ("_before", "_begin", "_loop", "_profile", "_repetitions")
 
     def __init__(self, profile: Profile, loop: Loop, repetitions: Repetitions) -> None:
         self._profile, self._loop, self._repetitions = profile, loop, repetitions
 
     def __enter__(self) -> None:
+        self._before = copies.entered(self._profile)
         self._begin = self._profile._open()  # pyright: ignore[reportPrivateUsage]
 
     def __exit__(self, *_: object) -> None:
+        copies.entered(self._before)
         steps = sum(n * s.steps for s, n in self._repetitions)
         event = f"{steps:,} step{'' if steps == 1 else 's'}"
         self._loop.nanoseconds += self._profile._close(self._begin, event, "steps")  # pyright: ignore[reportPrivateUsage]

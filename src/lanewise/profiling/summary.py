@@ -20,6 +20,7 @@ def summarise(profile: Profile) -> dict[str, Any]:
     seconds: of the outermost spans. stages, the longest first: seconds, share, calls, bytes (where some were moved), and the
     same by name in `parts`. steps: how many, their seconds, how many were sampled, and how long a sampled one took compared
     with the mean of those sequences; the seconds of stages of steps are those of all steps, divided as the samples are.
+    copies: between the two sides of arrays, "to host" and "to device": how many, their bytes, and both by field.
     """
     whole = max(1, profile.nanoseconds)
     stages: dict[str, dict[str, Any]] = {}
@@ -34,6 +35,7 @@ def summarise(profile: Profile) -> dict[str, Any]:
         "seconds": profile.nanoseconds * 1e-9,
         "stages": dict(ordered),
         "steps": _steps(profile),
+        "copies": {direction: _copies(profile, direction) for direction in DIRECTIONS},
         "dropped_events": profile.dropped,
     }
 
@@ -48,6 +50,11 @@ def _parts(profile: Profile) -> dict[tuple[str, str], tuple[int, float, int]]:
     return parts
 
 
+def _copies(profile: Profile, direction: str) -> dict[str, Any]:
+    rows = {f: {"count": count, "bytes": size} for (f, d), (count, size) in profile.copied.items() if d == direction}
+    return {key: sum(row[key] for row in rows.values()) for key in ("count", "bytes")} | {"fields": rows}
+
+
 def _steps(profile: Profile) -> dict[str, Any]:
     taken = [s for loop in profile.loops for s in loop.sequences if s.repetitions]
     measured = sum(loop.nanoseconds for loop in profile.loops if any(s.sampled for s in loop.sequences))
@@ -60,6 +67,7 @@ def _steps(profile: Profile) -> dict[str, Any]:
 
 
 WIDTH = 100
+DIRECTIONS = ("to host", "to device")
 COLUMNS = ("stage", "calls", "time", "a call", "share")
 
 
@@ -134,5 +142,9 @@ def _caption(summary: dict[str, Any]) -> Iterator[str]:
         yield f"{steps['sampled']:,} of {steps['count']:,} steps were measured launch by launch"
         if factor is not None:
             yield f"a measured step took {factor:.2f} times the mean of all"
+    copies = {d: c for d, c in summary["copies"].items() if c["count"]}
+    if copies:
+        each = (f"{c['count']:,} {d} ({c['bytes']:,} bytes)" for d, c in copies.items())
+        yield f"copies between sides of arrays: {', '.join(each)}"
     if summary["dropped_events"]:
         yield f"the trace lacks {summary['dropped_events']:,} later events"

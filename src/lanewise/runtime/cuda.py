@@ -13,6 +13,8 @@ from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from lanewise.errors import DeviceError
 from lanewise.runtime.devices import cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
@@ -113,6 +115,47 @@ def allocate(device: str, nbytes: int) -> Any:
             raise DeviceError(
                 f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free"
             ) from error
+
+
+class Loan:
+    """Memory of a device that somebody was given. It lives as long as any array has a part of it, of CuPy or of another library."""
+
+    __slots__ = ("__weakref__", "_memory")
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memory
+
+
+def leased(data: Any, loan: Loan | None) -> tuple[Any, Loan]:
+    """The same bytes as an array whose memory belongs to a loan, and that loan: the last one, if there is one."""
+    module = cupy()
+    if loan is None or loan._memory is not data:  # pyright: ignore[reportPrivateUsage]
+        loan = Loan(data)
+    memory = module.cuda.UnownedMemory(data.data.ptr, data.nbytes, loan, data.data.device_id)
+    return module.ndarray(data.shape, data.dtype, module.cuda.MemoryPointer(memory, 0)), loan
+
+
+def pinned(nbytes: int, what: str) -> Any:
+    """Bytes of the host that the system never moves, as an array of NumPy; raises `DeviceError` where the driver has none."""
+    module = cupy()
+    try:
+        memory = module.cuda.alloc_pinned_memory(nbytes)
+    except module.cuda.runtime.CUDARuntimeError as error:
+        raise DeviceError(
+            f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: {error}"
+        ) from error
+    return np.frombuffer(memory, np.uint8, nbytes)
+
+
+def is_capturing(device: str) -> bool:
+    """Whether what is launched now goes into a graph, and runs whenever that is launched."""
+    with use(device):
+        return bool(cupy().cuda.get_current_stream().is_capturing())
+
+
+def lies_within(array: Any, memory: Any) -> bool:
+    """Whether an array of a device is a view of this memory."""
+    return bool(memory.data.ptr <= array.data.ptr < memory.data.ptr + max(1, memory.nbytes))
 
 
 class CudaKernel:

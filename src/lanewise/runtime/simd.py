@@ -21,6 +21,7 @@ _FLAGS = ("contract",)
 _FREE = ("reassoc", "contract", "nsz")
 _APPROXIMATE = ("arcp", "afn", "reassoc", "contract", "nsz")
 FAR = 1 << 24  # bytes of an array from which on what is written is better not kept in a core's own caches
+LINE = 64  # bytes of a line of memory
 EVEN = 16  # bytes that such a store needs to begin at a multiple of
 
 
@@ -443,6 +444,21 @@ def _load(count: int) -> Any:
     return intrinsic(load)
 
 
+def _prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+    """Ask for what lies at a place, which may be beyond the end, before it is loaded: into the second cache of a core."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+        name = "llvm.prefetch.p0i8"
+        callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        builder.call(callee, [builder.bitcast(pointer, byte), *(ir.Constant(number, n) for n in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, place), generate
+
+
 def _masked(builder: Any, name: str, result: Any, pointer: Any, arguments: list[Any], size: int) -> Any:
     vector = pointer.type.pointee
     letter = {"float": "f32", "double": "f64"}.get(str(vector.element)) or str(vector.element)
@@ -508,22 +524,30 @@ def _stream(count: int) -> Any:
 
     def store(typing_context: Any, array: Any, place: Any, value: Any, far: Any) -> Any:
         size = array.dtype.bitwidth // 8
-        align = min(EVEN, size * count)
+        whole, align = size * count, min(EVEN, size * count)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
             register = _operand(context, builder, arguments[2], signature.args[2], array.dtype, count)
-            word = ir.IntType(64)
-            low = builder.and_(builder.ptrtoint(pointer, word), ir.Constant(word, align - 1))
-            even = builder.and_(arguments[3], builder.icmp_unsigned("==", low, ir.Constant(word, 0)))
-            target = _vector_pointer(builder, pointer, count)
-            with builder.if_else(even) as (past, through):
-                with past:
-                    one = ir.Constant(ir.IntType(32), 1)
-                    written = builder.store(register, target, align=align)
-                    written.set_metadata("nontemporal", builder.module.add_metadata([one]))
-                with through:
-                    builder.store(register, target, align=size)
+            target, word = _vector_pointer(builder, pointer, count), ir.IntType(64)
+
+            def even(to: int) -> Any:
+                low = builder.and_(builder.ptrtoint(pointer, word), ir.Constant(word, to - 1))
+                return builder.and_(arguments[3], builder.icmp_unsigned("==", low, ir.Constant(word, 0)))
+
+            def past(to: int) -> None:
+                one = ir.Constant(ir.IntType(32), 1)
+                written = builder.store(register, target, align=to)
+                written.set_metadata("nontemporal", builder.module.add_metadata([one]))
+
+            with builder.if_else(even(whole)) as (in_one, otherwise):  # else as many stores as have `EVEN` bytes
+                with in_one:
+                    past(whole)
+                with otherwise, builder.if_else(even(align)) as (in_parts, through):
+                    with in_parts:
+                        past(align)
+                    with through:
+                        builder.store(register, target, align=size)
             return context.get_dummy_value()
 
         return types.void(array, place, value, far), generate
@@ -540,6 +564,18 @@ def _is_far(typing_context: Any, array: Any) -> Any:
         return builder.icmp_signed(">", count, most)
 
     return types.boolean(array), generate
+
+
+def _phase(typing_context: Any, array: Any) -> Any:
+    """How many elements fit between the beginning of a line of memory and that of an array."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(array)(context, builder, arguments[0]).data
+        word = ir.IntType(64)
+        low = builder.and_(builder.ptrtoint(data, word), ir.Constant(word, LINE - 1))
+        return builder.udiv(low, ir.Constant(word, array.dtype.bitwidth // 8))
+
+    return types.intp(array), generate
 
 
 def _fence(typing_context: Any) -> Any:
@@ -583,6 +619,8 @@ def _exchanged(builder: Any, rows: list[Any], distance: int, count: int) -> list
 
 
 is_far = intrinsic(_is_far)
+phase = intrinsic(_phase)
+prefetch = intrinsic(_prefetch)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
@@ -607,7 +645,7 @@ def _operation(count: int, name: str, fast: bool) -> Any:
             distance, _, group = what.partition("_")
             return _shuffle(count, int(distance), int(group))
         case _:
-            return {"far": is_far, "fence": fence}[name]
+            return {"far": is_far, "fence": fence, "phase": phase, "prefetch": prefetch}[name]
 
 
 def lanes(count: int, *names: str, fast: bool = False) -> tuple[Any, ...]:

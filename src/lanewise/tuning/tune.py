@@ -10,11 +10,11 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, Protocol
 
 from lanewise.errors import ArgumentError, InputError
 from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
-from lanewise.launch.tuned_plans import Entry, entry_from, write_entry
+from lanewise.launch.tuned_plans import Entry, Key, entry_from, write_entry
 from lanewise.plan import Decisions
 from lanewise.target import target_of
 from lanewise.tuning.job import Job
@@ -22,7 +22,7 @@ from lanewise.tuning.measure import make_measurer
 from lanewise.tuning.race import ROUNDS, C, Found, Measurer
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
-from lanewise.tuning.space import Examined, Family, KernelSpace, make_estimator
+from lanewise.tuning.space import Examined, Family, KernelSpace, Space, make_estimator
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -42,7 +42,36 @@ def tune_job(
     """
     limit = time_limit(job.kind, seconds)
     measurer = measurer or make_measurer(job)  # its clock starts here
-    space = KernelSpace(job, make_estimator(job))
+    return tune_space(job, KernelSpace(job, make_estimator(job)), measurer, limit, progress)
+
+
+class Tunable(Protocol):
+    """What is tuned, as far as its report and the store ask."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+    @property
+    def key(self) -> Key: ...
+    @property
+    def adopt(self) -> Callable[[Decisions], None]: ...
+    @property
+    def advise(self) -> Callable[[], str]: ...
+
+
+class Refusing(Space, Protocol):
+    """A space that says what is not in it. refused: (field, value, reason)."""
+
+    refused: list[tuple[str, Any, str]]
+
+
+def tune_space(
+    job: Tunable, space: Refusing, measurer: Measurer[Decisions], limit: float, progress: Callable[[Progress], None]
+) -> Tuning:
+    """Find the fastest plan of a space within about `limit` seconds, remember it, and tell."""
     outcome = search(space, measurer, seconds=limit, progress=progress)
     log = {
         "about": about_of(job, measurer.elapsed()),
@@ -61,7 +90,7 @@ def _entry(outcome: Found[Decisions], log: dict[str, Any]) -> Entry:
     return Entry(outcome.best, outcome.seconds(outcome.best), outcome.default, outcome.seconds(outcome.default), log)
 
 
-def about_of(job: Job | SearchJob, elapsed: float) -> dict[str, Any]:
+def about_of(job: Tunable | SearchJob, elapsed: float) -> dict[str, Any]:
     """What was tuned, and where."""
     key = job.key
     return {

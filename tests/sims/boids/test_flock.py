@@ -72,7 +72,7 @@ def test_profiles_change_no_bits() -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "agents": ({"agents": 0}, "0 agents asked for; wanted at least 1"),
+    "agents": ({"agents": -1}, "-1 agents asked for; wanted 0 or more"),
     "world": ({"world": 0}, "the radius of the world is 0; wanted a finite length above zero"),
     "semantics": ({"semantics": "x"}, "unknown semantics 'x'; wanted one of sync, seq, thesis"),
     "boundary": (

@@ -13,6 +13,7 @@ from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids import Flock
+from lanewise.sims.boids.choice import Chosen
 from lanewise.sims.boids.obstacles import Sphere
 from lanewise.sims.boids.parameters import NUMBERS, make_parameters
 
@@ -37,7 +38,7 @@ def bits(flock: Flock) -> list[bytes]:
 def resumed(flock: Flock, search: Any = None, **settings: Any) -> Flock:
     """The flock that a checkpoint of this one would give with these settings."""
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]
-        replace(flock.settings, **settings), flock.state, search or flock.search, "", flock.clock,
+        replace(flock.settings, **settings), flock.state, Chosen(search or flock.search, ""), flock.clock,
         [to_host(u) for u in flock.urges], flock.rows,
     )  # fmt: skip
 

@@ -15,12 +15,13 @@ from lanewise.errors import InputError
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.sims.gravity import Simulation
 from lanewise.sims.gravity import run as runner
 from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
-from lanewise.sims.gravity.plans import WANTED_POTENTIAL, from_json, to_json
+from lanewise.sims.gravity.plans import WANTED_POTENTIAL
 from lanewise.sims.gravity.run import Run
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05

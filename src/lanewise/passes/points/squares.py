@@ -4,7 +4,9 @@
 ->  for the squares of a tile, along the rows that are read: load 16 rows of a; turn; store 16 rows of $tile.c
     for each row of the tile: load $tile.c; store c                                      many lines of memory one after the other
 A square alone touches a line in each of 32 pages, and comes back to them when others have driven them out. In tiles both sides are
-read and written in long pieces, which a core fetches ahead, and past the caches where an array is large.
+read and written in long pieces, which a core fetches ahead, and past the caches where an array is large. Tiles are longer along the rows
+that are read: what is fetched ahead ends with a page. Those of one array that is written begin where lines of memory do, since a line that
+two tiles write goes to memory twice, and is read in between.
 Legal where every point writes its element of an array once and nobody reads that array: then it does not matter when it is written.
 """
 
@@ -23,12 +25,14 @@ from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 from lanewise.types import Scalar
 
-MOST = 1024  # points of a side: more do not fit the caches of a core
+MOST = 1024  # points of the long side: more do not fit the caches of a core
+SHORT = 4  # times as many points along the rows that are read as along those that are written
+LINE = 64  # bytes of a line of memory
 PADDING = 16  # elements between rows, which else would share few lines of a cache
 
 
 def legal(kernel: ir.Kernel, shape: Shape, side: int) -> str | None:
-    """Why the pass does not apply to tiles of `side` x `side` points, or None."""
+    """Why the pass does not apply to tiles of `side` points along the rows that are read, or None."""
     if reason := lanes.legal(kernel, shape):
         return reason
     if not lanes.turned(kernel) or shape.points[-1] != 1 or shape.points[-2] != shape.total:
@@ -54,7 +58,7 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, shape: Shape, side: int) -> ir.Kernel:
-    """The kernel in blocks of tiles with `side` points a side; raises `PlanError` where it does not fit."""
+    """The kernel in blocks of tiles with `side` points along the rows that are read; raises `PlanError` where it does not fit."""
     if reason := legal(kernel, shape, side):
         raise refuse("SIMD lanes", kernel, reason)
     return _Tiles(kernel, shape, side).kernel()
@@ -62,22 +66,31 @@ def apply(kernel: ir.Kernel, shape: Shape, side: int) -> ir.Kernel:
 
 class _Tiles:
     def __init__(self, kernel: ir.Kernel, shape: Shape, side: int) -> None:
-        self.reference, self.shape, self.side = kernel, shape, side
+        self.reference, self.shape = kernel, shape
         self.loops, self.body = merging.nest(kernel)
         self.kind: Scalar = self.loops[0].extent.type
         self.names = tuple(x.variable for x in self.loops)
         self.stores = [a for a in accesses(self.body, self.names) if a.is_store]
+        self.reads_rows = all(a.is_store for a in lanes.turned(kernel))  # else what is read lies along the first index
+        short = max(side // SHORT // shape.total, 1) * shape.total
+        one_way = len({self.along(a) for a in self.stores}) == 1
+        self.long = self.names[1 if self.reads_rows else 0]
+        self.sides = {n: side if n == self.long and one_way else short for n in self.names}
+        self.moved = (
+            len(self.stores) == 1
+        )  # tiles begin with lines of what is written, and of what is read and lies alike
 
     def kernel(self) -> ir.Kernel:
         y, x = self.loops
         tiles = ir.Local(own(f"{x.variable}.tiles"), self.kind)
-        count = build.ceil_divide(x.extent, self.side)
+        count = self.tiles_along(x)
         block = ir.Local(BLOCK, self.kind)
         row, column = ir.Local(own(f"{y.variable}.tile"), self.kind), ir.Local(own(f"{x.variable}.tile"), self.kind)
         head: ir.Block = (
             ir.Assign(tiles.name, count),
             ir.Assign(row.name, build.divide(block, tiles)),
             ir.Assign(column.name, build.subtract(block, build.multiply(row, tiles))),
+            *((ir.Assign(self.phase.name, ir.Builtin("phase", self.kind)),) if self.moved else ()),
             *self.span(y, row),
             *self.span(x, column),
             ir.Assign(thread_of(x.variable), ir.Local(THREAD, self.kind)),
@@ -85,9 +98,24 @@ class _Tiles:
         )
         body = (*head, self.squares(), ir.Barrier(), *(self.written(a) for a in self.stores))
         threads = ir.Parallel(THREAD, ir.Literal(self.shape.total, self.kind), body)
-        total = build.multiply(build.ceil_divide(y.extent, self.side), count)
+        total = build.multiply(self.tiles_along(y), count)
         arrays = (*self.reference.arrays, *(self.array(a) for a in self.stores))
         return replace(self.reference, arrays=arrays, body=(ir.Parallel(BLOCK, total, (threads,)),))
+
+    @staticmethod
+    def along(a: Access) -> str:
+        """The index along the rows of what is written."""
+        return next(reversed([i.name for i in a.statement.indices if isinstance(i, ir.Local)]))
+
+    @property
+    def phase(self) -> ir.Local:
+        return ir.Local(own("phase"), self.kind)
+
+    def tiles_along(self, loop: ir.Parallel) -> ir.Expression:
+        """How many tiles there are along an index; where they begin with lines the last one may have no points."""
+        size = self.reference.array(self.stores[0].array).leaves[0].type.size
+        more = LINE // size - 1 if self.moved else 0
+        return build.ceil_divide(build.add(loop.extent, more), self.sides[loop.variable])
 
     def begin(self, index: str) -> ir.Local:
         return ir.Local(own(f"{index}.begin"), self.kind)
@@ -97,14 +125,22 @@ class _Tiles:
 
     def span(self, loop: ir.Parallel, tile: ir.Local) -> ir.Block:
         """From where to where a tile goes along an index."""
-        begin, end = self.begin(loop.variable), self.end(loop.variable)
-        last = build.minimum(build.add(begin, self.side), loop.extent)
-        return ir.Assign(begin.name, build.multiply(tile, self.side)), ir.Assign(end.name, last)
+        begin, end, side = self.begin(loop.variable), self.end(loop.variable), self.sides[loop.variable]
+        first = build.multiply(tile, side)
+        if not self.moved:
+            last = build.minimum(build.add(begin, side), loop.extent)
+            return ir.Assign(begin.name, first), ir.Assign(end.name, last)
+        start = build.subtract(first, self.phase)
+        return (
+            ir.Assign(begin.name, build.maximum(start, 0)),
+            ir.Assign(end.name, build.maximum(build.minimum(build.add(start, side), loop.extent), begin)),
+        )
 
     def array(self, a: Access) -> ir.ArrayArgument:
         """What a tile writes of an array, in the order of that array."""
         plain = value_array(_tile(a), self.reference.array(a.array).leaves[0].type, written=True)
-        shape = (self.side, self.side + PADDING)
+        row, column = (self.sides[i.name] for i in a.statement.indices if isinstance(i, ir.Local))
+        shape = (row, column + PADDING)
         return replace(plain, space="shared", length=shape[0] * shape[1], shape=shape)
 
     def squares(self) -> ir.For:
@@ -127,10 +163,7 @@ class _Tiles:
         gathering = replace(self.reference, body=nest, arrays=arrays)
         points = merging.points_of_a_block(gathering, self.shape, masked=1)
         inner: ir.Block = (replace(points, otherwise=self.in_any_case(points.otherwise)),)
-        reads_rows = all(
-            a.is_store for a in lanes.turned(self.reference)
-        )  # else what is read lies along the first index
-        for name in reversed(self.names if reads_rows else self.names[::-1]):
+        for name in reversed(self.names if self.reads_rows else self.names[::-1]):
             step = ir.Literal(self.shape.total, self.kind)
             inner = (ir.For(first_of(name), self.begin(name), self.end(name), step, inner, role="tiles"),)
         (outer,) = inner

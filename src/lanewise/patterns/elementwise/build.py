@@ -18,9 +18,10 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import build, folds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, identifier, own, partial_of
-from lanewise.ir.pattern import GRAIN_ELEMENTS, HostCode, Pattern
+from lanewise.ir.pattern import GRAIN_ELEMENTS, HostCode, Pattern, Work
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
 from lanewise.layouts import Layout
+from lanewise.patterns.elementwise import merging
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
 from lanewise.record import Record
@@ -79,7 +80,14 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
 NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
 ELEMENTS_PER_LANE = 64  # of a total: elements whose values one thread adds
 
-ELEMENTWISE = Pattern("elementwise", one_record=True, host=HostCode(inline=True, widest_stride=NARROW))
+
+def _describe(reference: ir.Kernel, work: Work) -> Work:
+    return replace(work, together=merging.suited(reference))
+
+
+ELEMENTWISE = Pattern(
+    "elementwise", one_record=True, host=HostCode(inline=True, widest_stride=NARROW), merging=merging, describe=_describe
+)  # fmt: skip
 REDUCTION = Pattern("reduction", grain=lambda last_count: GRAIN_ELEMENTS // ELEMENTS_PER_LANE)
 
 

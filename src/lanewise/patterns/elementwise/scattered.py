@@ -15,8 +15,8 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped
 from lanewise.patterns.calls import Calls
-from lanewise.patterns.elementwise.plain_sums import prefer_buckets
 from lanewise.patterns.elementwise.scattering import ScatteredArrays
+from lanewise.patterns.plain_sums import prefer_buckets
 from lanewise.patterns.tables import ranges
 from lanewise.patterns.tables.arguments import WITH_ARRAYS, add_shaped, check_place
 from lanewise.patterns.tables.ranges import TableTests

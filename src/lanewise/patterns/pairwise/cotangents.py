@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +15,14 @@ from lanewise.ir import nodes as ir
 from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.record import Field, Record, make_class
+from lanewise.runtime.cuda import turns
 from lanewise.runtime.memory import allocate
+from lanewise.runtime.prepared import Turns
 from lanewise.values import f64
 
 COPY, ORIGINAL = "copy", "original"
+MOST_HELD = 1 << 20  # bytes of a copy that is kept for later calls; beside more the host's time is little
+MOST_IDLE, MOST_KINDS = 2, 4
 
 
 def _unwritten(value: f64) -> f64:
@@ -51,6 +56,18 @@ class _Copying:
         return Lowered(ir.Function(self.name, (*to, *source), (), body, lowered.function.location), (), False)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A copy that later calls write anew, if it is `small`: a new one costs the host more than all the rest of a call.
+
+    turns: one use at a time, whichever stream it is on.
+    """
+
+    copy: RecordArray
+    turns: Turns
+    small: bool
+
+
 class Cotangent:
     """Makes copies of targets. kernel: whose gradient it is for; fields: the names of those that are copied."""
 
@@ -61,23 +78,44 @@ class Cotangent:
         copied = tuple(f for f in original if f.name in fields)
         added = tuple(f for f in copy if f.name in cotangents)
         self._copying = Elementwise(_unwritten, _Copying(f"{kernel}_cotangents", original, copy, copied, added))
+        self._held: dict[Any, list[_Held]] = {}
 
-    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> RecordArray:
+    @contextmanager
+    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> Generator[RecordArray]:
         """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
 
-        Raises `ArgumentError` for cotangents that do not fit.
+        It holds until the end of the context. Raises `ArgumentError` for cotangents that do not fit.
         """
+        idle = self._idle(len(target), target.layout, target.device)
+        try:
+            held = idle.pop()
+        except IndexError:
+            held = self._make(target)
+        try:
+            with held.turns:
+                try:
+                    self._copying(**{COPY: held.copy, ORIGINAL: target}, **cotangents)
+                except ArgumentError:
+                    self._explain(held.copy, cotangents)
+                    raise
+                yield held.copy
+        finally:
+            if held.small and len(idle) < MOST_IDLE:
+                idle.append(held)
+
+    def _idle(self, *kind: Any) -> list[_Held]:
+        """Copies of this kind that no call uses now."""
+        if kind not in self._held and len(self._held) >= MOST_KINDS:
+            self._held.clear()
+        return self._held.setdefault(kind, [])
+
+    def _make(self, target: RecordArray) -> _Held:
         layout = packed(target.layout)
         layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
-        nbytes = layout.arrange(self._record.leaves).nbytes(len(target))
-        data = allocate(target.device, nbytes, f"{len(target):,} {self._record.name} with cotangents", zeroed=False)
-        result = RecordArray(self._record, len(target), layout, target.device, data, self._class)
-        try:
-            self._copying(**{COPY: result, ORIGINAL: target}, **cotangents)
-        except ArgumentError:
-            self._explain(result, cotangents)
-            raise
-        return result
+        nbytes, what = layout.arrange(self._record.leaves).nbytes(len(target)), f"{self._record.name} with cotangents"
+        data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
+        copy = RecordArray(self._record, len(target), layout, target.device, data, self._class)
+        return _Held(copy, turns(f"the {what} of {self._kernel}", target.device), nbytes <= MOST_HELD)
 
     def _explain(self, result: RecordArray, cotangents: Mapping[str, Any]) -> None:
         """Say what is wrong with the cotangents, as a field says it."""

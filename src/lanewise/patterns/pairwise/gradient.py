@@ -11,6 +11,7 @@ The cotangents c are a field of the targets: of a copy of the fields that the gr
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -141,7 +142,20 @@ class PairwiseGradient:
     @brief
     def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """The derivatives, as the class says."""
-        values, made, weighed = self._prepared(arguments, named, cotangent)
+        values, made = self._prepared(arguments, named, weighed=cotangent is not None)
+        if cotangent is None:
+            return self._run(made, values, None, plan)
+        target = values[self._roles()[0]]
+        _check_target(self._kernel, target)
+        try:
+            with self._weighed(made.parts[0][0], target, cotangent) as weighed:
+                return self._run(made, values, weighed, plan)
+        except ArgumentError:
+            self._sought.calls.given(arguments, named)  # which says what is wrong with targets
+            raise
+
+    def _run(self, made: _Made, values: dict[str, Any], weighed: RecordArray | None, plan: Plan | None) -> Any:
+        """The results of all kernels, in the order of the names."""
         results: dict[int, Any] = {}
         for part, kernel in made.parts:
             outputs = kernel(**self._arguments(part, values, weighed), plan=plan)
@@ -170,7 +184,7 @@ class PairwiseGradient:
 
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
-        _, made, _ = self._prepared(arguments, named, None)
+        _, made = self._prepared(arguments, named)
         calls = self._sought.calls
         gradients = [part.gradient(calls.written, calls.lowered) for part, _ in made.parts]
         return modes(gradients)
@@ -181,30 +195,29 @@ class PairwiseGradient:
         parameters = self._kernel.signature.parameters
         return [n for p, k in parameters.items() for n in (p, *([f.name for f in k] if isinstance(k, Record) else []))]
 
+    def _roles(self) -> tuple[str, str]:
+        """The parameters that are targets and sources."""
+        kept = self._sought.kept()
+        if "roles" not in kept:
+            kept["roles"] = _records(self._kernel.signature)
+        return kept["roles"]
+
     def _prepared(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], cotangent: Any
-    ) -> tuple[dict[str, Any], _Made, RecordArray | None]:
-        """The arguments by name, the kernels of such a call, and the targets with their cotangents."""
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], *, weighed: bool = False
+    ) -> tuple[dict[str, Any], _Made]:
+        """The arguments by name, and the kernels of such a call, `weighed` by cotangents."""
         values = name_arguments(self._kernel.signature, arguments, named)
-        target, source = (values[n] for n in _records(self._kernel.signature))
+        target, source = (values[n] for n in self._roles())
         if not (isinstance(target, RecordArray) and isinstance(source, RecordArray)):
             self._sought.calls.given(arguments, named)  # which says what is wrong
         identical = are_same(target, source)
-        kept, key = self._sought.kept(), ("gradient", self._sought.names, identical, cotangent is not None)
+        kept, key = self._sought.kept(), ("gradient", self._sought.names, identical, weighed)
         if key not in kept:
-            kept[key] = self._made(identical, weighed=cotangent is not None)
-        made: _Made = kept[key]
-        if cotangent is None:
-            return values, made, None
-        _check_target(self._kernel, target)
-        try:
-            return values, made, self._weighed(made.parts[0][0], target, cotangent)
-        except ArgumentError:
-            self._sought.calls.given(arguments, named)  # which says what is wrong with targets
-            raise
+            kept[key] = self._made(identical, weighed=weighed)
+        return values, kept[key]
 
-    def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> RecordArray:
-        """The targets with their cotangents."""
+    def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> AbstractContextManager[RecordArray]:
+        """The targets with their cotangents, as long as the context lasts."""
         calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
         if "cotangent" not in kept:
@@ -218,11 +231,11 @@ class PairwiseGradient:
     def _arguments(self, part: _Part, values: dict[str, Any], weighed: RecordArray | None) -> dict[str, Any]:
         if weighed is None:
             return values
-        target, source = _records(self._kernel.signature)
+        target, source = self._roles()
         return values | {target: weighed} | ({source: weighed} if part.identical else {})
 
     def _only(self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[dict[str, Any], Pairwise]:
-        values, made, _ = self._prepared(arguments, named, None)
+        values, made = self._prepared(arguments, named)
         if len(made.parts) != 1:
             raise ArgumentError(
                 f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._sought.names)} it is two kernels, one "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.errors import ArgumentError
 from lanewise.field_values import FieldViews
 from lanewise.ir.values import value_array
@@ -22,6 +22,7 @@ from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, su
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.runtime.memory import address, to_host
 from lanewise.target import is_gpu
+from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
 
 __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
@@ -213,8 +214,9 @@ class Points:
 def points_of(array: RecordArray, field: str) -> Points:
     """The points of a field of an array of records; the field is a vector of two or three floats."""
     kind = next(f.type for f in array.record if f.name == field)
+    side_of(array).read(bits_of(array.record)[field])
     return Points(
-        array.data, array.arrangement, len(array), array.device, t.leaves(field, kind), t.scalar_of(kind)
+        places_of(array).data, array.arrangement, len(array), array.device, t.leaves(field, kind), t.scalar_of(kind)
     )  # fmt: skip
 
 

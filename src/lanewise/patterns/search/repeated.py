@@ -20,6 +20,7 @@ from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
+from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
@@ -141,12 +142,13 @@ class RepeatedSearches:
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
         results: Sequence[Result], points: tuple[Points, Points], picked: Picked, looks: tuple[Look, ...],
+        uses: Mapping[str, Uses],
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
-        looks: what is looked at in every call, where nothing else has to be asked.
+        looks: what is looked at in every call, where nothing else has to be asked. uses: of records.
         """
-        slots = slots_of(signature, positional, named, arguments, SameRecords)
+        slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
         tables = frozenset(signature.arrays)
         template = launch.template(frozenset(r.name for r in results) | tables, values)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from lanewise import types as t
@@ -20,7 +21,16 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.support import bind_record, compile_kernel, index_type, layouts_of, machine_of, value_type
+from lanewise.launch.support import (
+    Uses,
+    bind_record,
+    compile_kernel,
+    index_type,
+    layouts_of,
+    machine_of,
+    uses_of,
+    value_type,
+)
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.elementwise.build import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
@@ -39,6 +49,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
+from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
 
 if TYPE_CHECKING:
@@ -113,7 +124,16 @@ class Searched:
         looks = self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
         if not proved_with_values(self.lowered, self.signature):
             self._repeated.remember(
-                self.signature, arguments, named, classified, launch, results, both, s.picked, looks
+                self.signature,
+                arguments,
+                named,
+                classified,
+                launch,
+                results,
+                both,
+                s.picked,
+                looks,
+                self._uses(classified),
             )
         call.launch()
         return call.results
@@ -121,6 +141,13 @@ class Searched:
     def forget(self) -> None:
         """Make every call anew: another structure or plan was found to be faster."""
         self._repeated.forget()
+
+    def _uses(self, arguments: Arguments) -> dict[str, Uses]:
+        """What is used of the targets and of the sources, by parameter: of both where they are, too."""
+        return {
+            n: uses_of(self.lowered, n, r.record).and_reads(r.record, self.search.position)
+            for n, r in arguments.records.items()
+        }
 
     def _pick_again(self, records: dict[str, RecordArray], sources: Points) -> Picked:
         return self._picker.pick(Arguments(records=records, device=sources.device), sources, None, None)
@@ -136,8 +163,9 @@ class Searched:
         target, source = classified.records.values()
         named = result_arrays(self.lowered)
         results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
-        bound = {n: bind_record(r) for n, r in classified.records.items()}
-        checks = checks_of(bound)
+        uses = self._uses(classified)
+        bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
+        checks = checks_of(bound, s.reference)
         filling: list[Callable[[], object]] = [*s.structure.launches()]
         if s.structure.order is not None:
             order = bind_value_array(s.structure.order, t.I32)
@@ -263,6 +291,16 @@ class Searched:
             tuple(self.signature.arrays.items()),
         )  # fmt: skip
 
+    def picked(self, arguments: Arguments) -> Picked:
+        """The structure and the plan that a call gets, tuned or not, and why. Nothing is compiled."""
+        target, source = arguments.records.values()
+        sources = points_of(source, self.search.position)
+        self._check(
+            arguments.records,
+            (sources if are_same(target, source) else points_of(target, self.search.position), sources),
+        )
+        return self._picker.pick(arguments, sources, None, None)
+
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
         asked = plan or Plan()
@@ -303,7 +341,9 @@ class Searched:
             self._compiled[key] = compile_kernel(reference, plan, device)
         nbytes = arrangement.nbytes(len(source))
         copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
-        arrays = {name: bind_record(source), ORDER: order, SORTED: copy}
+        bits = bits_of(source.record)
+        uses = Uses(reads=reduce(or_, (bits[x.field] for x in s.copied), 0), writes=0)
+        arrays = {name: bind_record(source, uses), ORDER: order, SORTED: copy}
         return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
 
 

@@ -63,7 +63,8 @@ class Bounded:
             raise ArgumentError(f"Bounded: low must be below high on every axis, found {self.low} and {self.high}")
 
     def __str__(self) -> str:
-        return f"bounded world from {self.low} to {self.high}"
+        low, high = (tuple(float(f"{x:.8g}") for x in corner) for corner in (self.low, self.high))
+        return f"bounded world from {low} to {high}"
 
 
 World = Open | Periodic | Bounded

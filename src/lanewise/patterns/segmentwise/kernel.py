@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function
 from lanewise.errors import ArgumentError, brief
@@ -187,7 +187,9 @@ class Segmentwise(AbstractKernel):
     def _bound(self, arguments: Arguments, axes: tuple[int, ...], out: Any, plan: Plan | None) -> Call:
         """A call whose results have these axes."""
         flat = self._flat(out, axes)
-        read = {n: a for n, (a, _) in arguments.added.items()} | {n: r.data for n, r in arguments.records.items()}
+        read = {n: a for n, (a, _) in arguments.added.items()} | {
+            n: places_of(r).data for n, r in arguments.records.items()
+        }
         self._check_apart(flat, read)
         call = self._calls.bind(arguments, flat, plan)
         results = tuple(

@@ -28,6 +28,7 @@ from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, 
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
 from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
+from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
@@ -79,7 +80,8 @@ class SiteCall(Inspectable):
 def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
     """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of indices."""
     reference = build(index_type(sites.device))
-    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count)
+    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count, sites.shape)
+    boxes.check_extents(complete, sites.shape)
     return compile_kernel(reference, complete, sites.device, wish=plan)
 
 

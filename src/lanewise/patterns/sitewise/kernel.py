@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,10 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import Scalar
+
+if TYPE_CHECKING:
+    from lanewise.patterns.sitewise.tuning import SiteJob
+    from lanewise.tuning.report import Tuning
 
 
 @sealed()
@@ -184,6 +189,31 @@ class Sitewise(LatticeKernel):
             ]
 
         return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
+
+    @brief
+    def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:
+        """Measure plans of a step of these sites, within about so many seconds, and remember the fastest: later steps like these use it.
+
+        The populations stay as they are. A plan that changes a bit of the result is refused. Raises `ArgumentError` for a time that is no
+        positive number and for values that do not fit, `DeviceError` for the interpreter, which has no plans.
+        """
+        from lanewise.patterns.sitewise.tuning import tune_sites
+
+        return tune_sites(self.tuning_job(sites, **values), seconds)
+
+    @brief
+    def tuning_job(self, sites: Sites, **values: Any) -> SiteJob:
+        """What `tune` measures."""
+        from lanewise.patterns.sitewise.tuning import SiteJob
+        from lanewise.tuning.job import check_tunable
+
+        classified = self._proved(sites, values)
+        check_tunable(self.__name__, sites.device, {"sites": sites.count})
+        kernels = self.kernels
+        return SiteJob(
+            self, sites, values, classified, kernels.key(sites, classified), kernels.default_plan(sites, classified),
+            partial(kernels.adopt, sites, classified),
+        )  # fmt: skip
 
     # ------------------------------------------------------------ looking
 

@@ -14,10 +14,13 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
+from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
+from lanewise.ir.pattern import Work
 from lanewise.launch.executable import Executable
+from lanewise.launch.support import index_type, machine_of
+from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
 from lanewise.passes.index_tests import Guards, guards_of, testing
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import SitewiseArguments, Update, check_tables, check_uniforms
@@ -27,11 +30,12 @@ from lanewise.patterns.sitewise.function import Observed, SiteFunction, SiteValu
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.outflow import Outlet, build_outflow
-from lanewise.patterns.sitewise.pattern import LEAST_MERGED
+from lanewise.patterns.sitewise.passes import boxes
+from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
 from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
-from lanewise.plan import Plan, check_plan
+from lanewise.plan import Decisions, Plan, check_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.types import Scalar
 
@@ -42,10 +46,13 @@ class SiteKernels:
     def __init__(self, kinds: SiteKinds) -> None:
         self.kinds = kinds
         self._compiled: dict[Any, Executable] = {}
+        self.tuned, self._adopted = TunedPlans(), False
 
     def step(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
-        """One step."""
+        """One step, with the default or the tuned plan where none is given. The first step of populations is never tuned: it comes once."""
         check_plan(self.kinds.name, plan)
+        if plan is None and not fresh:
+            plan = self.tuned_plan(sites, values)
         phase = sites.form.phase(step, fresh=fresh)
         key = (phase.name, plan, *self.specialisation(sites, values))
         if key not in self._compiled:
@@ -54,6 +61,42 @@ class SiteKernels:
                 arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
+
+    def tuned_plan(self, sites: Sites, values: SiteValues) -> Decisions | None:
+        """The plan that was tuned for steps like these, or None."""
+        if not self._adopted and not has_entries(self.kinds.name):
+            return None
+        kind = self._tuned_kind(sites, values)
+        return self.tuned.find(None, sites.device, kind, lambda: self.key(sites, values))
+
+    def adopt(self, sites: Sites, values: SiteValues, best: Decisions) -> None:
+        """Take a plan that was tuned just now for steps like these."""
+        self._adopted = True  # also where the store cannot be written
+        self.tuned.adopt(Plan(), self._tuned_kind(sites, values), best)
+
+    def _tuned_kind(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
+        return (size_class(sites.count), *self.specialisation(sites, values))
+
+    def key(self, sites: Sites, values: SiteValues) -> Key:
+        """What tuned plans of steps are kept under: the reference kernel of the first phase of a cycle stands for all."""
+        reference = build_sitewise(self.arguments(sites, 0, False, values), index_type(sites.device))
+        work = Work(SITEWISE, sites.count)
+        return make_key(reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False)
+
+    def default_plan(self, sites: Sites, values: SiteValues) -> Decisions:
+        """The plan of steps without tuning. Where only some phases of a cycle have classes of sites to keep apart, theirs serves all."""
+        machine, index = machine_of(sites.device), index_type(sites.device)
+        plans = [
+            complete_site_plan(
+                None,
+                machine,
+                build_sitewise(self.arguments(sites, step, False, values), index),
+                sites.count,
+                sites.shape,
+            )
+            for step in range(len(sites.form.phases))
+        ]
+        return next((p for p in plans if p.branches == "apart"), plans[0])
 
     def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
         """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
@@ -248,7 +291,7 @@ class SiteKernels:
         """All that decides about kernels beside what they do."""
         return (
             sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
-            min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
+            boxes.fitting(sites.shape), min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
             values.arrays_of, values.fields_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
         )  # fmt: skip
 
@@ -289,6 +332,7 @@ class Observer:
     function: SiteFunction
     compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
 
+    @brief
     def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> Any:
         """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls.
 
@@ -307,6 +351,7 @@ class Observer:
         look()
         return arrays[0] if len(arrays) == 1 else arrays
 
+    @brief
     def of(self, sites: Sites, **values: Any) -> Observed:
         """What it sees of these sites at the beginning of every step, as a value of another call: see `lw.couple`.
 
@@ -328,6 +373,7 @@ class Observer:
         examine = partial(self.kernels.examine, sites, classified, (self.function,))
         return Observed(self.function.name, sites, results[0], array, look, examine, needs)
 
+    @brief
     def prepare(self, sites: Sites, step: int, **values: Any) -> None:
         """Compile what looks at the sites after `step` steps, one at least."""
         self._bound(sites, step, False, None, self._values(sites, values))

@@ -10,9 +10,12 @@ from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.ir.traverse import statements
 from lanewise.passes.base import refuse
+from lanewise.passes.points import mapping
+from lanewise.passes.points.shape import shape_of
 from lanewise.patterns.sitewise.builder import FIELDS
-from lanewise.patterns.sitewise.passes import merging, runs, splitting
+from lanewise.patterns.sitewise.passes import boxes, merging, runs, splitting
 from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.stages import BOXES, elements
 from lanewise.target import Machine, Target
 
 NO_SUMS = "its sites sum nothing over sources"
@@ -34,10 +37,26 @@ def whole(kernel: ir.Kernel) -> str | None:
     return DEPARTING if any(populations) else None
 
 
+def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+    """Sites in a row, or boxes of them for each thread and each block."""
+    if not target.has_blocks:
+        return (kernel,)
+    if all(getattr(plan, name) == getattr(NEUTRAL, name) for name in BOXES):
+        return elements(kernel, plan, checked)
+    rank = boxes.rank(kernel)
+    if reason := boxes.legal(kernel, (plan.targets, plan.rows, plan.layers)):
+        raise refuse("thread merging", kernel, reason)
+    chosen = shape_of(plan, rank)
+    merged = checked("boxes of sites", boxes.apply(kernel, chosen.points[::-1]))
+    return (checked("mapping to threads", mapping.blocks(merged, plan.block, plan.min_blocks, chosen.threads)),)
+
+
 SITEWISE = Pattern(
     "sitewise",
+    in_boxes=True,
     host=HostCode(inline=True, separate=True),
     slabs=True,
+    shape=shape,
     divide=divide,
     merging=merging,
     no_sums=NO_SUMS,
@@ -47,12 +66,24 @@ SITEWISE = Pattern(
 
 LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
+FLAT, FLAT_ALONE = Plan(targets=4, rows=4, block=256, across=64), Plan(targets=1, rows=8, block=256, across=128)
+DEEP = Plan(targets=4, rows=2, layers=4, block=256, across=32, down=4)
+DEEP_ALONE = Plan(targets=1, rows=2, layers=4, block=256, across=64, down=4)
+# Of stencils, by the axes of the box and the bytes of a field: the first is for rows of whole vectors (bench/results/gpu_stencil.md).
+BOX_PLANS: dict[tuple[int, int], tuple[Plan, ...]] = {
+    (2, 2): (FLAT, FLAT_ALONE),
+    (2, 4): (FLAT, FLAT_ALONE),
+    (2, 8): (Plan(targets=2, rows=2, block=256, across=64), FLAT_ALONE),
+    (3, 2): (DEEP, DEEP_ALONE),
+    (3, 4): (DEEP, DEEP_ALONE),
+    (3, 8): (Plan(targets=2, rows=2, layers=4, block=256, across=64, down=4), DEEP_ALONE),
+}
 
 
 def complete_site_plan(
-    wish: Plan | None, machine: Machine, reference: ir.Kernel, count: int = LEAST_MERGED
+    wish: Plan | None, machine: Machine, reference: ir.Kernel, count: int = LEAST_MERGED, shape: tuple[int, ...] = ()
 ) -> Decisions:
-    """As `plans.complete_plan`, for a kernel over that many sites of a lattice.
+    """As `plans.complete_plan`, for a kernel over that many sites of a lattice, in a box of that shape if it is known.
 
     One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.
     Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
@@ -74,6 +105,8 @@ def complete_site_plan(
         # In place every line that is stored was read, and whole registers pay; two copies leave the width to the compiler.
         vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(reference) else 0,
     ).filled(NEUTRAL)
+    if on_gpu and count >= LEAST_MERGED and (boxed := _boxes(wish, reference, shape)) is not None:
+        default = boxed.filled(default)
     plan = wish.filled(default)
     if on_gpu and merging.is_first(reference):
         plan = Plan(targets=1).filled(plan)
@@ -99,6 +132,18 @@ def _sites_of_a_thread(reference: ir.Kernel) -> int:
         return 2 if _reads_fields(reference) and merging.legal(reference, 2) is None else 1
     most = 4 if 4 * len(leaves) <= MOST_POPULATIONS else 2
     return next((n for n in (most, 2) if merging.legal(reference, n) is None), 1)
+
+
+def _boxes(wish: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | None:
+    """Rows and layers for each thread of a stencil, where no field of the wish is about them."""
+    if any(getattr(wish, n) is not None for n in ("targets", "block", "branches", *BOXES)):
+        return None
+    for plan in BOX_PLANS.get((len(shape), reference.arrays[0].leaves[0].type.size), ()):
+        points = (plan.targets or 1, plan.rows or 1, plan.layers or 1)
+        fits = all(n >= p for n, p in zip(reversed(shape), points, strict=False))
+        if fits and boxes.legal(reference, points) is None:
+            return plan
+    return None
 
 
 def _reads_fields(reference: ir.Kernel) -> bool:

@@ -10,10 +10,9 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import hosting, lanes, squares
+from lanewise.passes.points import hosting, lanes, mapping, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
-from lanewise.patterns.threadwise import mapping
 from lanewise.plan import NEUTRAL, Decisions
 
 HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are

@@ -14,7 +14,7 @@ from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.passes import loop_sharing
-from lanewise.passes.points import lanes, packing
+from lanewise.passes.points import lanes, packing, squares
 from lanewise.patterns.threadwise.host import SHAPING, shape_of, sliced_problem
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
@@ -23,7 +23,7 @@ FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
-TILE = 1 << 10  # bytes of a row of squares in a tile, which takes a quarter of a core's second cache
+TILE = 1 << 11  # bytes of a row of squares in a tile, which takes a quarter of a core's second cache
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
@@ -37,7 +37,7 @@ WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
 LAYERS = Plan(targets=2)
 NEAR = Plan(rows=4)
-STREAM = Plan(rows=4, targets=2)
+STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
@@ -55,7 +55,7 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
             return False
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
-            return work.targets >= plan.tile**2 * machine.multiprocessors * WAVES
+            return work.targets >= plan.tile**2 // squares.SHORT * machine.multiprocessors * WAVES
         enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
         return enough or (plan.slices == plan.targets == 1 and plan.rows in (1, plan.across))
 

@@ -9,7 +9,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import kept_rounds, panels
-from lanewise.patterns.threadwise import mapping
+from lanewise.passes.points import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.shared import is_shared
 from lanewise.plan import Decisions

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.passes.base import refuse
-from lanewise.patterns.threadwise import mapping
+from lanewise.passes.points import mapping
 from lanewise.patterns.threadwise.host import on_cpu
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.panelled import panelled

@@ -13,6 +13,7 @@ from lanewise.analysis.bounds import Reached, decisive, reached, sites
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import lower_function
+from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
 from lanewise.ir.pattern import BLOCK
@@ -23,6 +24,7 @@ from lanewise.launch.repeated import Repeats
 from lanewise.launch.support import compile_kernel
 from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
 from lanewise.patterns.calls import Calls
+from lanewise.patterns.plain_sums import prefer_buckets_of_threads
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.plan import NEUTRAL, Plan
@@ -43,6 +45,10 @@ def prove(calls: Calls, arguments: Arguments) -> None:
         if r.sure and (r.below or r.beyond):
             raise _outside(calls, arguments, r)
     if not checks:
+        indices, scattered = calls.signature.indices, scattered_arrays(calls.signature.source)
+        if len(indices) == 1 and scattered:
+            (count,) = _extents(calls, arguments.totals)
+            prefer_buckets_of_threads(calls.lowered, indices[0], count, arguments)
         return
     wide, narrow, *rest = arguments.variant
     multiples = rest[0] if rest else (1,) * len(calls.signature.arrays)

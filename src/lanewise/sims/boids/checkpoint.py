@@ -23,12 +23,11 @@ from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.layouts import default_layout
-from lanewise.patterns.search import Search
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import search_from_json, search_to_json, search_world
+from lanewise.sims.boids.choice import Chosen, search_from_json, search_to_json, search_world
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.settings import (
     RunPlan,
@@ -44,6 +43,7 @@ from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.target import target_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ FORMATS = (_, VERSION) = (2, 3)
 URGES = 3
 HEAD = {
     "@format": Whole(0, 2**31), "@settings": Text(), "@search": Text(), "@search_reason": Text(), "@clock": Text(),
-    "@run": Text(needed=False),
+    "@plan": Text(needed=False), "@run": Text(needed=False),
 }  # fmt: skip
 T = TypeVar("T")
 
@@ -67,8 +67,7 @@ class Checkpoint:
 
     path: Path
     settings: Settings
-    search: Search
-    search_reason: str
+    chosen: Chosen
     clock: Clock
     state: State
     urges: tuple[Any, ...]
@@ -93,6 +92,7 @@ def write_checkpoint(
         group = file.create_group(GROUP)
         kept = {"settings": settings_to_json(flock.settings), "clock": json.dumps(asdict(flock.clock))}
         searching = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
+        searching |= {} if flock.choice.plan is None else {"plan": to_json(flock.choice.plan)}
         planned = {} if run is None else {"run": json.dumps(asdict(run))}
         set_attributes(group, {"format": VERSION, "version": __version__, **kept, **searching, **planned})
         add_dataset(group, "rows", flock.rows)
@@ -119,6 +119,11 @@ def read_checkpoint(path: Path) -> Checkpoint:
         check_settings(settings)
         world = search_world(find_boundary(settings.boundary).end, settings.world)
         search = search_from_json(head["@search"], settings.parameters.radius, settings.k, world)
+        try:
+            plan = None if head["@plan"] is None else from_json(head["@plan"])
+        except ValueError as error:
+            raise InputError(f"damaged checkpoint: its plan cannot be read: {error}") from error
+        chosen = Chosen(search, head["@search_reason"], plan)
         clock = _from_json(Clock, head["@clock"], "clock")
         check_clock(clock)
         run = None if head["@run"] is None else _from_json(RunPlan, head["@run"], "run")
@@ -133,7 +138,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(f"damaged checkpoint: {GROUP}/rows do not name every agent once")
         _check_frames(arrays, clock)
         urges = tuple(arrays[f"{GROUP}/urges/{n}"] for n in range(URGES)) if settings.think_every > 1 else ()
-        return Checkpoint(path, settings, search, head["@search_reason"], clock, state, urges, rows, run)
+        return Checkpoint(path, settings, chosen, clock, state, urges, rows, run)
 
 
 def _arrays_of(settings: Settings, file: Any) -> dict[str, Array]:
@@ -180,7 +185,9 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     layout = s.layout
     if target_of(where) != target_of(s.device):
         layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
-    settings = replace(s, device=where, layout=layout)
+    settings, chosen = replace(s, device=where, layout=layout), saved.chosen
+    if target_of(where) != target_of(s.device):
+        chosen = replace(chosen, plan=None)
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]
-        settings, saved.state, saved.search, saved.search_reason, saved.clock, saved.urges, saved.rows, profile
+        settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, profile
     )

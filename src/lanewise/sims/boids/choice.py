@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import lanewise as lw
@@ -14,7 +14,18 @@ from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.worlds import World
+from lanewise.plan import Plan
 from lanewise.sims.boids.rules import BOX, OPEN
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The search of a flock with a structure of its own, and why it is that one; the plan of its kernel, where tuning decided it."""
+
+    search: Search
+    why: str
+    plan: Plan | None = None
+
 
 MARGIN = 1e-5  # of the world's radius: rounding may put an agent this far outside
 

@@ -1,10 +1,11 @@
-"""The kernels of a flock as they are compiled for a device, to be explained: the steering over its search, and the update."""
+"""The kernels of a flock as they are compiled for a device, to be explained, and the steering as a flock binds it, to be tuned."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
+from lanewise.attributes import near
+from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
@@ -20,17 +21,23 @@ from lanewise.patterns.search.build import SEARCH
 from lanewise.plans import complete_plan
 from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import find_search, search_world
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import move_values, pair_values
+from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
 from lanewise.sims.boids.rules import record_class
-from lanewise.sims.boids.semantics import URGES, rules_of
-from lanewise.target import CPU, Machine, is_gpu, target_of
+from lanewise.sims.boids.semantics import URGES, rules_of, steering
+from lanewise.target import CPU, Machine, is_compiled, is_gpu, target_of
 from lanewise.types import F32, F64, I32, I64, Vector
 from lanewise.work import describe_work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from lanewise.patterns.search.tuning.job import SearchJob
+
+SETTABLE = ("k", "world", "think_every", "start_radius", "seed", *NUMBERS)
 
 
 def explained(
@@ -41,12 +48,7 @@ def explained(
     On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every, and numbers of the rules.
     Raises `InputError`.
     """
-    numbers: dict[str, Any] = dict(values)
-    for name in ("k", "think_every"):
-        if name in numbers:
-            if numbers[name] != int(numbers[name]):
-                raise InputError(f"--set {name}={numbers[name]:g}: wanted a whole number")
-            numbers[name] = int(numbers[name])
+    numbers = _numbers(values)
     chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
     flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
     search = f"search: {flock.describe_search()} ({flock.search_reason})"
@@ -57,6 +59,44 @@ def explained(
         model = table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
         kernels = (_steer_on_gpu(flock), _move(flock, I32))
     return search, (_offline(flock, device, model, *kernels[0]), _offline(flock, device, model, *kernels[1]))
+
+
+def tuning_job(device: str, agents: int, precision: str, layout: str | None, values: Mapping[str, float]) -> SearchJob:
+    """The steering of a flock as `lanewise boids run` starts it, in a ball of 0.4 of the world, through every structure worth trying.
+
+    `values`: k, world, start_radius, and numbers of the rules. Raises `InputError` and `DeviceError`.
+    """
+    if not is_compiled(device):  # before agents are made
+        raise DeviceError(
+            "boids: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
+    numbers = _numbers(values)
+    if "think_every" in numbers:
+        raise InputError(
+            "--set think_every: structures are measured for flocks whose agents think in every step; leave it out"
+        )
+    flock = Flock(agents, device=device, precision=precision, layout=layout, **numbers)
+    s = flock.settings
+    wish = find_search("auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world))
+    kernel, arguments = steering(s, flock.boids, wish)
+    assert kernel.searched is not None
+    return kernel.searched.tuning_job(arguments, None, kernel.bind)
+
+
+def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
+    """Arguments of `Flock` from numbers of the command line."""
+    numbers: dict[str, Any] = dict(values)
+    for name in numbers:
+        if name not in SETTABLE:
+            raise InputError(
+                f"boids has no value {name!r} to set{near(name, SETTABLE) or ';'} it has {', '.join(SETTABLE)}"
+            )
+    for name in ("k", "think_every", "seed"):
+        if name in numbers:
+            if numbers[name] != int(numbers[name]):
+                raise InputError(f"--set {name}={numbers[name]:g}: wanted a whole number")
+            numbers[name] = int(numbers[name])
+    return numbers
 
 
 def _steer(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lanewise.attributes import sealed
 from lanewise.checks import checked
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
+from lanewise.launch.tuned_plans import has_entries
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.patterns.search import Nearest, Neighbors, Search
 from lanewise.patterns.search.automatic import choose
@@ -33,13 +35,13 @@ from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import check_k, find_search, search_world
+from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_world
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
-from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics
+from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics, rules_of, steering
 from lanewise.sims.boids.settings import (
     Settings,
     check_precision,
@@ -50,12 +52,13 @@ from lanewise.sims.boids.settings import (
 from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
-from lanewise.sims.common.checks import check_steps, check_time_step
+from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.marching import Clock
-from lanewise.sims.common.progress import Pieces, progress_bar
+from lanewise.sims.common.progress import take_steps
 
 Callback = Callable[["Flock"], None]
 
+ASKED = "asked for"
 ROUND, REORDERING = (
     "round",
     "reordering",
@@ -96,7 +99,8 @@ class Flock:
 
     Parameters
     ----------
-    agents: how many, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters") within `start_radius`, from `seed`;
+    agents: how many, or none, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters") within `start_radius`, from
+    `seed`;
     or `state`: where they are, (see `State`, `read_state`).
     world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
@@ -115,8 +119,8 @@ class Flock:
     """
 
     __slots__ = (
-        "__weakref__", "_boids", "_checked", "_clock", "_ids", "_profile", "_program", "_search", "_search_reason",
-        "_semantics", "_settings", "_storage", "_whole",
+        "__weakref__", "_boids", "_checked", "_choice", "_clock", "_ids", "_profile", "_program", "_semantics",
+        "_settings", "_storage", "_whole",
     )  # fmt: skip
 
     @checked(InputError)
@@ -154,9 +158,12 @@ class Flock:
             self._begin(settings, state, search)
 
     def _begin(
-        self, settings: Settings, state: State, search: str | Search, rows: NDArray[np.int32] | None = None
+        self, settings: Settings, state: State, search: str | Search | Chosen, rows: NDArray[np.int32] | None = None
     ) -> None:
-        """Allocate, compile and bind. `rows`: of the agent at each place in memory; None: as they are in the state."""
+        """Allocate, compile and bind. search: as it was asked for, or chosen before.
+
+        rows: of the agent at each place in memory; None: as they are in the state.
+        """
         check_state(state)
         self._ids = state.ids.copy()
         _check_places(settings, state.position, state.ids)
@@ -167,25 +174,34 @@ class Flock:
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
 
-    def _chosen(self, settings: Settings, asked: str | Search) -> tuple[Search, str]:
+    def _chosen(self, settings: Settings, asked: str | Search | Chosen) -> Chosen:
         """The search with a structure of its own, and why it is that one."""
         check_k(settings.k, len(self._boids), settings.think_every)
         world = search_world(find_boundary(settings.boundary).end, settings.world)
         radius = settings.parameters.radius
         if settings.semantics == "seq":
-            return lw.AllPairs(radius=radius), "asked for"
+            return Chosen(lw.AllPairs(radius=radius), ASKED)
         try:
-            search = find_search(asked, radius, settings.k, world)
+            search = find_search(asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world)
             if isinstance(search, Neighbors | Nearest):
-                return choose(search, points_of(self._boids, "position"))
+                return self._automatic(settings, search)
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
-        return search, "asked for"
+        return asked if isinstance(asked, Chosen) else Chosen(search, ASKED)
 
-    def _bind(self, settings: Settings, chosen: tuple[Search, str], rows: NDArray[np.int32] | None = None) -> None:
+    def _automatic(self, settings: Settings, search: Search) -> Chosen:
+        """What was tuned for such a flock, or the choice by rules. Who thinks now and then is not who is measured."""
+        if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
+            return Chosen(*choose(search, points_of(self._boids, "position")))
+        kernel, arguments = steering(settings, self._boids, search)
+        assert kernel.searched is not None
+        picked = kernel.searched.picked(arguments)
+        return Chosen(picked.search, picked.why, picked.plan)
+
+    def _bind(self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None) -> None:
         """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known."""
         try:
-            semantics = make_semantics(settings, self._boids, chosen[0])
+            semantics = make_semantics(settings, self._boids, chosen.search, chosen.plan)
         except ArgumentError as error:
             raise InputError(str(error)) from error
         storage = make_storage(self._boids, semantics.structure, settings.think_every)
@@ -195,7 +211,7 @@ class Flock:
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
         self._program: ScheduleRunner | None = None
-        self._settings, (self._search, self._search_reason) = settings, chosen
+        self._settings, self._choice = settings, chosen
         self._semantics: Semantics = semantics
         self._storage = storage
 
@@ -210,9 +226,9 @@ class Flock:
         check_semantics_fit(settings)
         _check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
         if search is None and _looks_for(settings) == _looks_for(self._settings):
-            chosen = self._search, self._search_reason
+            chosen = self._choice
         else:
-            asked: str | Search = self._search if settings.search == "given" else settings.search
+            asked: str | Search = self.search if settings.search == "given" else settings.search
             chosen = self._chosen(settings, asked if search is None else search)
         urges = [u.copy() for u in self._semantics.urges]
         self._bind(settings, chosen, self.rows)
@@ -272,7 +288,7 @@ class Flock:
     @property
     def search(self) -> Search:
         """The search that finds flockmates; assigned is it, or its name."""
-        return self._search
+        return self._choice.search
 
     @search.setter
     @checked(InputError)
@@ -282,7 +298,12 @@ class Flock:
     @property
     def search_reason(self) -> str:
         """Why it is that search."""
-        return self._search_reason
+        return self._choice.why
+
+    @property
+    def choice(self) -> Chosen:
+        """The search, why it is that one, and its tuned plan, as a checkpoint keeps them."""
+        return self._choice
 
     @property
     def settings(self) -> Settings:
@@ -384,19 +405,9 @@ class Flock:
     ) -> Flock:
         """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
-        if every < 1:
-            raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-        done, pieces = 0, Pieces(shown=progress)
-        with progress_bar("flock", steps, shown=progress) as advance:
-            while done < steps:
-                piece = pieces.next(steps - done)
-                if callback is not None:
-                    piece = min(piece, every - done % every)
-                self.advance(piece, dt)
-                done += piece
-                advance(piece)
-                if callback is not None and (done % every == 0 or done == steps):
-                    callback(self)
+        check_every(every)
+        look = None if callback is None else partial(callback, self)
+        take_steps("flock", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
         return self
 
     @checked(InputError)
@@ -493,15 +504,15 @@ class Flock:
 
     @classmethod
     def _restored(
-        cls, settings: Settings, state: State, search: Search, reason: str, clock: Clock, urges: Sequence[Any],
+        cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Sequence[Any],
         rows: NDArray[np.int32], profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
         flock._profile = profile
         with span(profile, "setup", name="flock"):
-            flock._begin(settings, state, search, rows)
-        flock._clock, flock._checked, flock._search_reason = clock, clock.step, reason
+            flock._begin(settings, state, chosen, rows)
+        flock._clock, flock._checked = clock, clock.step
         for mine, kept in zip(flock._semantics.urges, urges, strict=False):
             mine[...] = bring(kept, settings.device)
         return flock
@@ -543,7 +554,7 @@ def _check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.in
     end = find_boundary(settings.boundary).end
     distance = np.sqrt((position.astype(np.float64) ** 2).sum(axis=1))
     sphere = settings.boundary == "bounded" or end == SPHERE
-    if sphere and distance.max() > settings.world:
+    if sphere and len(position) and distance.max() > settings.world:
         row = int(np.argmax(distance > settings.world))
         raise InputError(
             f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "

@@ -101,9 +101,9 @@ def make_state(
 
 
 def check_agents(agents: int) -> int:
-    """Refuse none."""
-    if agents < 1:
-        raise InputError(f"{agents} agents asked for; wanted at least 1")
+    """Refuse fewer than none."""
+    if agents < 0:
+        raise InputError(f"{agents} agents asked for; wanted 0 or more")
     return agents
 
 

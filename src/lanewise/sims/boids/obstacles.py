@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath, existing_file, reading
@@ -131,14 +131,15 @@ def check_obstacle(o: Obstacle) -> None:
         if name != "center" and not any(v):
             raise InputError(f"the {name} of a {kind} is {v}; wanted a direction")
     if o.seen not in SEEN:
-        raise InputError(f"a {kind} is seen from {o.seen!r}; wanted one of {', '.join(SEEN)}")
+        raise InputError(f"a {kind} is seen from {o.seen!r}{near(o.seen, SEEN) or ';'} wanted one of {', '.join(SEEN)}")
 
 
 def parse_obstacle(text: str) -> Obstacle:
     """An obstacle of the command line. Raises `InputError` with the forms that there are."""
     kind, separator, rest = text.partition(":")
     if not separator or kind not in KINDS:
-        raise InputError(f"--obstacle {text}: wanted {FORMS}, or a .toml file")
+        asked = "" if kind in KINDS else near(kind, KINDS)
+        raise InputError(f"--obstacle {text}{asked or ':'} wanted {FORMS}, or a .toml file")
     cells = [c.strip() for c in rest.split(",")]
     seen = {"seen": cells.pop()} if cells[-1] in SEEN else {}
     try:
@@ -173,7 +174,9 @@ def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
         obstacles: list[Obstacle] = []
         for kind, entries in tables.items():
             if kind not in KINDS or not isinstance(entries, list):
-                raise InputError(f"unknown table {kind!r}; wanted {', '.join(f'[[{k}]]' for k in KINDS)}")
+                raise InputError(
+                    f"unknown table {kind!r}{near(kind, KINDS) or ';'} wanted {', '.join(f'[[{k}]]' for k in KINDS)}"
+                )
             obstacles += [obstacle_of(kind, entry) for entry in entries]
         return tuple(obstacles)
 

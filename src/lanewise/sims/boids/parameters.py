@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen, unknown
+from lanewise.attributes import frozen, near, unknown
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.common.options import Option, option_of, setting
@@ -78,7 +78,9 @@ def make_parameters(semantics: str, chosen: Mapping[str, float] | None = None) -
     check_semantics(semantics)
     for name in chosen or {}:
         if name not in NUMBERS:
-            raise InputError(f"unknown parameter {name!r} of the rules; wanted some of {', '.join(NUMBERS)}")
+            raise InputError(
+                f"unknown parameter {name!r} of the rules{near(name, NUMBERS) or ';'} wanted some of {', '.join(NUMBERS)}"
+            )
     result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(chosen or {}))
     check_parameters(result)
     return result

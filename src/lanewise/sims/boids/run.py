@@ -203,6 +203,8 @@ def start(
     check_steps(length.steps)
     check_time_step(length.dt)
     check_output(output)
+    if (agents := arguments.get("agents", 1)) < 1:
+        raise InputError(f"{agents} agents asked for; wanted at least 1")
     state: State | None = None
     if table is not None:
         for name in ONLY_STARTS:

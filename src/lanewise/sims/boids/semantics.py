@@ -13,12 +13,15 @@ import numpy as np
 
 from lanewise.arrays import RecordArray
 from lanewise.errors import InputError
+from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
 from lanewise.launch.compiled import Call
+from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential import Step, bind_in_turn
+from lanewise.plan import Plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
@@ -57,11 +60,18 @@ def rules_of(settings: Settings) -> Rules:
     return make_rules(settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side)
 
 
-def make_semantics(settings: Settings, boids: RecordArray, search: Search) -> Semantics:
-    """Compile and bind everything that does not depend on the time step."""
+def steering(settings: Settings, boids: RecordArray, search: Search) -> tuple[Pairwise, Arguments]:
+    """The kernel of steering over a search, and the arguments of its call."""
+    kernel = rules_of(settings).steer.using(search)
+    named = name_arguments(kernel.signature, (boids, boids), pair_values(settings.parameters))
+    return kernel, classify_arguments(kernel.signature, named, arrays_allowed=False)
+
+
+def make_semantics(settings: Settings, boids: RecordArray, search: Search, plan: Plan | None = None) -> Semantics:
+    """Compile and bind everything that does not depend on the time step. plan: of the search, if not its default one."""
     if settings.semantics == "seq":
         return InTurn(settings, boids)
-    return Synchronous(settings, boids, search)
+    return Synchronous(settings, boids, search, plan)
 
 
 def _named(call: Call) -> list[NamedLaunch]:
@@ -82,7 +92,7 @@ class Synchronous:
     follows its last wish. The thinkers of a step are copied together, so that their search costs what that many agents cost.
     """
 
-    def __init__(self, settings: Settings, boids: RecordArray, search: Search) -> None:
+    def __init__(self, settings: Settings, boids: RecordArray, search: Search, plan: Plan | None) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
         if settings.think_every > 1 and search.k is not None:
             # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
@@ -91,7 +101,7 @@ class Synchronous:
         values: dict[str, Any] = pair_values(settings.parameters)
         self._thinkers: RecordArray | None = None
         if settings.think_every == 1:
-            self._steer: Call = steer.bind(boids, boids, **values)
+            self._steer: Call = steer.bind(boids, boids, plan=plan, **values)
             self._urges: tuple[Any, ...] = self._steer.results
             return
         module, count = array_module(boids.device), len(boids)
@@ -102,7 +112,7 @@ class Synchronous:
             python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
         )  # fmt: skip
         self._gather(0)
-        self._steer = steer.bind(self._thinkers, boids, **values)
+        self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)
 
     def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
         *build, search = _named(self._steer)

@@ -60,10 +60,8 @@ class State:
 
 
 def check_state(state: State) -> None:
-    """Refuse no agents, shapes that differ, NaN and infinity, headings that are no unit vectors, negative speeds, ids that come twice."""
+    """Refuse shapes that differ, NaN and infinity, headings that are no unit vectors, negative speeds, ids that come twice."""
     count = len(state.speed)
-    if count < 1:
-        raise InputError("0 agents; wanted at least 1")
     for name in (*VECTORS, "speed"):
         values: NDArray[Any] = getattr(state, name)
         shape = (count, 3) if name in VECTORS else (count,)
@@ -118,13 +116,17 @@ def read_state(path: FilePath) -> State:
 
         vectors = {name: vector(letter) for name, letter in VECTORS.items()}
         state = State(**vectors, speed=columns["speed"], ids=ids)
+        if not len(state):
+            raise InputError("0 agents; wanted at least 1")
         check_state(state)
         return state
 
 
 @checked(InputError)
 def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`."""
+    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`, and for no agents."""
+    if not len(state):
+        raise InputError(f"{path}: there are no agents, and a file of a flock has at least one")
     columns = [
         state.ids,
         *state.position.T,

@@ -3,6 +3,7 @@
 Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
 """
 
+import math
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,7 @@ class Statistics:
 
     polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances to the nearest flockmate, however
     far; in a periodic world those within the search radius (NaN where there is none). cells: cubes as large as the search radius,
-    those with agents in them.
+    those with agents in them. A flock without agents has no cells, and NaN for all that is a mean or an extreme.
     """
 
     polarisation: float
@@ -50,6 +51,10 @@ class Statistics:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+NOBODY = Statistics(*[math.nan] * 6, cells=0, cell_min=0, cell_max=0, cell_mean=math.nan)
+"""Of a flock without agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,9 @@ def make_measures(precision: str) -> Measures:
 
 
 def polarisation(boids: RecordArray, measures: Measures) -> float:
-    """The length of the mean heading, summed in float64."""
+    """The length of the mean heading, summed in float64; NaN of no agents."""
+    if not len(boids):
+        return math.nan
     heading, _ = measures.moments.sum(boids)
     return float(np.linalg.norm(heading)) / len(boids)
 
@@ -109,6 +116,8 @@ class Observer:
     def take(self, position: NDArray[Any]) -> Statistics:
         """All statistics of the agents as they are now; `position`: theirs, (n, 3) on the host."""
         kernels, boids, count = self._kernels, self._boids, len(self._boids)
+        if not count:
+            return NOBODY
         (heading, speed), (_, slowest), (_, fastest) = (
             getattr(kernels.moments, f)(boids) for f in ("sum", "min", "max")
         )

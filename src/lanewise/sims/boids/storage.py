@@ -7,10 +7,11 @@ is a multiple of `REORDER`, so bits do not depend on how a run is divided; a che
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
@@ -25,6 +26,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf
 from lanewise.runtime.memory import array_module, copy_bytes
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.two_sides import EVERY
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius
@@ -52,7 +54,7 @@ class Storage:
     def launches(self) -> Sequence[NamedLaunch]:
         """Build the structure of the present positions, and move agents and their rows into its order."""
         build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        moves = (self._gather, self._gather_rows, self._keep)
+        moves = (self._gather, self._gather_rows, _Keep(self._boids, self._spare, self.rows, self._spare_rows))
         return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
 
     def by_row(self, values: Any) -> Any:
@@ -72,10 +74,24 @@ class Storage:
             {"boids": source, ORDER: order, SORTED: to}, {COUNT: count}
         )
 
-    def _keep(self) -> None:
-        """From the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
-        copy_bytes(self._boids.device, self._boids.data, self._spare.data)
-        copy_bytes(self._boids.device, self.rows, self._spare_rows)
+
+@dataclass(frozen=True, slots=True)
+class _Keep:
+    """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
+
+    boids: RecordArray
+    spare: RecordArray
+    rows: Any
+    spare_rows: Any
+
+    def check(self) -> None:
+        """Say that all fields are changed. Graphs ask this before they are launched."""
+        side_of(self.boids).write(EVERY)
+
+    def __call__(self) -> None:
+        self.check()
+        copy_bytes(self.boids.device, places_of(self.boids).data, places_of(self.spare).data)
+        copy_bytes(self.boids.device, self.rows, self.spare_rows)
 
 
 def make_storage(boids: RecordArray, structure: Structure | None, think_every: int) -> Storage | None:

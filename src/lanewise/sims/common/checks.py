@@ -20,6 +20,12 @@ def check_steps(steps: int, least: int = 1) -> None:
         raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")
 
 
+def check_every(every: int) -> None:
+    """Refuse an interval of no steps."""
+    if every < 1:
+        raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
+
+
 def check_time_step(dt: float) -> None:
     """Refuse a time step of zero or less, or not finite."""
     if not (math.isfinite(dt) and dt > 0):

@@ -26,7 +26,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from lanewise.errors import InputError
 from lanewise.profiling import Profile
@@ -44,7 +44,7 @@ def split_trace(args: list[str]) -> list[str]:
             return [*words, *args[position:]]
         if name == FLAG and value:
             words += [FLAG, f"--profile-trace={value}"]
-        elif position and args[position - 1] == FLAG and word.lower().endswith(SUFFIX):
+        elif position and args[position - 1] == FLAG and Path(word).suffix and not word.startswith("-"):
             words.append(f"--profile-trace={word}")
         else:
             words.append(word)
@@ -188,6 +188,23 @@ def _flag(f: Field[Any], option: Option) -> str:
 # ------------------------------------------------------------ the command
 
 
+USAGE_ERROR: Any = typer.BadParameter.__bases__[0]  # typer brings a click of its own
+
+
+class Listed(TyperGroup):
+    """Commands that are listed where another one is asked for."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that runs."""
+        try:
+            return super().resolve_command(ctx, args)
+        except USAGE_ERROR as error:
+            said: Any = error
+            if "Did you mean" not in said.message:
+                said.message += f" Wanted {', '.join(self.list_commands(ctx))}."
+            raise
+
+
 class ProfiledCommand(TyperCommand):
     """A command with the options of `Common`, of which users see `--profile`, or `--profile FILE.json`, as one."""
 
@@ -198,7 +215,7 @@ class ProfiledCommand(TyperCommand):
 
 def product_app(name: str) -> typer.Typer:
     """The commands of a product, `lanewise NAME ...`."""
-    app = typer.Typer(no_args_is_help=True, add_completion=False, help=PRODUCTS[name])
+    app = typer.Typer(cls=Listed, no_args_is_help=True, add_completion=False, help=PRODUCTS[name])
 
     @app.callback(help=PRODUCTS[name])  # with one, a single command keeps its name
     def _() -> None: ...
@@ -257,10 +274,15 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
             parser=whole_number, callback=at_least(o.minimum), hidden=o.hidden,
         )  # fmt: skip
+    elif kind in (float, float | None) and not o.parse:
+        described = typer.Option(
+            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
+            parser=real_number, callback=at_least(o.minimum), hidden=o.hidden,
+        )  # fmt: skip
     else:
         described = typer.Option(
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
-            min=o.minimum, callback=None if o.minimum is None else _a_number, hidden=o.hidden,
+            hidden=o.hidden,
         )  # fmt: skip
     kind = str if o.parse else kind
     alone = kind is bool  # one flag, which is there or not
@@ -285,11 +307,19 @@ def whole_number(text: str | int) -> int:
     return int(number)
 
 
+def real_number(text: str | float) -> float:
+    """`0.01`, `1e-2` or `1_000.5`; raises `typer.BadParameter` for anything else. A number is a default."""
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no number; wanted one as 0.01 or 1e-2") from None
+
+
 def at_least(minimum: float | None) -> Callable[[Any], Any]:
     """A callback of an option that is no smaller than this."""
 
     def check(value: Any) -> Any:
-        if minimum is not None and isinstance(value, int) and value < minimum:
+        if minimum is not None and isinstance(value, int | float) and not value >= minimum:
             raise typer.BadParameter(f"{value} is too small; wanted {minimum:g} or more")
         return value
 
@@ -299,10 +329,3 @@ def at_least(minimum: float | None) -> Callable[[Any], Any]:
 def _shown(default: Any) -> str:
     assert default is not MISSING
     return f"{default:g}" if isinstance(default, float) else str(default)
-
-
-def _a_number(value: Any) -> Any:
-    """Refuse NaN, which some versions of typer take for a number within any range."""
-    if isinstance(value, float) and math.isnan(value):
-        raise typer.BadParameter("nan is no number")
-    return value

@@ -1,4 +1,4 @@
-"""A progress bar for the `run` of a simulation, on a terminal and in a notebook."""
+"""The `run` of a simulation: pieces of steps, with a progress bar on a terminal and in a notebook, and looks in between."""
 
 from __future__ import annotations
 
@@ -22,6 +22,29 @@ def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=steps)
         yield lambda taken: bar.update(task, advance=taken)
+
+
+def take_steps(
+    title: str, steps: int, advance: Callable[[int], None], look: Callable[[], None] | None, every: int, *, shown: bool,
+    most: int | None = None,
+) -> None:  # fmt: skip
+    """`advance(n)` until all `steps` are taken, at most `most` at a time; `look()` after every `every` of them and after the last.
+
+    shown: with a bar of this title.
+    """
+    done, pieces = 0, Pieces(shown=shown)
+    with progress_bar(title, steps, shown=shown) as taken:
+        while done < steps:
+            piece = pieces.next(steps - done)
+            if most is not None:
+                piece = min(piece, most)
+            if look is not None:
+                piece = min(piece, every - done % every)
+            advance(piece)
+            done += piece
+            taken(piece)
+            if look is not None and (done % every == 0 or done == steps):
+                look()
 
 
 class Pieces:

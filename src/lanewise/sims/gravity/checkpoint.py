@@ -30,6 +30,7 @@ from lanewise.plan import Plan
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
+from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.sims.gravity.checks import (
     check_gravitational_constant,
     check_softening,
@@ -39,7 +40,7 @@ from lanewise.sims.gravity.diagnostics import COLUMNS, Diagnostics, from_row, to
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS
-from lanewise.sims.gravity.plans import Plans, from_json, to_json
+from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
 
 SNAPSHOT_OF = "snapshot_of"

@@ -91,9 +91,3 @@ def check_gravitational_constant(value: float) -> None:
     """Refuse what is not a positive, finite number."""
     if not (math.isfinite(value) and value > 0):
         raise InputError(f"the gravitational constant is {value}; wanted a finite number above zero")
-
-
-def check_interval(every: int) -> None:
-    """Refuse an interval of no steps."""
-    if every < 1:
-        raise InputError(f"every={every}: wanted a whole number of steps from 1 on")

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from lanewise.arrays import RecordArray, places_of
+from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.attributes import sealed, unknown
 from lanewise.checks import checked
 from lanewise.errors import InputError
@@ -25,13 +26,12 @@ from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.sims.common.checks import check_steps
+from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.marching import Clock
-from lanewise.sims.common.progress import Pieces, progress_bar
+from lanewise.sims.common.progress import take_steps
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,
-    check_interval,
     check_range,
     check_softening,
     check_time_step,
@@ -44,6 +44,7 @@ from lanewise.sims.gravity.launches import step_launches
 from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.watch import Watch
+from lanewise.two_sides import EVERY
 
 Callback = Callable[["Simulation"], None]
 
@@ -126,7 +127,7 @@ class Simulation:
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
         self._law = _Law(float(softening), kind, gravitational_constant, *self._bound(softening))
-        self._watch = Watch(bodies.data, count, bodies.device, step)
+        self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._stepper: Stepper | None = None
         self._whole = WholeSteps(
@@ -259,6 +260,7 @@ class Simulation:
                 f"the bodies were {self._places.count:,} when the simulation was made, and are {len(self._bodies):,} now; make a new "
                 "Simulation of them"
             )
+        side_of(self._bodies).read(EVERY)
         if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
@@ -294,24 +296,15 @@ class Simulation:
     ) -> Simulation:
         """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last. progress: with a bar."""
         check_steps(steps)
-        check_interval(every)
-        done, pieces = 0, Pieces(shown=progress)
-        with progress_bar("gravity", steps, shown=progress) as advance:
-            while done < steps:
-                piece = pieces.next(steps - done)
-                if callback is not None:
-                    piece = min(piece, every - done % every)
-                self.advance(piece, dt)
-                done += piece
-                advance(piece)
-                if callback is not None and (done % every == 0 or done == steps):
-                    callback(self)
+        check_every(every)
+        look = None if callback is None else partial(callback, self)
+        take_steps("gravity", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
         return self
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
         """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
-        check_interval(every)
+        check_every(every)
         while True:
             self.advance(every, dt)
             yield self

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
 from lanewise.sims.lbm.settings import Geometry, Settings
+
+if TYPE_CHECKING:
+    from lanewise.patterns.sitewise.tuning import SiteJob
 
 
 def make_engine(
@@ -146,6 +149,11 @@ class CompiledEngine:
             stepper = bound.flow.stepper(self._sites, outflow_speed=speed, **bound.values)
             self._stepper = stepper.profiled(self._profile)
         return self._stepper
+
+    def tuning_job(self) -> SiteJob:
+        bound = self._bound
+        speed = bound.settings.outflow_speed
+        return bound.flow.tuning_job(self._sites, outflow_speed=speed, **bound.values)
 
     def moments(self) -> tuple[Any, Any]:
         bound = self._bound

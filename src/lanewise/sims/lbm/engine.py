@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import NDArray
 
 from lanewise.profiling.profile import Profile
 from lanewise.sims.lbm.settings import Settings
+
+if TYPE_CHECKING:
+    from lanewise.patterns.sitewise.tuning import SiteJob
 
 
 class Engine(Protocol):
@@ -42,6 +45,10 @@ class Engine(Protocol):
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
         """Take steps and wait for them; `counted(n)` is called when n more are done. Ctrl-C ends it after whole steps."""
+        ...
+
+    def tuning_job(self) -> SiteJob:
+        """What `lanewise tune` measures: a step."""
         ...
 
     def check_whole(self) -> None:

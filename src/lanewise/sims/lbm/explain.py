@@ -1,19 +1,28 @@
-"""The step of a flow as it is compiled for a device, to be explained."""
+"""The step of a flow as it is compiled for a device, to be explained, and that of a case as a run takes it, to be tuned."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
+from lanewise.attributes import near, unknown
+from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import Offline, compile_offline
 from lanewise.lattices import D2Q9, D3Q19
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.kernel import sitewise
+from lanewise.sims.lbm.cases import Case, find_case
+from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
+from lanewise.sims.lbm.options import End, Method, Output
+from lanewise.sims.lbm.runner import start
+from lanewise.target import is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from lanewise.patterns.sitewise.tuning import SiteJob
 
 LATTICES, DIMENSION, COLLISION = {2.0: D2Q9, 3.0: D3Q19}, 3.0, "trt"
 PRECISIONS = ("f32", "f64")
@@ -42,3 +51,36 @@ def explained(
             flow, sites, device, arch=arch, layout=layout_by_name(layout) if layout else None, values=numbers
         ),
     )
+
+
+CASE = "karman"
+
+
+def tuning_job(
+    device: str, sites: int, precision: str, layout: str | None, values: Mapping[str, float], case: str | None = None
+) -> SiteJob:
+    """A step of a case with about so many sites, all else as `lanewise lbm run` has it by default.
+
+    `values`: size, instead of the number of sites. Raises `InputError` and `DeviceError`.
+    """
+    if not is_compiled(device):  # before a flow is made
+        raise DeviceError(
+            "lbm: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+        )
+    chosen = find_case(case or CASE)
+    for name in set(values) - {"size"}:
+        raise InputError(f"lbm has no value {name!r} to set{near(name, ('size',)) or ';'} it has size")
+    size = values.get("size", _size_of(chosen, sites))
+    if size != int(size):
+        raise InputError(f"--set size={size:g}: wanted a whole number")
+    request = chosen.request(size=int(size))
+    method = Method(precision=precision, layout=layout, device=device)
+    run = start(chosen, request, method, End(steps=1), Output())
+    note = f"for steps like those of: lanewise lbm run {chosen.name} --size {request.size}"
+    return replace(run.simulation.engine.tuning_job(), note=note)
+
+
+def _size_of(case: Case, sites: int) -> int:
+    """The size of a case that has about so many sites."""
+    shape = case.setup().shape
+    return max(SMALLEST, round(case.size * (sites / math.prod(shape)) ** (1 / len(shape))))

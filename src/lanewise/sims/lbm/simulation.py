@@ -12,6 +12,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import sealed
+from lanewise.attributes import near, sealed
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
@@ -27,8 +28,8 @@ from lanewise.lattices import Lattice
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, read_only
-from lanewise.sims.common.checks import check_steps
-from lanewise.sims.common.progress import Pieces, progress_bar
+from lanewise.sims.common.checks import check_every, check_steps
+from lanewise.sims.common.progress import take_steps
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
@@ -318,21 +319,18 @@ class Simulation:
         (`stagger`): it is looked for at the end, if there were 256 steps since the last look.
         """
         check_steps(steps)
-        if every < 1:
-            raise InputError(f"every={every}: wanted a whole number of steps from 1 on")
-        done, interval, pieces = 0, check_interval(self.sites), Pieces(shown=progress)
-        with progress_bar("flow", steps, shown=progress) as advance:
-            while done < steps:
-                piece = min(interval, pieces.next(steps - done))
-                if callback is not None:
-                    piece = min(piece, every - done % every)
-                self.advance(piece)
-                done += piece
-                advance(piece)
-                if self.step - self._checked >= interval or done == steps:
-                    self.check()
-                if callback is not None and (done % every == 0 or done == steps):
-                    callback(self)
+        check_every(every)
+        interval, left = check_interval(self.sites), steps
+
+        def advance(count: int) -> None:
+            nonlocal left
+            self.advance(count)
+            left -= count
+            if self.step - self._checked >= interval or not left:
+                self.check()
+
+        look = None if callback is None else partial(callback, self)
+        take_steps("flow", steps, advance, look, every, shown=progress, most=interval)
         if self.step - self._looked >= LEAST_STEPS and not self._staggered:
             self._looked = self.step
             if (stagger := self.stagger()).warned:
@@ -422,9 +420,8 @@ class Simulation:
         walls = {w.name for w in self.geometry.walls.values()}
         for name in names:
             if name not in walls:
-                raise InputError(
-                    f"no wall has the name {name!r}; wanted {', '.join(sorted(walls)) or 'a simulation with walls'}"
-                )
+                wanted = ", ".join(sorted(walls)) or "a simulation with walls"
+                raise InputError(f"no wall has the name {name!r}{near(name, walls) or ';'} wanted {wanted}")
 
     @property
     def bytes_per_site(self) -> float:

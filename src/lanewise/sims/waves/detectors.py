@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.checks import checked
 from lanewise.errors import InputError
 
@@ -94,5 +94,7 @@ DETECTORS = MappingProxyType(
 def detector(name: str) -> Detector:
     """The detector of that name; raises InputError for a name that is not known."""
     if name not in DETECTORS:
-        raise InputError(f"there is no detector {name!r} here; wanted one of {', '.join(DETECTORS)}")
+        raise InputError(
+            f"there is no detector {name!r} here{near(name, DETECTORS) or ';'} wanted one of {', '.join(DETECTORS)}"
+        )
     return DETECTORS[name]

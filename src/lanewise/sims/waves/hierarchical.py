@@ -14,7 +14,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import f_statistic, group_sums, usable_matrix
 from lanewise.sims.waves.detectors import detector
@@ -205,7 +205,7 @@ class MapMaker:
         self, grids: Grids, ephemeris: Ephemeris, method: str = "demod", part: tuple[int, int] | None = None
     ) -> None:
         if method not in METHODS:
-            raise InputError(f"method is {method!r}; wanted one of {', '.join(METHODS)}")
+            raise InputError(f"method is {method!r}{near(method, METHODS) or ';'} wanted one of {', '.join(METHODS)}")
         low, high = part or (0, grids.frequencies)
         if not 0 <= low < high <= grids.frequencies:
             raise InputError(

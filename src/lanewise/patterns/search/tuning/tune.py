@@ -30,12 +30,16 @@ from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, difference, first_lines, in_turns, tolerance
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.report import Tuning
+from lanewise.tuning.search import Progress
 from lanewise.tuning.tune import RecordedMeasurer, about_of, time_limit
 
 LEAST = 0.02  # seconds that one timing takes, however short the call
 
 
-def tune_search(job: SearchJob, seconds: float | None = None, *, measurer: Measurer[Choice] | None = None) -> Tuning:
+def tune_search(
+    job: SearchJob, seconds: float | None = None, *, measurer: Measurer[Choice] | None = None,
+    progress: Callable[[Progress], None] = lambda state: None,
+) -> Tuning:  # fmt: skip
     """Find the fastest structure and plan within about `seconds` (compilation counts), remember them, and tell.
 
     Raises `ArgumentError` for a time that is no positive number, and what the call itself raises.
@@ -43,7 +47,7 @@ def tune_search(job: SearchJob, seconds: float | None = None, *, measurer: Measu
     limit = time_limit(job.kind, seconds)
     measurer = measurer or CallMeasurer(job)  # its clock starts here
     space = space_of(job)
-    outcome = _find(space, measurer, limit)
+    outcome = _find(space, measurer, limit, progress=progress)
     entry = _entry(outcome, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()})
     path = write_entry(job.key, entry)
     job.adopt(tuned_of(entry))
@@ -55,23 +59,31 @@ def _find(
     measurer: Measurer[Choice],
     limit: float,
     allowed: Callable[[Choice], bool] = lambda choice: True,
+    progress: Callable[[Progress], None] = lambda state: None,
 ) -> Found[Choice]:
-    """The fastest choice of a space. `allowed`: choices that are looked at, all others do not exist."""
+    """The fastest choice of a space. `allowed`: choices that are looked at, all others do not exist. progress: told before each."""
     default = space.structures[0]
     race = Race(default, measurer, limit)
+
+    def report(doing: str) -> None:
+        measured, factor = len(race.scores), race.scores[default] / race.scores[race.best]
+        progress(Progress(measured, len(race.trials) - measured, measurer.elapsed(), limit, factor, doing))
+
     race.begin(_trial(default))
-    _add(race, filter(allowed, space.structures[1:]))
+    _add(race, filter(allowed, space.structures[1:]), lambda c: report(f"structures: {c.configuration}"))
     for axis, values in space.axes.items():
         along = [replace(race.best, plan=replace(race.best.plan, **{axis: value})) for value in values]
-        _add(race, filter(allowed, along))
+        _add(race, filter(allowed, along), lambda c, axis=axis: report(f"plans: {axis}={getattr(c.plan, axis)}"))
     # A plan may suit another structure better than the one that it was found with.
     near = [c for c in space.structures if race.scores.get(c, math.inf) <= SLOW * race.scores[race.best]]
-    _add(race, filter(allowed, [replace(c, plan=race.best.plan) for c in near]))
+    again = [replace(c, plan=race.best.plan) for c in near]
+    _add(race, filter(allowed, again), lambda c: report(f"the best plan with {c.configuration}"))
+    report("the best few once more")
     return race.finish(False)
 
 
-def _add(race: Race[Choice], choices: Iterable[Choice]) -> None:
-    """Measure new choices side by side, as many as the time allows."""
+def _add(race: Race[Choice], choices: Iterable[Choice], begin: Callable[[Choice], None]) -> None:
+    """Measure new choices side by side, as many as the time allows. `begin` is told of each before it is compiled."""
     ready: list[Choice] = []
     for choice in choices:
         if choice in race.trials:
@@ -79,6 +91,7 @@ def _add(race: Race[Choice], choices: Iterable[Choice]) -> None:
         if race.time_left() <= ROUNDS * (len(ready) + 1) * max(race.scores[race.best], LEAST):
             race.complete = False
             break
+        begin(choice)
         ready += race.prepare({choice: _trial(choice)})
     race.time(ready)
 

@@ -72,19 +72,21 @@ def apply(kernel: ir.Kernel, sites: int) -> ir.Kernel:
     group = ir.Local(own("group"), loop.extent.type)
     first = build.multiply(group, sites)
     starts = (ir.Assign(numbered(loop.variable, r), build.add(first, r)) for r in range(sites))
-    merged = sharing.share(_Merge(loop, sites).block(loop.body), kernel, loop.variable, sites)
+    merged = sharing.share(Merge(0, sites, varying_names(loop, SHARED), loop.variable).block(loop.body), kernel)
     body = (ir.Parallel(group.name, build.divide(loop.extent, sites), (*starts, *merged)),)
     return replace(kernel, body=body)
 
 
-class _Merge:
-    """Repeats what differs between the sites of a thread, and widens what they move together."""
+class Merge:
+    """Repeats what differs between the sites of a thread along an axis, and widens what they move together.
 
-    def __init__(self, loop: ir.Parallel, sites: int) -> None:
-        self.site, self.sites = loop.variable, sites
-        self.varying = varying_names(loop, SHARED)
+    varying: the variables that differ between them. site: the variable of the site, where they lie side by side in memory.
+    """
+
+    def __init__(self, axis: int, sites: int, varying: set[str], site: str | None = None) -> None:
+        self.site, self.sites, self.varying = site, sites, varying
         self.walls: list[ir.Local] = []  # of the sites, where some of them may be walls
-        ends = {at_face(0, -1).name: 0, at_face(0, 1).name: sites - 1}  # who can lie at the ends of a row
+        ends = {at_face(axis, -1).name: 0, at_face(axis, 1).name: sites - 1}  # who can lie at the ends of a row
         self.never = tuple(frozenset(n for n, r in ends.items() if r != site) for site in range(sites))
 
     def block(self, block: ir.Block) -> ir.Block:
@@ -99,6 +101,17 @@ class _Merge:
                 case _:
                     done += self._statement(s)
         return tuple(done)
+
+    def apart(self, block: ir.Block) -> ir.Block:
+        """All of one site, then all of the next one: what the first has loaded is used up before the next one loads."""
+        return tuple(x for r in range(self.sites) for s in block for x in self._alone(s, r))
+
+    def _alone(self, s: ir.Statement, r: int) -> ir.Block:
+        touched = {n for x in statements((s,)) for e in expressions(x) for n in reads(e)}
+        touched |= {n for x in statements((s,)) for n in writes(x)}
+        if touched & self.varying:
+            return self._copy(s, r)
+        return () if r else (s,)
 
     def _unless_walls(self, s: ir.If, zeros: dict[str, ir.Literal]) -> ir.Block:
         """What is done unless a site is a wall: unless all sites of the thread are. Walls among them get their zeros back."""

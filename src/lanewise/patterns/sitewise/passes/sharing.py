@@ -2,8 +2,9 @@
 
     load t[n#0, 4 records]: a#0, a#1, a#2, a#3; load t[n#0 + ahead#0]: b#0; ...; load t[n#3 + ahead#3]: b#3
 ->  load t[n#0, 4 records]: a#0, a#1, a#2, a#3; b#0 = a#1; b#1 = a#2; b#2 = a#3; load t[n#3 + ahead#3]: b#3
-Fields of neighbours are read in every direction from one array, populations each from its own: these have nothing to share. A stencil
-whose threads loaded every neighbour anew kept the cache busier than the memory (bench/results/gpu_stencil.md).
+What is read is known by how far from the first site of the thread it lies along each axis. Fields of neighbours are read in every
+direction from one array, populations each from its own: these have nothing to share. A stencil whose threads loaded every neighbour
+anew kept the cache busier than the memory (bench/results/gpu_stencil.md).
 """
 
 from __future__ import annotations
@@ -13,69 +14,134 @@ from dataclasses import dataclass, field
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import numbered
-from lanewise.ir.traverse import rewrite_statement, writes
+from lanewise.ir.names import COPY, copy_of, numbered, original, own
+from lanewise.ir.traverse import rewrite_statement
+from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.types import Scalar
 
-Row = tuple[str, str, ir.Expression]  # an array, a leaf of it, and the place of the first of neighbouring records
+SITE = own("n")
+STEPS = {own(f"{name}.{a}"): (axis, step) for axis, a in enumerate(AXES) for name, step in (("back", -1), ("ahead", 1))}
+Offset = tuple[int, int, int]  # from the first site of the thread: along x, y, z
+Value = tuple[str, str, Offset]  # an array, a leaf of it, and where it is read
 
 
-def share(block: ir.Block, kernel: ir.Kernel, site: str, sites: int) -> ir.Block:
-    """The block of a thread's `sites`, called `site` and numbered, without loads of what it has loaded."""
+def share(block: ir.Block, kernel: ir.Kernel, axes: tuple[int, ...] = (0,), sites: int = 1) -> ir.Block:
+    """The block of a thread's sites, numbered along the `axes`, without loads of what it has loaded.
+
+    sites: of a row, which are then loaded as a whole as soon as one of them is read.
+    """
     types = {(a.name, leaf.name): leaf.type for a in kernel.arrays if not a.written for leaf in a.leaves}
-    return _Sharing(types, {numbered(site, r): r for r in range(sites)}, numbered(site, 0)).block(block, _Loaded())
+    return _Sharing(types, axes, sites).block(block, _Loaded())
 
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What is known where a statement stands: rows of values by place, and the variables that are a number."""
+    """The variables that hold values where a statement stands."""
 
-    rows: dict[Row, tuple[str, ...]] = field(default_factory=dict[Row, tuple[str, ...]])
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    values: dict[Value, str] = field(default_factory=dict[Value, str])
+    branch: bool = False
 
     def inside(self) -> _Loaded:
         """The same within a branch, where more becomes known that nobody knows behind it."""
-        return _Loaded(dict(self.rows), dict(self.numbers))
+        return _Loaded(dict(self.values), True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Sharing:
     types: Mapping[tuple[str, str], Scalar]  # of the leaves that no site writes
-    lanes: Mapping[str, int]
-    first: str
+    axes: tuple[int, ...]
+    sites: int
+
+    @property
+    def rows_alone(self) -> bool:
+        """Sites of one row share rows that are loaded as a whole: single values are loads of special sites, under conditions."""
+        return self.axes == (0,)
 
     def block(self, block: ir.Block, loaded: _Loaded) -> ir.Block:
-        return tuple(self._statement(s, loaded) for s in block)
+        return tuple(new for s in block for new in self._statement(s, loaded))
 
-    def _statement(self, s: ir.Statement, loaded: _Loaded) -> ir.Statement:
-        match s:
-            case ir.Assign(value=ir.Literal(value=int() as number)) if not isinstance(number, bool):
-                loaded.numbers[s.name] = number
-            case ir.LoadRecord(across=across) if across > 1:
-                each = len(s.reads) // across
-                for n, (leaf, _) in enumerate(s.reads[:each]):
-                    loaded.rows[s.array, leaf, s.index] = tuple(name for _, name in s.reads[n::each])
-            case ir.LoadRecord(reads=((leaf, name),)) if (s.array, leaf) in self.types:
-                if (value := self._value(s, leaf, loaded)) is not None:
-                    return ir.Assign(name, value)
-            case _:
-                for name in writes(s):
-                    loaded.numbers.pop(name, None)
-                return rewrite_statement(s, lambda e: e, lambda b: self.block(b, loaded.inside()))
-        return s
+    def _statement(self, s: ir.Statement, loaded: _Loaded) -> ir.Block:
+        if not isinstance(s, ir.LoadRecord):
+            return (rewrite_statement(s, lambda e: e, lambda b: self.block(b, loaded.inside())),)
+        each, place = len(s.reads) // s.across, self._place(s.index)
+        if place is None or any((s.array, leaf) not in self.types for leaf, _ in s.reads):
+            return (s,)
+        x, y, z = place
+        wanted = {
+            name: (s.array, leaf, (x + n // each, y, z)) for n, (leaf, name) in enumerate(s.reads)
+        }  # of all sites, the leaves of one behind those of the one before
+        if self.rows_alone and s.across == 1 and isinstance(s.index, ir.Local):
+            return (s,)
+        if (s.across == 1 or not self.rows_alone) and all(v in loaded.values for v in wanted.values()):
+            return tuple(
+                ir.Assign(name, ir.Local(loaded.values[v], self.types[v[0], v[1]])) for name, v in wanted.items()
+            )
+        if s.across == 1 < self.sites and 0 <= x < self.sites and not loaded.branch:
+            row = self._row(s)
+            return (*self._statement(row, loaded), *self._statement(s, loaded))
+        if s.across > 1 or not self.rows_alone:
+            for name, v in wanted.items():
+                loaded.values.setdefault(v, name)
+        return (s,)
 
-    def _value(self, s: ir.LoadRecord, leaf: str, loaded: _Loaded) -> ir.Expression | None:
-        """The variable that has been loaded from this place."""
-        match s.index:
-            case ir.Binary(
-                operator="+", left=ir.Binary(operator="+", left=ir.Local() as at, right=ir.Local() as move), right=far
-            ):
-                base: ir.Expression = build.add(ir.Local(self.first, at.type), far)
-            case ir.Binary(operator="+", left=ir.Local() as at, right=ir.Local() as move):
-                base = ir.Local(self.first, at.type)
-            case _:
-                return None
-        if at.name not in self.lanes or move.name not in loaded.numbers:
+    def _row(self, s: ir.LoadRecord) -> ir.LoadRecord:
+        """The load of the whole row that a site, or a neighbour of one, lies in."""
+        names = ((n, leaf, name) for n in range(self.sites) for leaf, name in s.reads)
+        reads = tuple((leaf, numbered(f"{original(name)}.row", n) + _copies(name)) for n, leaf, name in names)
+        index = _first(s.index)
+        assert index is not None
+        return ir.LoadRecord(s.array, index, reads, self.sites)
+
+    def _place(self, index: ir.Expression) -> Offset | None:
+        """How far from the first site this is: the site's own place, and one step along some axes."""
+        names = _sum(index)
+        if names is None or [original(n) for n in names].count(SITE) != 1:
             return None
-        lane, row = self.lanes[at.name] + loaded.numbers[move.name], loaded.rows.get((s.array, leaf, base))
-        return ir.Local(row[lane], self.types[s.array, leaf]) if row is not None and 0 <= lane < len(row) else None
+        at = [0, 0, 0]
+        for name in names:
+            if original(name) == SITE:
+                numbers = copy_of(name).split(COPY)
+                if len(numbers) != len(self.axes):
+                    return None
+                for axis, number in zip(self.axes, numbers, strict=True):
+                    at[axis] += int(number)
+            elif original(name) in STEPS:
+                axis, step = STEPS[original(name)]
+                at[axis] += step
+            else:
+                return None
+        return at[0], at[1], at[2]
+
+
+def _copies(name: str) -> str:
+    """What tells the copy of a variable for a site from those for others."""
+    return f"{COPY}{copy_of(name)}"
+
+
+def _first(e: ir.Expression) -> ir.Expression | None:
+    """The place of the first site of a row in place of that of another one, or of a step along the row."""
+    match e:
+        case ir.Local(name=name) if original(name) == SITE:
+            _, *others = copy_of(name).split(COPY)
+            return ir.Local(COPY.join([numbered(SITE, 0), *others]), e.type)
+        case ir.Local(name=name) if STEPS.get(original(name), (1, 0))[0] == 0:
+            return None
+        case ir.Binary(operator="+"):
+            left, right = _first(e.left), _first(e.right)
+            return right if left is None else left if right is None else build.add(left, right)
+        case _:
+            return e
+
+
+def _sum(e: ir.Expression) -> list[str] | None:
+    """The variables that are added up, whole blocks of sites as what they are; None for anything else."""
+    match e:
+        case ir.Local(name=name):
+            return [name]
+        case ir.Binary(operator="+"):
+            left, right = _sum(e.left), _sum(e.right)
+            return None if left is None or right is None else left + right
+        case ir.Binary(operator="*", right=ir.Literal()):
+            return _sum(e.left)
+        case _:
+            return None

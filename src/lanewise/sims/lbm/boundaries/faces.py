@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.lattices.base import Direction, Lattice
 
@@ -34,7 +35,9 @@ def make_face(lattice: Lattice, name: str) -> Face:
     """The face "x-", "x+", "y-", ... of a box of this lattice; raises `InputError` for another name."""
     names = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
     if name not in names:
-        raise InputError(f"a box of {lattice.name} has no face {name!r}; wanted one of {', '.join(names)}")
+        raise InputError(
+            f"a box of {lattice.name} has no face {name!r}{near(name, names) or ';'} wanted one of {', '.join(names)}"
+        )
     axis, sign = AXES.index(name[0]), 1 if name[1] == "-" else -1
     inward = tuple(sign if a == axis else 0 for a in range(lattice.dimension))
     through = [sign * v[axis] for v in lattice.velocities]

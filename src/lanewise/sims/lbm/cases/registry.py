@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import near
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.bodies import Obstacle
 from lanewise.sims.lbm.kinds import Edges, Kind
@@ -168,7 +169,7 @@ class Case:
             raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}")
         if drive is not None and drive not in self.drives:
             wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
-            raise InputError(f"{self.name} has no way {drive!r} to drive it; {wanted}")
+            raise InputError(f"{self.name} has no way {drive!r} to drive it{near(drive, self.drives) or ';'} {wanted}")
         if obstacle is not None and not self.obstacle:
             raise InputError(
                 f"{self.name} has no obstacle that a mask or a mesh could replace; wanted {_with_obstacle()}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.attributes import near
 from lanewise.errors import ArgumentError
 from lanewise.plot.raster import resample
 
@@ -72,7 +73,9 @@ def checked_quantity(quantity: str) -> Quantity:
     for name in QUANTITIES:
         if quantity == name:
             return name
-    raise ArgumentError(f"quantity is {quantity!r}; wanted one of {', '.join(QUANTITIES)}")
+    raise ArgumentError(
+        f"quantity is {quantity!r}{near(quantity, QUANTITIES) or ';'} wanted one of {', '.join(QUANTITIES)}"
+    )
 
 
 def value_range(slices: tuple[Slice, ...], quantity: Quantity) -> tuple[float, float]:

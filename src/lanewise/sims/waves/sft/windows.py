@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.checks import check_fields
 from lanewise.errors import InputError
 
@@ -28,7 +28,9 @@ class Window:
     def __post_init__(self) -> None:
         check_fields(self, InputError)
         if self.name not in SHORT:
-            raise InputError(f"there is no window {self.name!r} in SFT files; wanted {', '.join(SHORT)}")
+            raise InputError(
+                f"there is no window {self.name!r} in SFT files{near(self.name, SHORT) or ';'} wanted {', '.join(SHORT)}"
+            )
         if self.name in WITHOUT_PARAMETER and self.parameter:
             raise InputError(f"the window {self.name} has no parameter, found {self.parameter:g}")
         if not 0 <= self.parameter <= 1:

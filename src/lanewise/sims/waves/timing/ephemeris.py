@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
@@ -123,7 +123,10 @@ class Ephemeris:
                 raise InputError(f"{MODEL} needs the package pyerfa: pip install pyerfa")
             return Ephemeris(MODEL, Model("earth"), Model("sun"))
         if name not in TABLES:
-            raise InputError(f"there is no ephemeris {name!r}; wanted one of {', '.join((*TABLES, MODEL))}")
+            names = (*TABLES, MODEL)
+            raise InputError(
+                f"there is no ephemeris {name!r}{near(name, names) or ';'} wanted one of {', '.join(names)}"
+            )
         folder = _folder(name)
         years = "00-40"
         return Ephemeris.from_files(

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, near
 from lanewise.errors import InputError
 from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
@@ -60,7 +60,9 @@ class Job:
         if not self.sky:
             raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
         if self.method not in METHODS:
-            raise InputError(f"method is {self.method!r}; wanted one of {', '.join(METHODS)}")
+            raise InputError(
+                f"method is {self.method!r}{near(self.method, METHODS) or ';'} wanted one of {', '.join(METHODS)}"
+            )
         if self.most < 1:
             raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
         patterns, freq = list(self.sfts), self.search.freq

@@ -51,12 +51,15 @@ def block_shape(threads: int, rank: int) -> tuple[int, ...]:
             return (threads // 64, 8, 8) if threads % 64 == 0 else (threads // 32, 4, 8)
 
 
-def blocks(kernel: ir.Kernel, threads: int, min_blocks: int) -> ir.Kernel:
-    """A thread for each point; raises `PlanError` for blocks that a GPU does not have."""
+def blocks(kernel: ir.Kernel, threads: int, min_blocks: int, shape: tuple[int, ...] = ()) -> ir.Kernel:
+    """A thread for each point; raises `PlanError` for blocks that a GPU does not have.
+
+    shape: threads of a block along each index, the slowest first; without it near to squares and cubes.
+    """
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     loops, body = nest(kernel)
-    index, sides = loops[0].extent.type, block_shape(threads, len(loops))
+    index, sides = loops[0].extent.type, shape or block_shape(threads, len(loops))
     block, thread = ir.Local(BLOCK, index), ir.Local(THREAD, index)
     head: list[ir.Statement] = [
         ir.Assign(BLOCK, ir.Builtin("block", index)),

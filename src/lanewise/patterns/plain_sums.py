@@ -1,0 +1,141 @@
+"""Functions that do nothing else but add what one array holds where another one says: elementwise, or threadwise with one index.
+
+def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v)
+def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place[i], v[i])
+On a GPU calls of the first go in two passes over buckets of places (`collective.weighted_histogram`), where no plan asks for the kernel;
+on a CPU calls of both do, also with other types of numbers (`collective.bucket_sums_host`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from lanewise.analysis.affine import nest_of
+from lanewise.collective import bucket_sums_host, weighted_histogram
+from lanewise.frontend.function import Lowered
+from lanewise.ir import nodes as ir
+from lanewise.ir.names import length_of
+from lanewise.launch.arguments import Arguments
+from lanewise.target import CPU, is_gpu
+from lanewise.types import F32, I32, I64, Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class PlainSum:
+    """What such a function adds to, where, and how much: parameters, or one whole number for all. exact: it is a sum of floats."""
+
+    array: str
+    place: str
+    value: str | int
+    kinds: tuple[Scalar, Scalar]  # of places and values
+    exact: bool
+
+
+def plain_sum(body: ir.Block, index: str | None = None) -> PlainSum | None:
+    """What the statements for an element, or for a value of an index, add, if that is all that they do."""
+    rows: dict[str, str] = {}  # arrays of which the index says the element, by the variable that holds it
+    rest: list[ir.Statement] = []
+    for s in body:
+        match s:
+            case ir.LoadRecord():
+                pass
+            case ir.LoadElement(array=array, indices=(ir.Local(name=i),), name=name, more=()) if i == index:
+                rows[name] = array
+            case _:
+                rest.append(s)
+    match rest:
+        case [ir.ScatterElement(indices=(ir.Local(name=place, type=at),)) as scatter, *others] if all(
+            isinstance(s, ir.Return) and not s.values for s in others
+        ):
+            return _sum(scatter, place, at, rows, index)
+        case _:
+            return None
+
+
+def _sum(
+    scatter: ir.ScatterElement, place: str, at: Any, rows: Mapping[str, str], index: str | None
+) -> PlainSum | None:
+    match scatter.operation, scatter.value:
+        case "add" | "sum", ir.Local(name=value, type=kind):
+            pass
+        case "add", ir.Literal(value=int(value), type=kind) if not isinstance(scatter.value.value, bool):
+            pass
+        case _:
+            return None
+    if at not in (I32, I64):
+        return None
+    if index is not None:
+        if place not in rows or (isinstance(value, str) and value not in rows):
+            return None
+        place, value = rows[place], rows[value] if isinstance(value, str) else value
+    return PlainSum(scatter.array, place, value, (at, kind), scatter.operation == "sum")
+
+
+def told(reference: ir.Kernel) -> str:
+    """What `explain()` says of a kernel that buckets may stand for; nothing of others."""
+    indices, body = nest_of(reference)
+    threads = reference.pattern.over_points
+    found = plain_sum(body, indices[0] if threads else None) if len(indices) == 1 else None
+    if found is None:
+        return ""
+    on_cpu = (
+        f"on a CPU {bucket_sums_host.FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
+        "where no plan was chosen"
+    )
+    if threads or not _on_gpu(found):
+        return on_cpu
+    return (
+        f"on a GPU {weighted_histogram.FEW:,} values or more go to buckets of {weighted_histogram.ROOM:,} neighbouring elements first, and "
+        f"are added in shared memory, where there are at most {weighted_histogram.MOST:,} elements and no plan was chosen; {on_cpu}"
+    )
+
+
+def _on_gpu(found: PlainSum) -> bool:
+    """Whether buckets of a GPU take such a sum."""
+    return found.exact and found.kinds == (I32, F32)
+
+
+def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
+    """Have a call of an elementwise function go over buckets, where it can and where that pays."""
+    found = plain_sum(lowered.function.body)
+    if found is None:
+        return
+    rows = arguments.arrays
+    if arguments.device == CPU.name:
+        _on_host(found, rows, arguments.lengths, arguments, None)
+        return
+    if not is_gpu(arguments.device) or not _on_gpu(found) or not {found.place, found.value} <= rows.keys():
+        return
+    places, values = rows[found.place], rows[str(found.value)]
+    words, _ = arguments.added[found.array]
+    elements = arguments.lengths[length_of(found.array, 0)]
+    if weighted_histogram.fits(values.size, elements):
+        arguments.instead = partial(weighted_histogram.add, places, values, words, elements)
+
+
+def prefer_buckets_of_threads(lowered: Lowered, index: str, count: int, arguments: Arguments) -> None:
+    """The same of a threadwise function of one index, which has so many values."""
+    if arguments.device != CPU.name or (found := plain_sum(lowered.function.body, index)) is None:
+        return
+    rows = {n: array for n, (array, _) in arguments.added.items()}
+    _on_host(found, rows, arguments.totals, arguments, count)
+
+
+def _on_host(
+    found: PlainSum, rows: Mapping[str, Any], lengths: Mapping[str, int], arguments: Arguments, count: int | None
+) -> None:
+    if found.place not in rows or (isinstance(found.value, str) and found.value not in rows):
+        return
+    places, elements = rows[found.place][:count], lengths[length_of(found.array, 0)]
+    values = rows[found.value][:count] if isinstance(found.value, str) else None
+    if not bucket_sums_host.fits(len(places), elements) or (values is not None and len(values) != len(places)):
+        return
+    to, _ = arguments.added[found.array]
+    if found.exact:
+        arguments.instead = partial(bucket_sums_host.add_floats, places, values, to, elements)
+    else:
+        number = found.value if isinstance(found.value, int) else 1
+        arguments.instead = partial(bucket_sums_host.add_numbers, places, values, to, number=number)

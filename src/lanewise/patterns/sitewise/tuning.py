@@ -1,0 +1,283 @@
+"""Tune the step of a flow: plans are measured on some sites, held against the default plan's bits, and the fastest is remembered.
+
+What is timed are whole steps, with what corrects populations between them. Sites are computed one by one, so plans seldom change a
+bit; where a compiler fuses other products with sums, one does, and is refused: a flow goes on with the same bits after it was tuned.
+The caller's populations stay as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lanewise.errors import LanewiseError, PlanError
+from lanewise.launch.trial import Failure
+from lanewise.launch.tuned_plans import Key
+from lanewise.optimisations import optimisation
+from lanewise.patterns.sitewise.function import SiteValues, in_order
+from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.plan import Decisions
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import bring, to_host
+from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.target import is_gpu, target_of
+from lanewise.tuning.measure import first_lines, in_turns, misfit
+from lanewise.tuning.space import Examined, Family
+from lanewise.tuning.tune import time_limit, tune_space
+
+if TYPE_CHECKING:
+    from lanewise.patterns.sitewise.calls import SiteCall
+    from lanewise.patterns.sitewise.kernel import Sitewise
+    from lanewise.tuning.race import Measurer
+    from lanewise.tuning.report import Tuning
+    from lanewise.tuning.search import Progress
+
+AXES = {"cuda": ("targets", "block", "branches", "min_blocks"), "cpu": ("vector_bits", "branches")}
+BLOCKS = (64, 128, 256, 512)  # smaller ones leave a multiprocessor half empty, larger ones have no registers
+MIN_BLOCKS = (0, 4)
+NOISE = 1e-4  # on populations, so that every one of them counts when results are compared
+ROUNDS = 2  # cycles of steps before anything is measured, and between two looks at the bits
+
+
+@dataclass(frozen=True, slots=True)
+class SiteJob:
+    """What is tuned: the steps of a flow on some sites.
+
+    given: the values of a call; values: the same, bound. adopt: told what was chosen, so that later steps in this process use it.
+    note: what the report says besides.
+    """
+
+    flow: Sitewise
+    sites: Sites
+    given: Mapping[str, Any]
+    values: SiteValues
+    key: Key
+    default: Decisions
+    adopt: Callable[[Decisions], None]
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.key.kernel
+
+    @property
+    def device(self) -> str:
+        return self.sites.device
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        return {"sites": self.sites.count}
+
+    @property
+    def kind(self) -> str:
+        return target_of(self.device).name
+
+    def advise(self) -> str:
+        """What the report says besides."""
+        return self.note
+
+
+def tune_sites(
+    job: SiteJob, seconds: float | None = None, *, measurer: Measurer[Decisions] | None = None,
+    progress: Callable[[Progress], None] = lambda state: None,
+) -> Tuning:  # fmt: skip
+    """Find the fastest plan within about `seconds` (compilation counts), remember it, and tell.
+
+    Raises `ArgumentError` for a time that is no positive number.
+    """
+    limit = time_limit(job.kind, seconds)
+    with at_rest(job):
+        return tune_space(job, SiteSpace(job), measurer or StepMeasurer(job), limit, progress)
+
+
+class SiteSpace:
+    """All plans of a step that differ in the fields that matter to sites. What a kernel does not allow, its passes say."""
+
+    def __init__(self, job: SiteJob) -> None:
+        self.default, self.refused = job.default, list[tuple[str, Any, str]]()
+        axes = {name: _values(name, job) for name in AXES[job.kind]}
+        self.families = (Family("sites", job.default, {n: v for n, v in axes.items() if len(v) > 1}),)
+
+    def examine(self, plan: Decisions) -> Examined:
+        """Nothing is known of a plan before it is compiled."""
+        del plan
+        return Examined()
+
+
+def _values(name: str, job: SiteJob) -> tuple[Any, ...]:
+    few = {"block": BLOCKS, "min_blocks": MIN_BLOCKS}.get(name) or optimisation(name).values(job.kind, SITEWISE)
+    return tuple(dict.fromkeys((getattr(job.default, name), *few)))
+
+
+@contextmanager
+def at_rest(job: SiteJob) -> Generator[None]:
+    """Within the block the sites are the measurements'; behind it they are as they were."""
+    sites = job.sites
+    sites.whole.check()
+    copies = [np.array(to_host(c.data)) for c in sites.copies]
+    outflow = {face: np.array(to_host(a)) for face, a in sites.outflow.items()}
+    step, fresh = sites.step, sites.fresh
+    try:
+        yield
+    finally:
+        for copy, data in zip(sites.copies, copies, strict=True):
+            copy.data[...] = bring(data, sites.device)
+        for face, data in outflow.items():
+            sites.outflow[face][...] = bring(data, sites.device)
+        sites.step, sites.fresh = step, fresh
+        sites.kept.clear()
+
+
+@dataclass(slots=True)
+class _Ready:
+    """The steps of a cycle with a plan, what they gave, and their stopwatch."""
+
+    steps: list[Callable[[], None]]
+    bits: bytes
+    once: float
+    watch: Stopwatch | None = None
+
+
+class StepMeasurer:
+    """A `Measurer` of plans of a step. All of them run on the same sites, from the same populations."""
+
+    compilers = 1
+
+    def __init__(self, job: SiteJob) -> None:
+        self._job, self._began = job, time.perf_counter()
+        self._ready: dict[Decisions, _Ready] = {}
+        self._expected: bytes | None = None
+        self._cycle = max(len(job.sites.form.phases), len(job.sites.copies))
+        self._start: list[Any] = []
+        self._outflow: dict[Any, Any] = {}
+
+    def elapsed(self) -> float:
+        return time.perf_counter() - self._began
+
+    def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
+        with self._there():
+            if self._expected is None:
+                first, *plans = plans
+                self._begin(first)
+                return {first: None, **{p: self._check(p) for p in plans}}
+            return {p: self._check(p) for p in plans}
+
+    def _begin(self, default: Decisions) -> None:
+        """Populations with some noise, some steps on: then every one of them says something."""
+        job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
+        populations = job.flow.populations(sites, **_walls(job))
+        noise = NOISE * np.random.default_rng(0).standard_normal(populations.shape)
+        job.flow.set_populations(sites, (populations + noise).astype(populations.dtype))
+        observed = [o for o in in_order(kernels.observed(sites, job.values)) if o.sites is sites]
+        for step in range(ROUNDS * self._cycle):
+            for o in observed:
+                o.look(step, step == 0)()
+            after = kernels.between(sites, step + 1, job.values, first=step == 0)
+            _one_after_another([kernels.step(sites, step, step == 0, job.values, default), *after])()
+        sites.step, sites.fresh = ROUNDS * self._cycle, False
+        self._start = [c.data.copy() for c in sites.copies]
+        self._outflow = {face: a.copy() for face, a in sites.outflow.items()}
+        ready = self._first_run(default)
+        self._expected, self._ready[default] = ready.bits, ready
+
+    def _check(self, plan: Decisions) -> Failure | None:
+        try:
+            ready = self._first_run(plan)
+        except PlanError as error:
+            return Failure("illegal", str(error))
+        except LanewiseError as error:
+            return Failure("failed", first_lines(error))
+        except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
+            return Failure("failed", first_lines(error))
+        if ready.bits != self._expected:
+            return Failure("wrong", "its populations have other bits than the default plan's; a flow keeps its bits")
+        self._ready[plan] = ready
+        return None
+
+    def _first_run(self, plan: Decisions) -> _Ready:
+        steps = self._bound(plan)
+        self._take(steps)  # which compiles what is compiled at a first call
+        start = time.perf_counter()
+        bits = self._take(steps)
+        return _Ready(steps, bits, (time.perf_counter() - start) / (ROUNDS * len(steps)))
+
+    def _bound(self, plan: Decisions) -> list[Callable[[], None]]:
+        """The steps of a cycle, each with what comes behind it."""
+        job, sites, kernels = self._job, self._job.sites, self._job.flow.kernels
+        steps: list[Callable[[], None]] = []
+        for step in range(sites.step, sites.step + self._cycle):
+            call = kernels.step(sites, step, False, job.values, plan)
+            if plan != job.default and (lacking := misfit(call.executable, device_of(job))) is not None:
+                raise LanewiseError(lacking.reason)
+            steps.append(_one_after_another([call, *kernels.between(sites, step + 1, job.values, first=False)]))
+        return steps
+
+    def _take(self, steps: Sequence[Callable[[], None]]) -> bytes:
+        """Steps from the common state; the bytes of the populations behind them."""
+        self._reset()
+        for _ in range(ROUNDS):
+            for step in steps:
+                step()
+        self._finish()
+        return to_host(self._job.sites.current.data).tobytes()
+
+    def _reset(self) -> None:
+        sites = self._job.sites
+        for copy, data in zip(sites.copies, self._start, strict=True):
+            copy.data[...] = data
+        for face, data in self._outflow.items():
+            sites.outflow[face][...] = data
+        self._finish()
+
+    def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
+        with self._there():
+            return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
+
+    def _watch(self, ready: _Ready) -> Stopwatch:
+        if ready.watch is None:
+            ready.watch = stopwatch(self._job.device, ready.steps, ready.once)
+        return ready.watch
+
+    def confirm(self, plan: Decisions) -> Failure | None:
+        ready = self._ready[plan]
+        with self._there():
+            if self._take(ready.steps) == ready.bits:
+                return None
+        return Failure("wrong", "two runs from the same state gave different bits")
+
+    def release(self, plan: Decisions) -> None:
+        self._ready.pop(plan, None)
+
+    def _there(self) -> AbstractContextManager[Any]:
+        return cuda.use(self._job.device) if is_gpu(self._job.kind) else nullcontext()
+
+    def _finish(self) -> None:
+        if is_gpu(self._job.kind):
+            cuda.synchronize(self._job.device)
+
+
+def device_of(job: SiteJob) -> Any:
+    """The model of the job's device."""
+    from lanewise.models.devices import device_model
+
+    return device_model(job.device)
+
+
+def _one_after_another(calls: Sequence[SiteCall]) -> Callable[[], None]:
+    def run() -> None:
+        for call in calls:
+            call.launch()
+
+    return run
+
+
+def _walls(job: SiteJob) -> dict[str, Any]:
+    """The velocities of moving walls, which add to what they send back."""
+    velocities = {w.velocity for w in job.flow.walls if w.velocity is not None}
+    return {n: v for n, v in job.given.items() if n in velocities}

@@ -1,0 +1,174 @@
+"""Sums in buckets on a CPU: the bits are those of the kernel, whatever the values, places and threads are."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.collective import bucket_sums_host
+from lanewise.patterns import plain_sums
+from lanewise.patterns.plain_sums import PlainSum, plain_sum
+from lanewise.plan import Plan
+from lanewise.runtime import cpu
+from lanewise.types import F32, I32, I64
+
+
+@lw.elementwise
+def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place, v)
+
+
+@lw.elementwise
+def deposit_wide(place: lw.i64, v: lw.f64, sums: lw.Array1[lw.f64]):
+    lw.scatter_add(sums, place, v)
+
+
+@lw.elementwise
+def deposit_whole(place: lw.i32, v: lw.i32, sums: lw.Array1[lw.i32]):
+    lw.scatter_add(sums, place, v)
+
+
+@lw.threadwise
+def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place[i], v[i])
+
+
+@lw.threadwise
+def counted(i: lw.index, place: lw.Array1[lw.i64], counts: lw.Array1[lw.u32]):
+    lw.scatter_add(counts, place[i], 3)
+
+
+@lw.threadwise
+def shifted(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place[i], v[i + 1])
+
+
+@lw.threadwise
+def turned(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, i, v[place[i]])
+
+
+@lw.threadwise
+def twice(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place[i], v[i])
+    lw.scatter_add(sums, place[i], v[i])
+
+
+def test_what_is_recognised() -> None:
+    assert plain_sum(deposit_whole.lowered.function.body) == PlainSum("sums", "place", "v", (I32, I32), False)
+    found = plain_sum(deposited.lowered.function.body, "i")
+    assert found == PlainSum("sums", "place", "v", (I32, F32), True)
+    found = plain_sum(counted.lowered.function.body, "i")
+    assert found is not None
+    assert (found.value, found.kinds[0], found.exact) == (3, I64, False)
+    for other in (shifted, turned, twice):
+        assert plain_sum(other.lowered.function.body, "i") is None
+
+
+def values_of(kind: str, count: int, rng: np.random.Generator, dtype: str) -> np.ndarray[Any, Any]:
+    match kind:
+        case "uniform":
+            return rng.random(count).astype(dtype)
+        case "exponents":
+            low, high = (-140, 100) if dtype == "f4" else (-1060, 1000)
+            return np.ldexp(rng.normal(size=count), rng.integers(low, high, count)).astype(dtype)
+        case "large at the end":
+            values = rng.normal(size=count).astype(dtype)
+            values[-3:] = 1e38, -1e38, 3e37
+            return values
+        case "cancelling":
+            values = (rng.normal(size=count) * 1e6).astype(dtype)
+            values[1::2] = -values[: count // 2 * 2 : 2][: len(values[1::2])]
+            return values
+        case "largest":
+            return np.full(count, np.finfo(dtype).max, dtype)
+        case "smallest":
+            return (rng.integers(-3, 4, count) * np.finfo(dtype).smallest_subnormal).astype(dtype)
+        case _:
+            whole = rng.integers(0, 2**64, count, np.uint64).view("f8") if dtype == "f8" else None
+            values = rng.integers(0, 2**32, count, np.uint32).view("f4") if whole is None else whole
+            values[: count // 2] = np.nan_to_num(values[: count // 2], posinf=1.0, neginf=2.0)
+            return values
+
+
+KINDS = ["uniform", "exponents", "large at the end", "cancelling", "largest", "smallest", "any bits"]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether the bits are the same; all that is not a number is."""
+    whole = np.uint32 if a.itemsize == 4 else np.uint64
+    return bool(((a.view(whole) == b.view(whole)) | (np.isnan(a) & np.isnan(b))).all())
+
+
+@pytest.mark.parametrize("values", KINDS)
+@pytest.mark.parametrize(("kernel", "dtype"), [(deposit, "f4"), (deposit_wide, "f8")])
+def test_buckets_have_the_bits_of_the_kernel(
+    kernel: Any, dtype: str, values: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
+    monkeypatch.setattr(bucket_sums_host, "ROUND", 5_000)
+    rng = np.random.default_rng(7)
+    for elements, count in ((1, 4_000), (5, 9_001), (3_000, 20_003), (70_000, 30_000)):
+        place = rng.integers(0, elements, count).astype("i4" if dtype == "f4" else "i8")
+        v = values_of(values, count, rng, dtype)
+        start = (rng.normal(size=elements) * (elements > 5)).astype(dtype)
+        expected = start.copy()
+        kernel.bind(place, v, expected, plan=Plan())()
+        for threads in (1, 2, 3):
+            monkeypatch.setattr(cpu, "cpu_threads", lambda n=threads: n)
+            sums, calls = start.copy(), list[int]()
+
+            def counted_add(*given: Any, calls: list[int] = calls) -> None:
+                calls.append(1)
+                bucket_sums_host.add_floats(*given)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    plain_sums, "bucket_sums_host", SimpleNamespace(fits=bucket_sums_host.fits, add_floats=counted_add)
+                )
+                bound = kernel.bind(place, v, sums)
+            bound()
+            assert calls
+            assert same(sums, expected)
+
+
+def test_whole_numbers_wrap_and_places_outside_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
+    rng = np.random.default_rng(3)
+    place = rng.integers(-5, 1_005, 40_000)
+    v = rng.integers(-(2**31), 2**31, 40_000).astype(np.int32)
+    sums, counts = np.arange(1_000, dtype=np.int32), np.full(1_000, 2**32 - 5, np.uint32)
+    expected, expected_counts = sums.astype(np.int64), counts.astype(np.int64)
+    inside = (place >= 0) & (place < 1_000)
+    np.add.at(expected, place[inside], v[inside])
+    np.add.at(expected_counts, place[inside], 3)
+    deposit_whole(place.astype(np.int32), v, sums)
+    counted(place, counts, grid=len(place))
+    assert (sums == expected.astype(np.int32)).all()
+    assert (counts == expected_counts.astype(np.uint32)).all()
+
+
+def test_a_part_of_the_places_and_a_call_with_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
+    rng = np.random.default_rng(4)
+    place, v = rng.integers(0, 50, 9_000).astype(np.int32), rng.random(9_000, np.float32)
+    found, tested = np.zeros(50, np.float32), np.zeros(50, np.float32)
+    deposited(place, v, found, grid=7_000)
+    deposited(place, v, tested, grid=7_000, checks=True)
+    assert same(found, tested)
+    assert np.allclose(found, np.bincount(place[:7_000], v[:7_000], 50))
+    place[3] = 50
+    with pytest.raises(lw.VerificationError, match="place"):
+        deposited(place, v, tested, grid=7_000, checks=True)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32", "int64"])
+def test_histograms_of_many_bins(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    values = rng.integers(0 if dtype == "uint32" else -100, 90_100, 80_000).astype(dtype)
+    inside = values[(values >= 0) & (values < 90_000)].astype(np.int64)
+    assert (lw.histogram(values, bins=90_000) == np.bincount(inside, minlength=90_000)).all()
