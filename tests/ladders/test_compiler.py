@@ -16,7 +16,7 @@ import lanewise as lw
 from bench import gpu_threadwise
 from lanewise.ladders import compiler, compiler_kernels, compiler_run, find_ladder
 from lanewise.ladders.compiler import BESIDES, DEFAULT, LADDER, LIBRARY, NAIVE, climb, climb_benchmark, summary
-from lanewise.ladders.compiler_plans import CAMPING, PREFETCHING, Change, changes, every_pass, left_out, naive_plan
+from lanewise.ladders.compiler_plans import CAMPING, COPIES, PREFETCHING, Change, changes, every_pass, left_out, naive_plan
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, Library, make_case, sample
 from lanewise.ladders.compiler_run import Runner, bound_of
@@ -162,9 +162,10 @@ def test_a_pass_that_nobody_listed_has_a_rung() -> None:
 
 
 def test_what_the_default_plan_leaves_out() -> None:
-    assert [c.name for c in left_out(PRODUCT, 2)] == [CAMPING]
-    assert [c.name for c in left_out(replace(TURNED, tile=1), 2)] == [PREFETCHING, CAMPING]
-    assert [c.name for c in left_out(replace(PRODUCT, prefetch="none"), 3)] == [PREFETCHING]
+    assert [c.name for c in left_out(PRODUCT, 2)] == [COPIES, CAMPING]
+    assert [c.name for c in left_out(replace(TURNED, tile=1), 2)] == [PREFETCHING, COPIES, CAMPING]
+    assert [c.name for c in left_out(replace(PRODUCT, prefetch="none"), 3)] == [PREFETCHING, COPIES]
+    assert [c.name for c in left_out(replace(PRODUCT, prefetch="async3"), 2)] == [CAMPING]
     assert not list(left_out(ROWS, 2))
 
 

@@ -25,7 +25,7 @@ class Pass:
 
 
 MERGING, VECTORS = "thread merging", "vectorised accesses"
-PREFETCHING, CAMPING = "prefetching", "diagonal blocks (partition camping)"
+PREFETCHING, COPIES, CAMPING = "prefetching", "asynchronous copies", "diagonal blocks (partition camping)"
 PASSES = (
     Pass("remapping of threads", ("neighbours",)),
     Pass("reduction: blocks", ("parts",)),  # first: one block alone would sum a whole array
@@ -87,10 +87,12 @@ def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
 
 
 def left_out(plan: Decisions, rank: int) -> Iterator[Change]:
-    """Passes of the original that a default plan does without though there is something to apply them to."""
+    """Asynchronous copies, and passes of the original that a default plan does without though there is something to apply them to."""
     if plan.slices != 1 or plan.parts != 1 or not plan.block:
         return
     if plan.tile and plan.prefetch == "none":
         yield Change(PREFETCHING, {"prefetch": "registers"})
+    if plan.tile and not plan.prefetch.startswith("async"):
+        yield Change(COPIES, {"prefetch": "async"})
     if rank == 2 and plan.order != "diagonal":
         yield Change(CAMPING, {"order": "diagonal"})
