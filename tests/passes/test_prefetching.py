@@ -211,6 +211,8 @@ def test_refusals():
     assert refusal(lambda: prefetching.apply(merged, "async")) == f"{where} {reason}"
     kernel, _ = staged(simple(PULL), 64, 64)
     assert refusal(lambda: prefetching.apply(kernel, "both")) == f"{where} 'both' is neither 'registers' nor 'async'"
+    halves = f"{where} its tile has two halves, which 'async' fills: 'async3' is for threadwise kernels"
+    assert refusal(lambda: prefetching.apply(kernel, "async3")) == halves
     assert refusal(lambda: program(PULL, lw.SoA(), Plan(prefetch="registers", tile=0), "cuda")) == f"{where} {reason}"
 
 

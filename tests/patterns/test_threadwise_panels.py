@@ -32,6 +32,7 @@ PLANS = {
     "points": Plan(block=32, across=8, rows=2, targets=2, panel=8),
     "tiles": Plan(block=32, across=8, rows=2, targets=4, tile=4, unroll=0, panel=8),
     "ahead": Plan(block=32, across=8, rows=1, targets=2, tile=4, prefetch="registers", panel=8),
+    "copied": Plan(block=32, across=8, rows=1, targets=2, tile=4, prefetch="async3", panel=8),
 }
 
 
