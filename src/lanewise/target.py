@@ -56,13 +56,25 @@ def is_compiled(device: str) -> bool:
     return target_of(device).compiled
 
 
+ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
+
+
+def copies_asynchronously(arch: str) -> bool:
+    """Whether GPUs of an architecture, such as "sm_90" or "sm_90a", have asynchronous copies from global to shared memory."""
+    return int("".join(c for c in arch if c.isdigit())) >= ASYNCHRONOUS_COPIES
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What default plans ask of a device: its target, how many multiprocessors (or cores) it has, its widest SIMD registers."""
+    """What default plans ask of a device: its target, how many multiprocessors (or cores) it has, its widest SIMD registers.
+
+    copies: whether a GPU copies to shared memory past the registers, see `copies_asynchronously`.
+    """
 
     kind: str
     multiprocessors: int
     vector_bits: int = 256
+    copies: bool = True
 
     @property
     def target(self) -> Target:

@@ -16,7 +16,16 @@ import lanewise as lw
 from bench import gpu_threadwise
 from lanewise.ladders import compiler, compiler_kernels, compiler_run, find_ladder
 from lanewise.ladders.compiler import BESIDES, DEFAULT, LADDER, LIBRARY, NAIVE, climb, climb_benchmark, summary
-from lanewise.ladders.compiler_plans import CAMPING, COPIES, PREFETCHING, Change, changes, every_pass, left_out, naive_plan
+from lanewise.ladders.compiler_plans import (
+    CAMPING,
+    COPIES,
+    PREFETCHING,
+    Change,
+    changes,
+    every_pass,
+    left_out,
+    naive_plan,
+)
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, Library, make_case, sample
 from lanewise.ladders.compiler_run import Runner, bound_of

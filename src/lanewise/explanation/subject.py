@@ -16,7 +16,7 @@ from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.runtime.nvrtc import Resources
-from lanewise.target import Machine, is_gpu
+from lanewise.target import Machine, copies_asynchronously, is_gpu
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,8 @@ class Subject:
         if self.traffic is not None:
             machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
             return complete_site_plan(wish, machine, self.reference, self.traffic.sites)
-        machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
+        copies = not is_gpu(self.device) or copies_asynchronously(self.model.arch)
+        machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256, copies)
         return complete_plan(wish, machine, self.work)
 
     def with_layout(self, layout: Layout) -> Subject:

@@ -27,10 +27,9 @@ from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
-from lanewise.target import is_compiled, is_gpu, target_of
+from lanewise.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
 
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
-ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 
@@ -151,7 +150,7 @@ def build_executable(
         )
     texts = texts or generated_texts(program, device, locations=False)
     target = arch or cuda.architecture(device)
-    if program.plan.prefetch.startswith("async") and architecture_number(target) < ASYNCHRONOUS_COPIES:
+    if program.plan.prefetch.startswith("async") and not copies_asynchronously(target):
         reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
     if arch is None:
@@ -183,11 +182,6 @@ def generated_text(reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, dev
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
     return emit_numba(kernel, header, fast_math=fast, vector_bits=bits, locations=locations)
-
-
-def architecture_number(arch: str) -> int:
-    """90 for "sm_90" and for "sm_90a"."""
-    return int("".join(c for c in arch if c.isdigit()))
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:

@@ -22,7 +22,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import begin_cubin
-from lanewise.target import Machine, is_gpu, target_of
+from lanewise.target import Machine, copies_asynchronously, is_gpu, target_of
 from lanewise.two_sides import EVERY, Side, bits_of
 from lanewise.types import Scalar
 
@@ -30,7 +30,7 @@ from lanewise.types import Scalar
 def machine_of(device: str) -> Machine:
     """What default plans ask of a device."""
     if is_gpu(device):
-        return Machine("cuda", cuda.multiprocessors(device))
+        return Machine("cuda", cuda.multiprocessors(device), copies=copies_asynchronously(cuda.architecture(device)))
     return Machine("cpu", cpu_threads(), 256 if width_problem(512) else 512)
 
 

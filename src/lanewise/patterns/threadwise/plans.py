@@ -30,6 +30,7 @@ WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are 
 LARGE, MANY = 256, 8  # threads of a block, above which each multiprocessor gets so many times as many of them at least
 
 PRODUCTS = (
+    Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="async", unroll=0, min_blocks=1),
     Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0),
     Plan(block=256, rows=8, targets=8, tile=16, unroll=0, min_blocks=2),
     Plan(block=256, rows=4, targets=4, tile=16, unroll=0), Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
@@ -91,8 +92,16 @@ def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
 def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
     """The first legal plan with a block for each multiprocessor."""
     least = machine.multiprocessors
-    chosen = work.suggested and work.suggested.first(lambda p: points >= _waves(p) * _points(p.filled(NEUTRAL)) * least)
+
+    def fits(plan: Plan) -> bool:
+        return (machine.copies or not _copies(plan)) and points >= _waves(plan) * _points(plan.filled(NEUTRAL)) * least
+
+    chosen = work.suggested and work.suggested.first(fits)
     return chosen.filled(NEUTRAL) if chosen else None
+
+
+def _copies(plan: Plan) -> bool:
+    return plan.prefetch is not None and plan.prefetch.startswith("async")
 
 
 def _waves(plan: Plan) -> int:
@@ -109,7 +118,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel ahead of a panel."""
     if not target.has_blocks:
         return suggested_on_host(kernel)
-    if panels.legal(kernel, PANEL) is None:
+    panelled = panels.legal(kernel, PANEL) is None
+    if panelled:
         kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(kernel)
     all_accesses = accesses(body, indices)
@@ -121,7 +131,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     family = _family(all_accesses, indices)
     if family is TURNED and all(a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays):
         family = (TURNED_ROWS, *family)
-    plans = tuple(_narrower(p, max(sizes, default=4)) for p in family)
+    size = max(sizes, default=4)
+    plans = tuple(_narrower(p, size) for p in family if not (_copies(p) and (panelled or size > 4)))  # as measured
     return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 
