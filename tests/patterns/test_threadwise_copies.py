@@ -19,7 +19,10 @@ from lanewise.ladders.compiler_kernels import batched, convolve
 from lanewise.launch.executable import build_executable, generated_texts
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine, copies_asynchronously
 from lanewise.types import BOOL, F32, I32
+from lanewise.work import describe_work
 from tests.patterns.test_threadwise import copies
 from tests.patterns.threadwise import run_stage
 from tests.patterns.threadwise_kernels import BY_NAME
@@ -47,6 +50,20 @@ def blurred(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
             s += a[y, k] * a[k, x]
         s = s * 0.5
     c[y, x] = s
+
+
+@lw.threadwise
+def voted(y: lw.index, x: lw.index, a: lw.Array2[lw.bool], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = 0.0
+    for k in range(a.shape[1]):
+        if a[y, k]:
+            s += b[k, x]
+    c[y, x] = s
+
+
+@lw.threadwise
+def turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[x, y]
 
 
 def product(kind: Any, m: int, k: int, n: int) -> dict[str, Any]:
@@ -258,21 +275,29 @@ def test_nothing_is_read_where_zeros_are_stored() -> None:
         run_stage(replace(kernel, body=body), copies(given), environment)
 
 
+# ------------------------------------------------------------ when it is the default
+
+
+def default(kernel: Any, given: dict[str, Any], grid: Any, machine: Machine) -> Plan:
+    return complete_plan(None, machine, describe_work(kernel.compile(**given, grid=grid).reference, 2**24))
+
+
+@pytest.mark.parametrize(("copies", "how"), [(True, "async"), (False, "registers")])
+def test_products_copy_where_the_gpu_does(copies: bool, how: str) -> None:
+    given = product(np.float32, 8, 8, 8)
+    assert default(matmul, given, (8, 8), Machine("cuda", 132, copies=copies)).prefetch == how
+
+
+def test_what_copies_cannot_bring_is_loaded() -> None:
+    given = {**product(np.float32, 8, 8, 8), "a": np.zeros((8, 8), np.bool_)}
+    assert default(voted, given, (8, 8), Machine("cuda", 132)).prefetch == "registers"
+
+
+def test_architectures_that_copy() -> None:
+    assert [copies_asynchronously(a) for a in ("sm_75", "sm_80", "sm_90a", "sm_120")] == [False, True, True, True]
+
+
 # ------------------------------------------------------------ what is refused
-
-
-@lw.threadwise
-def voted(y: lw.index, x: lw.index, a: lw.Array2[lw.bool], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    s = 0.0
-    for k in range(a.shape[1]):
-        if a[y, k]:
-            s += b[k, x]
-    c[y, x] = s
-
-
-@lw.threadwise
-def turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
-    c[y, x] = a[x, y]
 
 
 def test_elements_smaller_than_a_copy_are_refused() -> None:
