@@ -280,3 +280,9 @@ def test_a_contiguous_copy_of_a_field(layout: lw.Layout, device: str) -> None:
         assert getattr(array, name).min() > -1
     with pytest.raises(ArgumentError, match="Grain has no field 'posiiton'; did you mean 'position'"):
         array.contiguous("posiiton")
+
+
+@pytest.mark.parametrize("copy", ["yes", 1, np.ones(2)])
+def test_a_copy_is_asked_for_by_a_truth_value(copy: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^to_structured: copy is .*; wanted True, False or None"):
+        Grain.array(values()).to_structured(copy)

@@ -72,6 +72,10 @@ def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None
 
 def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
     """See `RecordArray.to_structured`."""
+    if copy is not None and not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(
+            f"to_structured: copy is {shown(copy)}; wanted True, False or None (a view where there can be one)"
+        )
     views, record = places_of(array), array.record
     dtype = dtype_of(array)
     found = _structure(record, views.arrangement)

@@ -139,10 +139,10 @@ def remember_programs() -> None:
         return
     known: dict[str, Any] = {}
 
-    def remembered(reference: Any, plan: Any, device: str) -> Any:
+    def remembered(reference: Any, plan: Any, device: str, *begin: Any) -> Any:
         key = repr((reference, plan, device))
         if key not in known:
-            known[key] = build(reference, plan, device)
+            known[key] = build(reference, plan, device, *begin)
         return known[key]
 
     remembered.remembers = True  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ a fresh one and no fork: there are threads here, and a driver.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from functools import cache
@@ -18,6 +19,7 @@ from lanewise.runtime import nvrtc_child
 from lanewise.runtime.devices import cpu_threads
 
 _COMPILER = Path(nvrtc_child.__file__)
+_INTERPRETER = re.compile("python")  # python3.12, python.exe
 
 
 class NoProcess(Exception):
@@ -58,6 +60,6 @@ def _answer(message: bytes) -> bytes:
 
 def _python() -> str:
     """The interpreter; a program that Python is part of may be anything else."""
-    if not sys.executable or not Path(sys.executable).name.startswith("python") or not _COMPILER.exists():
+    if not sys.executable or not _INTERPRETER.match(Path(sys.executable).name) or not _COMPILER.exists():
         raise NoProcess(f"{sys.executable or 'this program'} is no Python interpreter")
     return sys.executable
