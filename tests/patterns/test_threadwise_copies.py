@@ -288,6 +288,16 @@ def test_products_copy_where_the_gpu_does(copies: bool, how: str) -> None:
     assert default(matmul, given, (8, 8), Machine("cuda", 132, copies=copies)).prefetch == how
 
 
+def test_smaller_products_and_wider_numbers_copy_too() -> None:
+    given = product(np.float32, 8, 8, 8)
+    reference = matmul.compile(**given, grid=(8, 8)).reference
+    plans = [complete_plan(None, Machine("cuda", 132), describe_work(reference, n * n)) for n in (512, 1024, 2048)]
+    assert {p.prefetch for p in plans} == {"async"}
+    assert [p.targets * p.rows * p.block for p in plans] == sorted(p.targets * p.rows * p.block for p in plans)
+    wide = default(matmul_f64, product(np.float64, 8, 8, 8), (8, 8), Machine("cuda", 132))
+    assert (wide.prefetch, wide.rows, wide.targets) == ("async", 4, 4)
+
+
 def test_what_copies_cannot_bring_is_loaded() -> None:
     given = {**product(np.float32, 8, 8, 8), "a": np.zeros((8, 8), np.bool_)}
     assert default(voted, given, (8, 8), Machine("cuda", 132)).prefetch == "registers"

@@ -315,8 +315,12 @@ def shifted(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32]):
 @pytest.mark.parametrize(
     ("n", "m", "expected"),
     [
-        (4096, 4096, Plan(panel=512, block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0)),
-        (300, 300, Plan(panel=512, block=64, across=8, rows=2, targets=2, tile=16, unroll=0)),
+        (
+            4096,
+            4096,
+            Plan(panel=512, block=128, across=16, rows=8, targets=8, tile=16, prefetch="async", unroll=0, min_blocks=1),
+        ),
+        (300, 300, Plan(panel=512, block=64, across=8, rows=2, targets=2, tile=16, prefetch="async", unroll=0)),
         (4096, 1, Plan(panel=512, block=256)),
         (100, 1_000_000, Plan(block=256)),
     ],

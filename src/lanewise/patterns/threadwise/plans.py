@@ -17,6 +17,7 @@ from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
 from lanewise.passes import layout_lowering, panels
 from lanewise.passes.points.boxes import WIDEST
+from lanewise.passes.points.staging import SMALLEST_COPY
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
@@ -29,8 +30,14 @@ PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long en
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
 LARGE, MANY = 256, 8  # threads of a block, above which each multiprocessor gets so many times as many of them at least
 
-PRODUCTS = (
+COPIED = (
     Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="async", unroll=0, min_blocks=1),
+    Plan(block=256, rows=4, targets=4, tile=16, prefetch="async", unroll=0),
+    Plan(block=64, across=8, rows=4, targets=4, tile=16, prefetch="async", unroll=0),
+    Plan(block=64, across=8, rows=2, targets=2, tile=16, prefetch="async", unroll=0),
+)  # fmt: skip
+PRODUCTS = (
+    *COPIED,
     Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0),
     Plan(block=256, rows=8, targets=8, tile=16, unroll=0, min_blocks=2),
     Plan(block=256, rows=4, targets=4, tile=16, unroll=0), Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
@@ -118,8 +125,7 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel ahead of a panel."""
     if not target.has_blocks:
         return suggested_on_host(kernel)
-    panelled = panels.legal(kernel, PANEL) is None
-    if panelled:
+    if panels.legal(kernel, PANEL) is None:
         kernel, _ = panels.apply(kernel, PANEL)
     indices, body = nest_of(kernel)
     all_accesses = accesses(body, indices)
@@ -132,7 +138,8 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
     if family is TURNED and all(a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays):
         family = (TURNED_ROWS, *family)
     size = max(sizes, default=4)
-    plans = tuple(_narrower(p, size) for p in family if not (_copies(p) and (panelled or size > 4)))  # as measured
+    small = min(sizes, default=4) < SMALLEST_COPY
+    plans = tuple(_narrower(p, size) for p in family if not (small and _copies(p)))
     return Suggestions(plans, lambda plan: _is_legal(kernel, plan))
 
 
