@@ -23,7 +23,6 @@ from lanewise.passes.points.boxes import WARP, WIDEST, WORD, Box, lanes_of, valu
 from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
 
-TURNED_COPIES = True
 GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are all banks
 
 
@@ -130,8 +129,6 @@ class Ground:
         kind, last = source.leaves[0].type, len(box.extents) - 1
         most = min(WIDEST // kind.size, source.multiple) if kind.size >= WORD else 1
         across = next(n for n in (4, 2, 1) if n <= most and self._is_multiple(box.origin(last), n))
-        if copied and not TURNED_COPIES:
-            box = replace(box, inner=last)
         across = 1 if copied and box.inner != last else across
         extents = list(box.extents)
         extents[last] = -(-extents[last] // across) * across
