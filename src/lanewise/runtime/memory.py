@@ -133,22 +133,27 @@ def bring(value: Any, device: str) -> Any:
     )
     if is_gpu(device):
         with cuda.use(device):
-            module = cuda.cupy()
-            return (
-                module.asarray(value)
-                if hasattr(value, "__cuda_array_interface__") or not on_gpu
-                else module.from_dlpack(value)
-            )
+            return _of_gpu(value) if on_gpu else cuda.cupy().asarray(value)
     if on_gpu:
-        module = cuda.cupy()
-        gpu = module.asarray(value) if hasattr(value, "__cuda_array_interface__") else module.from_dlpack(value)
-        return module.asnumpy(gpu)
+        return cuda.cupy().asnumpy(_of_gpu(value))
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         return np.from_dlpack(value)
     result = np.asarray(value)
     if result.dtype.kind not in "biuf":
         raise ArgumentError(f"an array of numbers is needed, found {type(value).__name__} with dtype {result.dtype}")
     return result
+
+
+def _of_gpu(value: Any) -> Any:
+    """An array of another library on a GPU, as one of CuPy that lies in the same memory.
+
+    By DLPack if there is a choice: the producer makes our stream wait for what still fills the array. `__cuda_array_interface__` need not
+    say which stream that is, and JAX, which fills arrays behind the caller's back, does not.
+    """
+    module = cuda.cupy()
+    if isinstance(value, module.ndarray) or not hasattr(value, "__dlpack__"):
+        return module.asarray(value)
+    return module.from_dlpack(value)
 
 
 def to_host(value: Any) -> Any:

@@ -23,7 +23,7 @@ from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import bring
 from lanewise.types import F32, Scalar
 from lanewise.values import to_python_value
 
@@ -208,7 +208,7 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
 
 
 def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool) -> dict[str, Any]:
-    host = to_host(value) if hasattr(value, "__cuda_array_interface__") else host_array(place, value)
+    host = bring(value, "cpu") if hasattr(value, "__cuda_array_interface__") else host_array(place, value)
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
     if host.dtype.kind not in "biuf" or host.shape != row:
         also = ", or an array with one a site" if may_vary else ", the same for all sites"
