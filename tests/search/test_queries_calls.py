@@ -113,6 +113,13 @@ def _empty(shape: Any, dtype: Any) -> Array:
     return Array(np.full(shape, 0x5A, dtype))
 
 
+class Views:
+    """CuPy's class of arrays: a call makes a view of memory."""
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        return _view(*arguments, **named)
+
+
 def _asarray(values: Any, dtype: Any = None) -> Any:
     if isinstance(values, Array):
         return values
@@ -147,7 +154,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
     )
     module = SimpleNamespace(
-        ndarray=_view, uint8=np.uint8, empty=_empty, asarray=_asarray, asnumpy=_asnumpy, cuda=parts,
+        ndarray=Views, uint8=np.uint8, empty=_empty, asarray=_asarray, asnumpy=_asnumpy, cuda=parts,
         ascontiguousarray=_same, get_default_memory_pool=lambda: SimpleNamespace(free_bytes=lambda: 0),
     )  # fmt: skip
     for name, there in (
