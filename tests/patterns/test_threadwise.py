@@ -152,7 +152,7 @@ def test_shapes_of_all_kinds(name: str) -> None:
 def test_one_kernel_serves_all_shapes() -> None:
     case = BY_NAME["matmul"]
     kernel = lw.threadwise(case.kernel.python)
-    for sizes in ((3, 4, 5), (5, 4, 3), (0, 2, 2), (30, 1, 17)):
+    for sizes in ((3, 4, 5), (5, 4, 3), (0, 2, 2), (30, 1, 3)):
         given, grid = arguments(case, sizes)
         kernel(**given, grid=grid)
     assert len(kernel._calls.compiled) == 1  # pyright: ignore[reportPrivateUsage]

@@ -382,8 +382,11 @@ def _both(
 def _share(arrays: Mapping[str, Any]) -> bool:
     """Whether some of the records are different parts of one array: then a first call says what is right."""
     records = [a for a in arrays.values() if type(a) is RecordArray]
-    pairs = itertools.combinations(records, 2) if len(records) > 1 else ()
-    return any(places_of(a).data is places_of(b).data and not are_same(a, b) for a, b in pairs)
+    if len(records) < 2 or (len(records) == 2 and records[0] is records[1]):
+        return False
+    return any(
+        places_of(a).data is places_of(b).data and not are_same(a, b) for a, b in itertools.combinations(records, 2)
+    )
 
 
 class Repeated:

@@ -5,6 +5,7 @@ States change in place, so an interruption within a step would leave half of one
 
 from __future__ import annotations
 
+import _signal  # pyright: ignore[reportMissingImports]
 import signal
 import threading
 import time
@@ -16,6 +17,10 @@ from typing import Any
 from lanewise.errors import StateError
 from lanewise.runtime.programs import LONG_GRAPH
 
+# What module `signal` itself calls: around it, it looks for enumerations that stand for the number and for both handlers, which takes
+# fifteen times as long as the change. Single steps in a loop change handlers twice each.
+_get_handler: Callable[[int], Any] = _signal.getsignal
+_set_handler: Callable[[int, Any], Any] = _signal.signal
 PIECE_SECONDS = 0.2  # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
 
 
@@ -115,15 +120,15 @@ def deferred_interruption() -> Generator[Interruption]:
     In another thread than the main one nothing changes, as Python runs handlers in the main thread; nor where Ctrl-C is
     ignored, or handled by no function of Python.
     """
-    before: Any = signal.getsignal(signal.SIGINT)
+    before: Any = _get_handler(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         yield Interruption(signal.default_int_handler)
         return
     interruption = Interruption(before)
-    signal.signal(signal.SIGINT, interruption.note)
+    _set_handler(signal.SIGINT, interruption.note)
     try:
         yield interruption
     finally:
-        signal.signal(signal.SIGINT, before)
+        _set_handler(signal.SIGINT, before)
     if interruption.asked and before is not signal.default_int_handler:
         interruption.deliver()  # a host program may count on it, though all of the work is done

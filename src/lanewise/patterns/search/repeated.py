@@ -132,12 +132,16 @@ class RepeatedSearches:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
-        if any(kept.outdated() for kept in self._entries):
-            self._entries = tuple(k for k in self._entries if not k.outdated())
+        like: tuple[Kept, Given] | None = None
+        outdated = False
         for kept in self._entries:
-            if (matched := kept.call.match(arguments, named)) is not None:
-                return kept, matched
-        return None
+            if like is None and (matched := kept.call.match(arguments, named)) is not None:
+                like = kept, matched  # which is not outdated, as its records are the very same
+            elif kept.outdated():
+                outdated = True
+        if outdated:
+            self._entries = tuple(k for k in self._entries if not k.outdated())
+        return like
 
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,

@@ -274,10 +274,10 @@ class SiteStepper:
                 "wanted lw.couple(stepper, stepper of those sites), which steps both"
             )
         sites.whole.check()
-        self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
+        whole = self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
 
         def run(count: int) -> None:
-            self.bound.program.run(self._schedule(sites.step, sites.step + count))
+            self.bound.program.run(whole if count == steps else self._schedule(sites.step, sites.step + count))
             sites.step, sites.fresh = sites.step + count, False
             if counted is not None:
                 counted(count)

@@ -167,6 +167,8 @@ class SiteKernels:
 
     def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
         """Whether a call asks for tests of indices; raises `ArgumentError` where it has no tables."""
+        if checks is False:  # as nearly always: the functions need not be gone through
+            return False
         functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
         return refuse_checks(self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables))
 
