@@ -38,7 +38,19 @@ KEYS = {
     "measured", "analysis",
     "resources", "invented", "warnings",
 }  # fmt: skip
-ROW = {"name", "field", "value", "applied", "reason", "predicted", "measured", "best", "registers", "occupancy"}
+ROW = {
+    "name",
+    "field",
+    "value",
+    "applied",
+    "reason",
+    "predicted",
+    "measured",
+    "best",
+    "registers",
+    "occupancy",
+    "place",
+}
 
 
 @pytest.fixture
