@@ -28,8 +28,9 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
 
     Raises `ArgumentError` for other arrays.
     """
-    if not isinstance(exclusive, bool | np.bool_):
-        raise ArgumentError(f"cumsum: exclusive= is True or False, found {shown(exclusive)}")
+    asked: Any = exclusive
+    if not isinstance(asked, bool | np.bool_):
+        raise ArgumentError(f"cumsum: exclusive= is True or False, found {shown(asked)}")
     check_row("cumsum: the array of values", values, TYPES, ADVICE)
     if out is None:
         out = empty_beside(values, values.dtype, values.shape)
