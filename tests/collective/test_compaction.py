@@ -89,7 +89,12 @@ REFUSED: list[tuple[Any, Any, str]] = [
     (np.ones(3), np.ones(3), "compact: the mask must be a contiguous array of NumPy or CuPy of shape (n,) of bool"),
     (np.ones(3), [True] * 3, "found [True, True, True]"),
     ([1.0], np.ones(1, bool), "with at least one axis, or an array of records, found [1.0]"),
-    (np.ones((4, 2)).T, np.ones(2, bool), "found one of float64 with shape (2, 4) on the host"),
+    (
+        np.ones((4, 2)).T,
+        np.ones(2, bool),
+        "found one of float64 with shape (2, 4) on the host, which is not contiguous",
+    ),
+    (np.arange(6)[::2], np.ones(3, bool), "which is not contiguous; pass np.ascontiguousarray(...) of it"),
     (np.array([None]), np.ones(1, bool), "found one of object"),
     (np.ma.masked_array([1.0]), np.ones(1, bool), "compact: the array must be"),
 ]

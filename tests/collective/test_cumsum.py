@@ -139,6 +139,12 @@ def test_out(exclusive: bool) -> None:
     np.testing.assert_array_equal(values, expected)
 
 
+@pytest.mark.parametrize("value", ["no", 1, None, np.ones(2, bool)], ids=["text", "one", "none", "array"])
+def test_exclusive_is_a_truth_value(value: Any) -> None:
+    with pytest.raises(ArgumentError, match="cumsum: exclusive= is True or False, found "):
+        lw.cumsum(np.ones(3), exclusive=value)
+
+
 def test_bits_do_not_hang_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     from lanewise.runtime import cpu
 

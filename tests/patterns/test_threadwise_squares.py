@@ -52,6 +52,18 @@ def numbered(y: lw.index, x: lw.index, c: lw.Array2[lw.f32]):
 
 
 @lw.threadwise
+def widened(y: lw.index, x: lw.index, a: lw.Array2[lw.i32], b: lw.Array2[lw.i32], c: lw.Array2[lw.i64]):
+    c[x, y] = lw.i64(a[y, x]) - lw.i64(b[x, y])
+
+
+@lw.threadwise
+def mixed(
+    y: lw.index, x: lw.index, a: lw.Array2[lw.i32], b: lw.Array2[lw.f64], c: lw.Array2[lw.f32], d: lw.Array2[lw.f64]
+):
+    d[y, x] = lw.f64(a[y, x]) + b[x, y] + c[x, y]
+
+
+@lw.threadwise
 def twice(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
     c[y, x] = 0.0
     c[y, x] = a[x, y]
@@ -83,6 +95,19 @@ def test_reads_and_writes_in_both_directions(n: int, plan: Plan) -> None:
         results.append((c, d))
     np.testing.assert_array_equal(results[0][0], results[1][0])
     np.testing.assert_array_equal(results[0][1], results[1][1])
+
+
+@pytest.mark.parametrize("plan", [Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8)], ids=["tiles", "registers"])
+@pytest.mark.parametrize("n", [5, 16, 37])
+def test_squares_of_several_types_in_one_kernel(n: int, plan: Plan) -> None:
+    rng = np.random.default_rng(n)
+    a, b = (rng.integers(-(2**31), 2**31, (n, n)).astype(np.int32) for _ in range(2))
+    c, d = np.zeros((n, n), np.int64), rng.normal(size=(n, n))
+    of_all = np.zeros((n, n))
+    widened(a, b, c, grid=(n, n), plan=plan)
+    mixed(a, d, b.astype(np.float32), of_all, grid=(n, n), plan=plan)
+    np.testing.assert_array_equal(c, a.T.astype(np.int64) - b)
+    np.testing.assert_array_equal(of_all, a + d.T + b.astype(np.float32).T)
 
 
 def test_a_part_of_an_array_is_written_and_the_rest_stays() -> None:

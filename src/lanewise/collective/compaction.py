@@ -33,9 +33,10 @@ def compact_array(array: Any, mask: Any) -> Any:
     )
     if isinstance(array, np.ma.MaskedArray) or not (on_host or hasattr(array, "__cuda_array_interface__")):
         raise ArgumentError(f"{wanted}, found {shown(array)}")
-    if not array.ndim or not array.flags.c_contiguous or array.dtype.hasobject or not array.dtype.itemsize:
-        raise ArgumentError(
-            f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
-        )
+    told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
+    if not array.ndim or array.dtype.hasobject or not array.dtype.itemsize:
+        raise ArgumentError(told)
+    if not array.flags.c_contiguous:
+        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
     check_mask(mask, len(array), "cpu" if on_host else device_of(array))
     return (compaction_host if on_host else compaction_device).compact(array, mask)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.checks import shown
 from lanewise.collective import cumsum_device, cumsum_host
 from lanewise.collective.arrays import check_out, check_row, empty_beside
 from lanewise.errors import ArgumentError
@@ -27,6 +28,9 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
 
     Raises `ArgumentError` for other arrays.
     """
+    asked: Any = exclusive
+    if not isinstance(asked, bool | np.bool_):
+        raise ArgumentError(f"cumsum: exclusive= is True or False, found {shown(asked)}")
     check_row("cumsum: the array of values", values, TYPES, ADVICE)
     if out is None:
         out = empty_beside(values, values.dtype, values.shape)

@@ -66,6 +66,7 @@ class Simd:
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
+        self.turned_types: dict[Scalar, int] = {}  # of the squares so far
         self.temporaries = 0
 
     def enter(self, block: ir.Block) -> None:
@@ -249,7 +250,7 @@ class Simd:
         if not same or any((t.key(), t.constant) != (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)):
             return None
         places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
-        rows = [self.names(own(f"row.{n}")) for n in range(self.count)]
+        rows = self.rows(first.buffer)
         buffer = self.buffer(first.buffer)
         listed = ", ".join(rows)
         if isinstance(first, ir.Load):
@@ -260,6 +261,13 @@ class Simd:
         values = ", ".join(self.register(s.values[0]) for s in run if isinstance(s, ir.Store))
         lines = [self.call("store", buffer, p, r) for r, p in zip(rows, places, strict=True)]
         return [f"{listed} = {self.call('turn', f'({values})')}", *lines]
+
+    def rows(self, buffer: str) -> list[str]:
+        """The variables of a square's rows. A variable of Numba has one type, so squares of another one have variables of their own."""
+        kind = next(b.type for b in self.kernel.buffers if b.name == buffer)
+        number = self.turned_types.setdefault(kind, len(self.turned_types))
+        name = f"row.{number}" if number else "row"
+        return [self.names(own(f"{name}.{n}")) for n in range(self.count)]
 
     def store(self, s: ir.Store) -> list[str]:
         buffer = self.buffer(s.buffer)
