@@ -297,3 +297,33 @@ def test_a_file_that_is_cut_off(tmp_path: Path) -> None:
         path.write_bytes(content[:length])
         with pytest.raises(InputError, match="damaged HDF5 file"):
             lw.load(path)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/", "/a", "a//b", "a/../b", "a\0b"])
+def test_names_that_no_group_can_have(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        lw.save(tmp_path / "a.h5", **{name: np.zeros(3)})
+    assert str(error.value) == f"lw.save: an array cannot be called {name!r}; wanted a name such as 'bodies'"
+    assert not (tmp_path / "a.h5").exists()
+
+
+def test_names_that_lead_into_another_array(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    with pytest.raises(InputError, match="the name 'a/fields' leads into the array 'a'"):
+        lw.save(path, **{"a/fields": np.zeros(3), "a": grains()})
+    lw.save(path, **{"one/a": grains(), "one/b": np.zeros(3)})
+    assert sorted(lw.load(path)) == ["one/a", "one/b"]
+
+
+def test_a_class_for_what_holds_no_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    lw.save(path, bodies=grains(), energy=np.zeros(3), lists=lw.ragged([[1.0], []]))
+    assert type(lw.load(path, record=Grain)["bodies"][0]) is Grain
+    for name in ("energy", "lists"):
+        with pytest.raises(
+            InputError, match=f"the array '{name}' holds numbers and no records; leave record= out for it"
+        ):
+            lw.load(path, record={name: Grain})
+    lw.save(path, np.zeros(3), overwrite=True)
+    with pytest.raises(InputError, match="holds numbers and no records"):
+        lw.load(path, record=Grain)

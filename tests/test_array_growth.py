@@ -287,3 +287,42 @@ def test_a_simulation_notices(device: str) -> None:
         simulation.run(1, dt=0.01)
     again = gravity.Simulation(bodies[:3], softening=0.1)
     again.run(2, dt=0.01)
+
+
+def test_a_loop_notices_a_change_in_length() -> None:
+    for change in (lambda a: a.append(a[:1]), lambda a: a.compact(a.serial < 1)):
+        array = array_of(made(3, 0), lw.SoA(), "cpu")
+        rows = iter(array)
+        next(rows)
+        change(array)
+        with pytest.raises(ArgumentError) as error:
+            next(rows)
+        assert str(error.value) == (
+            "an array of Grain was changed in length while a loop ran over its 3 rows; loop over a .copy() of it, or change it after the loop"
+        )
+    array = array_of(made(3, 0), lw.SoA(), "cpu")
+    assert [int(row.serial) for row in array] == [0, 1, 2]
+
+
+def test_a_record_of_the_same_name_is_told_by_its_fields() -> None:
+    other = lw.record(type("Grain", (), {"__annotations__": {"mass": lw.f32}}))
+    array = array_of(made(3, 0), lw.SoA(), "cpu")
+    with pytest.raises(ArgumentError) as error:
+        array.append(other(mass=1))
+    assert str(error.value) == f"append takes records of {array.record}, found one of Grain(mass: f32) at place 0"
+
+
+def test_fields_are_not_deleted() -> None:
+    array = array_of(made(3, 0), lw.SoA(), "cpu")
+    with pytest.raises(AttributeError, match="every Grain has the field 'mass', which cannot be deleted"):
+        del array.mass
+    with pytest.raises(AttributeError, match="Grain has no field 'weight'"):
+        del array.weight
+
+
+@pytest.mark.parametrize("copy", [None, "no", 0, 1])
+def test_copy_is_true_or_false(copy: Any) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"Grain.array: copy is .*; wanted True, or False for an array in the memory"
+    ):
+        Grain.array(made(3, 0), copy=copy)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -105,7 +107,7 @@ def test_the_last_death_ends_nothing(device: str) -> None:
         turnover = population.step(live, step)
         assert (turnover.kept, turnover.died, turnover.born) == (0, 0, 0)
     population.records.append(Cell(serial=population.next_id))
-    assert (population.next_id, len(population)) == (5, 1)
+    assert (population.next_id, len(population)) == (6, 1)
 
 
 def refused(act: Any) -> str:
@@ -143,3 +145,43 @@ def test_refused() -> None:
     )
     assert "a view has the records that it was cut with" in refused(lambda: lw.Population(cells(9)[:3], ids="serial"))
     assert lw.Population(cells(3), ids="serial", next_id=11).next_id == 11
+
+
+def test_ids_are_those_of_the_population() -> None:
+    for act in (lambda born: setattr(born, "serial", 0), lambda born: born.__setitem__(slice(None), Cell(age=1))):
+        population = lw.Population(cells(3), ids="serial")
+        text = refused(lambda act=act, population=population: population.apply([2, 1, 2], newborn=act))
+        assert text == (
+            "newborn changed the field 'serial' of records that are born, which holds the ids that the population gave them; "
+            "assign the other fields alone"
+        )
+        assert population.records.serial.tolist() == [0, 1, 2]
+        assert population.next_id == 3
+
+
+def test_records_that_others_add_are_counted() -> None:
+    population = lw.Population(cells(3), ids="serial")
+    for _ in range(2):
+        population.records.append(Cell(serial=population.next_id))
+    population.records.reserve(100)
+    assert population.apply([1, 1, 1, 1, 2]).born == 1
+    assert population.records.serial.tolist() == [0, 1, 2, 3, 4, 5]
+    population.records.append(Cell(serial=2))
+    assert "two records of Cell have the serial 2" in refused(lambda: population.apply([1] * 7))
+
+
+def test_copies_are_populations_of_their_own() -> None:
+    population = lw.Population(cells(3), ids="serial", next_id=9)
+    for other in (copy.deepcopy(population), pickle.loads(pickle.dumps(population))):
+        assert other.apply([2, 0, 1]).born == 1
+        assert (other.records.serial.tolist(), other.next_id) == ([0, 2, 9], 10)
+    assert (population.records.serial.tolist(), population.next_id) == ([0, 1, 2], 9)
+
+
+def test_views_and_ids_without_end_are_refused() -> None:
+    assert refused(lambda: lw.Population(cells(3)[1:], ids="serial")) == (
+        "Population changes the length of an array of Cell, and a view has the records that it was cut with; .copy() is an array of its own"
+    )
+    last = 2**63 - 1
+    assert "ids are i64" in refused(lambda: lw.Population(cells(3), ids="serial", next_id=last + 1))
+    assert "i64 ends at" in refused(lambda: lw.Population(cells(3), ids="serial", next_id=last - 1).apply([2, 2, 2]))

@@ -11,6 +11,14 @@ import lanewise as lw
 from tests.corpus_kernels import Body, Mixed
 
 
+class Held(lw.Record):
+    serial: lw.i64
+    kind: lw.i32
+    mass: lw.f32
+    at: lw.vec2
+    alive: lw.bool
+
+
 def test_fields_and_leaves() -> None:
     assert str(Body.__record__) == "Body(position: vec3, mass: f32, velocity: vec3)"
     leaves = [(leaf.name, str(leaf.type), leaf.field) for leaf in Mixed.__record__.leaves]
@@ -107,3 +115,33 @@ def underscore() -> object:
 def test_refused(make: Callable[[], object], text: str) -> None:
     with pytest.raises(lw.RecordError, match=text):
         make()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "held"),
+    [
+        ("serial", 2.5, "i64, which cannot hold 2.5"),
+        ("serial", float("nan"), "i64, which cannot hold nan"),
+        ("serial", 2**63, "i64, which cannot hold 9223372036854775808"),
+        ("kind", 2**31, "i32, which cannot hold 2147483648"),
+        ("mass", 1e300, "f32, which cannot hold 1e+300"),
+        ("mass", None, "f32, which cannot hold None"),
+        ("mass", "3", "f32, which cannot hold '3'"),
+        ("at", (1, 1e300), "vec2, which cannot hold (1, 1e+300)"),
+        ("at", 1e300, "vec2, which cannot hold 1e+300"),
+        ("alive", 2, "bool, which cannot hold 2"),
+    ],
+)
+def test_a_record_refuses_what_its_fields_cannot_hold(field: str, value: object, held: str) -> None:
+    given: dict[str, object] = {field: value}
+    for act in (lambda: Held(**given), lambda: setattr(Held(), field, value)):
+        with pytest.raises(lw.ArgumentError) as error:
+            act()
+        assert str(error.value) == f"Held.{field} is a {held}; convert it first"
+
+
+def test_a_record_holds_what_does_fit() -> None:
+    made = Held(serial=2.0, kind=np.int64(-3), mass=float("inf"), at=np.array([0.1, np.nan]), alive=1)
+    assert (made.serial, made.kind, made.mass, made.alive) == (2, -3, np.inf, True)
+    assert made.at.x == np.float32(0.1)
+    assert np.isnan(made.at.y)

@@ -58,6 +58,7 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
         wanted = "lw.save takes one array, or arrays by their names"
         raise InputError(f"{wanted}, found {'none' if array is None else 'both'}")
     named = arrays if array is None else {ALONE: array}
+    _check_names(list(named))
     parts = {name: _described(name, value) for name, value in named.items()}
 
     def fill(file: Any) -> None:
@@ -75,6 +76,18 @@ def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arr
                 add_dataset(group, place, values)
 
     write_hdf5(path, fill, overwrite=overwrite)
+
+
+def _check_names(names: list[str]) -> None:
+    """Refuse names that no group of an HDF5 file can have: a slash leads into a group."""
+    for name in names:
+        if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
+            raise InputError(f"lw.save: an array cannot be called {name!r}; wanted a name such as 'bodies'")
+        if inside := [n for n in names if n.startswith(f"{name}/")]:
+            raise InputError(
+                f"lw.save: the name {inside[0]!r} leads into the array {name!r}; wanted names "
+                "of which none begins with another one and a slash"
+            )
 
 
 Described = tuple[dict[str, Any], dict[str, Any]]
@@ -137,6 +150,7 @@ def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, de
     with open_hdf5(path, WANTED) as file:
         names, alone = _contents(file)
         classes = _classes(record, names)
+        _check_asked(file, names, record, classes)
         arrays = {name: _array(file[name], name, classes.get(name), layout, where) for name in names}
     return arrays[ALONE] if alone else arrays
 
@@ -168,6 +182,14 @@ def _classes(record: Any, names: list[str]) -> dict[str, Any]:
         if name not in names:
             raise InputError(f"there is no array {name!r}; the file has {', '.join(names)}")
     return given
+
+
+def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, Any]) -> None:
+    """Refuse a class for an array that holds no records; one class for all is that of those that do."""
+    without = [n for n in names if "fields" not in file[n].attrs]
+    asked = [n for n in without if n in classes]
+    if asked and (isinstance(record, Mapping) or len(without) == len(names)):
+        raise InputError(f"lw.load: the array {asked[0]!r} holds numbers and no records; leave record= out for it")
 
 
 def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> Any:

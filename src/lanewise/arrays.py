@@ -230,6 +230,14 @@ class RecordArray(Generic[B]):
                 views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)
         self._side.write(bit)
 
+    def __delattr__(self, name: str) -> None:
+        if name == "host":
+            object.__delattr__(self, name)
+            return
+        if self._record.field(name) is None:
+            raise AttributeError(unknown_field(self._record, name))
+        raise AttributeError(f"every {self._record.name} has the field {name!r}, which cannot be deleted")
+
     def _checked(self, field: Field, value: Any) -> Any:
         """Values on the device that fit the field's shape and type; a uniform argument is allowed."""
         name = f"{self._record.name}.{field.name}"
@@ -542,7 +550,7 @@ class RecordArray(Generic[B]):
         for number, row in enumerate(cast("list[Any]", rows)):
             if not isinstance(row, RecordValue) or row.__record__ != self._record:
                 raise ArgumentError(
-                    f"append takes records of {self._record.name}, found {type(row).__name__} at place {number}"
+                    f"append takes records of {self._record}, found {_described(row)} at place {number}"
                 )
         made = self._empty(len(rows))
         if rows:
@@ -558,7 +566,15 @@ class RecordArray(Generic[B]):
         )
 
     def __iter__(self) -> Iterator[B]:
-        return (self[i] for i in range(len(self)))
+        """Its rows. Raises `ArgumentError` where the length has changed since the last one."""
+        views = self._places
+        for i in range(views.count):
+            if self._places is not views:
+                raise ArgumentError(
+                    f"an array of {self._record.name} was changed in length while a loop ran over its {views.count:,} rows; loop over a "
+                    ".copy() of it, or change it after the loop"
+                )
+            yield self[i]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -742,6 +758,11 @@ class RecordArray(Generic[B]):
             kind += f", also as {layout} on the host"
         spare = f", memory for {self._capacity:,}" if self._capacity != len(self) else ""
         return f"<{len(self):,} {self._record} as {self._layout} on {self._device}, {kind}{spare}>"
+
+
+def _described(row: Any) -> str:
+    """What stands where a record should: another record with its fields, as a class that was made anew has the old name."""
+    return f"one of {row.__record__}" if isinstance(row, RecordValue) else type(row).__name__
 
 
 def _dimensions(record: Record, name: str) -> int:

@@ -156,6 +156,10 @@ def array_of(
 ) -> RecordArray:  # fmt: skip
     """An array of the records of `cls` from a table and from fields; see `RecordValue.array`."""
     record: Record = cls.__record__
+    if not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(
+            f"{record.name}.array: copy is {shown(copy)}; wanted True, or False for an array in the memory that is there"
+        )
     if not copy:
         if host_layout is not None:
             raise ArgumentError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, owner_of, places_of
 from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
@@ -17,6 +17,9 @@ from lanewise.fates import Fate
 from lanewise.field_values import brought
 from lanewise.record import unknown_field
 from lanewise.runtime.memory import array_module
+
+MOST_IDS = 2**63 - 1
+"""How far i64 counts."""
 
 
 @frozen
@@ -37,7 +40,7 @@ class Population:
     on every device and in every layout. On a GPU no record comes to the host, only how many there are.
     """
 
-    __slots__ = ("_ids", "_next_id", "_records")
+    __slots__ = ("_ids", "_next_id", "_places", "_records")
 
     def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
         """Keep up `records`, in place.
@@ -48,30 +51,46 @@ class Population:
         Raises `ArgumentError` for a field of another type, for ids that are used twice, and for a `next_id` that is taken.
         """
         self._records, self._ids = _checked(records, ids), ids
-        numbers = getattr(records, ids)
-        free = int(numbers.max()) + 1 if len(records) else 0
+        free = _free(records, ids)
         number: Any = free if next_id is None else next_id
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < free:
             raise ArgumentError(
                 f"Population(next_id={shown(next_id)}): wanted a whole number from {free} on, which no record has"
             )
-        self._next_id = int(number)
+        if number > MOST_IDS:
+            raise ArgumentError(f"Population(next_id={shown(next_id)}): ids are i64 and end at {MOST_IDS - 1:,}")
+        self._next_id, self._places = int(number), places_of(records)
 
     @property
     def records(self) -> RecordArray:
-        """The array. Its fields may be written; what it has in length changes with `step` and `apply` alone."""
+        """The array. Its fields may be written, but for the ids. Records may be added that have ids from `next_id` on, and taken out."""
         return self._records
 
     @property
     def next_id(self) -> int:
-        """The id of the next record that is born. It is never used again, whoever dies."""
+        """The id of the next record that is born. It is never used again, whoever dies.
+
+        Raises `ArgumentError` where the array was changed in length by others, and two of its records have the same id now.
+        """
+        self._count_arrivals()
         return self._next_id
+
+    def _count_arrivals(self) -> None:
+        """Look at the ids again where others have changed the array in length: who came may have numbers that are no longer free."""
+        if places_of(self._records) is self._places:
+            return
+        _check_distinct(self._records, self._ids)
+        self._next_id = max(self._next_id, _free(self._records, self._ids))
+        self._places = places_of(self._records)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self._records, self._ids, self.next_id)
 
     def __len__(self) -> int:
         return len(self._records)
 
     def __repr__(self) -> str:
-        return f"<population of {self._records!r}, next id {self._next_id:,}>"
+        return f"<population of {self._records!r}, next id {self.next_id:,}>"
 
     def step(
         self, kernel: Callable[..., Any], *arguments: Any, newborn: Callable[[RecordArray], object] | None = None, **named: Any
@@ -91,6 +110,7 @@ class Population:
         if newborn is not None:
             _check_callable("newborn=, a function of the array of those that are born", newborn)
         records = self._records
+        self._count_arrivals()
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
             raise ArgumentError(
@@ -107,17 +127,25 @@ class Population:
         children = records[chosen == int(Fate.SPLIT)]
         if born := len(children):
             first = self._next_id
-            setattr(children, self._ids, array_module(records.device).arange(first, first + born))
+            if first + born > MOST_IDS:
+                raise ArgumentError(f"{born:,} records are born and the next id is {first:,}; i64 ends at {MOST_IDS:,}")
+            numbers = array_module(records.device).arange(first, first + born)
+            setattr(children, self._ids, numbers)
             if newborn is not None:
                 newborn(children)
                 if len(children) != born:
                     raise ArgumentError(
                         f"newborn was given {born:,} records and left {len(children):,}; fates decide how many there are"
                     )
+                if not bool((getattr(children, self._ids) == numbers).all()):
+                    raise ArgumentError(
+                        f"newborn changed the field {self._ids!r} of records that are born, which holds the ids that the population gave "
+                        "them; assign the other fields alone"
+                    )
         before = len(records)
         kept = records.compact(chosen != int(Fate.DIE))
         records.append(children)
-        self._next_id += born
+        self._next_id, self._places = self._next_id + born, places_of(records)
         return Turnover(kept, before - kept, born)
 
 
@@ -130,6 +158,11 @@ def _checked(records: Any, ids: Any) -> RecordArray:
     if not isinstance(records, RecordArray):
         raise ArgumentError(f"Population takes an array of records, found {type(records).__name__}")
     record = records.record
+    if owner_of(records) is not records:
+        raise ArgumentError(
+            f"Population changes the length of an array of {record.name}, and a view has the records that it was cut with; .copy() is an "
+            "array of its own"
+        )
     if not isinstance(ids, str):
         raise ArgumentError(f"Population(ids={shown(ids)}): wanted the name of a field")
     if record.field(ids) is None:
@@ -138,11 +171,25 @@ def _checked(records: Any, ids: Any) -> RecordArray:
     if kind != t.I64:
         raise ArgumentError(f"the ids of {record.name} are in the field {ids!r} of type {kind}; wanted {ids}: lw.i64")
     records.reserve(len(records))  # refuses a view, which has the length that it was cut with
+    _check_distinct(records, ids)
+    return records
+
+
+def _free(records: RecordArray, ids: str) -> int:
+    """The first number above all ids."""
+    return int(getattr(records, ids).max()) + 1 if len(records) else 0
+
+
+def _check_distinct(records: RecordArray, ids: str) -> None:
     numbers = array_module(records.device).sort(getattr(records, ids))
     twice = numbers[1:] == numbers[:-1]
     if len(records) > 1 and bool(twice.any()):
         raise ArgumentError(
-            f"two records of {record.name} have the {ids} {int(numbers[int(twice.argmax())])}; number them first: "
+            f"two records of {records.record.name} have the {ids} {int(numbers[int(twice.argmax())])}; number them first: "
             f".{ids} = np.arange({len(records)})"
         )
-    return records
+
+
+def _again(records: RecordArray, ids: str, next_id: int) -> Population:
+    """A population that was copied or pickled."""
+    return Population(records, ids=ids, next_id=next_id)

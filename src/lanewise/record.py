@@ -8,9 +8,13 @@ a kernel; arrays of records come from `Body.array(...)` and `Body.zeros(n)`.
 from __future__ import annotations
 
 import inspect
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, dataclass_transform
+
+import numpy as np
 
 from lanewise import types as t
 from lanewise.checks import shown
@@ -18,8 +22,6 @@ from lanewise.errors import ArgumentError, RecordError
 from lanewise.values import bound_value, to_python_value, type_of_annotation
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from lanewise.arrays import RecordArray
     from lanewise.layouts import Layout
 
@@ -118,9 +120,15 @@ class RecordValue:
                 row.write(field, value)
                 return
             try:
-                object.__setattr__(self, name, to_python_value(value, field.type))
+                made = to_python_value(value, field.type)
+                kept = _is_kept(value, made, field.type)
             except Exception as error:  # of lanewise, or of the user's class
                 raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
+            if not kept:  # as rows and arrays say
+                raise ArgumentError(
+                    f"{self.__record__.name}.{name} is a {field.type}, which cannot hold {shown(value)}; convert it first"
+                )
+            object.__setattr__(self, name, made)
 
         def __getattr__(self, name: str) -> Any:
             # Only names that the record itself does not hold come here: those of fields, where it is a row of an array.
@@ -194,6 +202,21 @@ class RecordValue:
         return RecordArray.zeros(
             cls.__record__, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
         )
+
+
+def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
+    """Whether `made`, of `kind`, is the number or the numbers that were given: nothing cut off, nothing that became infinite, no text."""
+    parts = value if np.ndim(value) else (value,)
+    results: tuple[Any, ...] = tuple(made) if isinstance(kind, t.Vector) else (made,)
+    scalar = t.scalar_of(kind)
+    for part, result in zip(itertools.cycle(parts), results, strict=False):
+        if part is None or isinstance(part, (str, bytes)):
+            return False
+        if scalar.is_float and bool(np.isinf(result)) and not math.isinf(float(part)):
+            return False
+        if not scalar.is_float and not bool(result == part):
+            return False
+    return True
 
 
 def unknown_field(record: Record, name: str) -> str:
