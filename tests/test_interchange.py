@@ -132,7 +132,7 @@ def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
             {"v": [[1, 2], [3]]},
             r"mixture: 'v' must be one vec2 for all, or an array of them, found list \[\[1, 2\], \[3\]\]",
         ),
-        ({"x": np.zeros((2, 2))}, r"found an array of float64 with shape \(2, 2\)"),
+        ({"x": np.zeros((2, 2)), "n": [1, 2]}, r"the arrays differ in shape: x has \(2, 2\), n has \(2,\)"),
         ({"x": Body.zeros(2)}, "mixture: 'x' must be one f32 for all, or an array of them, found an array of Body"),
         ({"x": [Body.zeros(2)]}, "mixture: 'x'"),
         ({"x": [1, 2], "n": [1, 2, 3]}, "the arrays differ in length: x has 2, n has 3"),

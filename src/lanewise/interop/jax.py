@@ -10,6 +10,7 @@ import numpy as np
 from lanewise import types as t
 from lanewise.errors import ArgumentError
 from lanewise.interop.tensors import Inputs, check_kernel, device_of, float_results, gradients, inputs_of
+from lanewise.launch.arguments import axes_of, shape_of_result
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.record import Record
 
@@ -19,8 +20,9 @@ def jax_function(kernel: Any) -> Callable[..., Any]:
 
     The function is called like the kernel. A record is a mapping from its fields to arrays of shape (n,) or (n, components), for example
     `{"position": x, "mass": m}`; one and the same mapping for targets and sources makes them one array. Values are numbers or arrays of
-    shape () or (components,). Outside of `jax.jit` arrays come and go by DLPack on their device; within it calls go through the host
-    (`jax.pure_callback`). Fields are copied into records, in the default layout and in the types of the record.
+    shape () or (components,); in elementwise kernels without records they may be arrays of any shape, all of one. Outside of `jax.jit`
+    arrays come and go by DLPack on their device; within it calls go through the host (`jax.pure_callback`). Fields are copied into records,
+    in the default layout and in the types of the record.
 
     Raises `ArgumentError` where JAX is not installed, for what is no kernel of pairs or elements, and for kernels with float64 results
     where `jax_enable_x64` is off; `CompileError` for kernels that have no gradient.
@@ -109,25 +111,26 @@ def _through(
 
 def _result_shapes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     jax, kernel = _jax(), inputs.kernel
-    count = _count(inputs, arrays)
-    kinds = kernel.lowered.results
-    return tuple(
-        jax.ShapeDtypeStruct((count, k.length) if isinstance(k, t.Vector) else (count,), t.scalar_of(k).dtype)
-        for k in kinds
-    )
+    axes = _axes(inputs, arrays)
+    return tuple(jax.ShapeDtypeStruct(*shape_of_result(k, 0, axes)) for k in kernel.lowered.results)
 
 
-def _count(inputs: Inputs, arrays: tuple[Any, ...]) -> int:
-    """How many elements have a result: the targets, or the length of the arrays of an elementwise kernel."""
+def _axes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[int, ...]:
+    """Of the elements that have a result: one of targets or records, those of the arrays of an elementwise kernel without records."""
     parameters = inputs.kernel.signature.parameters
     target = next((n for n, k in parameters.items() if isinstance(k, Record)), "")
     for place, a in zip(inputs.places, arrays, strict=True):
         kind = parameters[place.parameter]
-        if place.parameter == target or (not isinstance(kind, Record) and a.ndim > isinstance(kind, t.Vector)):
-            return int(a.shape[0])
+        if place.parameter == target:
+            return (int(a.shape[0]),)
+        if not isinstance(kind, Record) and (axes := axes_of(a.shape, kind)):
+            return axes
     for n, c in inputs.constants.items():
-        if (n == target or not isinstance(inputs.kernel, Pairwise)) and hasattr(c, "__len__"):
-            return len(next(iter(c.values()))) if isinstance(c, dict) else len(c)
+        if isinstance(kind := parameters[n], Record):
+            if n == target or not isinstance(inputs.kernel, Pairwise):
+                return (len(next(iter(c.values()))) if isinstance(c, dict) else len(c),)
+        elif axes := axes_of(np.shape(c), kind):
+            return axes
     raise ArgumentError(f"{inputs.kernel.__name__}: at least one argument must be an array")
 
 

@@ -16,8 +16,9 @@ def torch_function(kernel: Any) -> Callable[..., Any]:
 
     The function is called like the kernel. A record is a mapping from its fields to tensors of shape (n,) or (n, components), for example
     `{"position": x, "mass": m}`; one and the same mapping for targets and sources makes them one array. Values are numbers or tensors of
-    shape () or (components,). Results are tensors on the device of the arguments: views of the kernel's results, by DLPack. Fields are
-    copied into records, in the default layout and in the types of the record. Gradients have the type of their tensors.
+    shape () or (components,); in elementwise kernels without records they may be tensors of any shape, all of one. Results are tensors on
+    the device of the arguments: views of the kernel's results, by DLPack. Fields are copied into records, in the default layout and in the
+    types of the record. Gradients have the type of their tensors.
 
     Raises `ArgumentError` where PyTorch is not installed, and for what is no kernel of pairs or elements; `CompileError` for kernels that
     have no gradient.

@@ -5,6 +5,7 @@ Each is a record array, an array of values, or a uniform argument.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -48,16 +49,19 @@ class Tests(Protocol):
 class Arguments:
     """The arguments of one call, by what they are.
 
-    `added` are arrays that the pattern makes of them, and arrays that have indices, each with the type of a value; `shaped` are the latter
-    as the caller has them, `lengths` those of their dimensions; `beyond` says of rows how many values all of them have, `totals` what a
-    pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
-    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` is
-    launched in place of the kernel, where the caller chose no plan.
+    `arrays` hold the values of one element after the other, `unflattened` are the same with all their axes, and `axes` are those of the
+    results' elements, where the pattern gives them any. `added` are arrays that the pattern makes of them, and arrays that have indices,
+    each with the type of a value; `shaped` are the latter as the caller has them, `lengths` those of their dimensions; `beyond` says of
+    rows how many values all of them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options`
+    are keywords of the call that belong to no parameter; `around` makes a launch of what is launched, with what else a run does; `tests`
+    are those of indices that nothing proves; `instead` is launched in place of the kernel, where the caller chose no plan.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
     arrays: dict[str, Any] = field(default_factory=dict[str, Any])
     uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
+    axes: tuple[int, ...] = ()
+    unflattened: dict[str, Any] = field(default_factory=dict[str, Any])
     added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
     shaped: dict[str, Any] = field(default_factory=dict[str, Any])
     lengths: dict[str, int] = field(default_factory=dict[str, int])
@@ -97,8 +101,13 @@ def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Map
     return {n: values[n] for n in names}
 
 
-def classify_arguments(signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
-    """Check every argument against its parameter. Arrays of values come to the device of the records."""
+def classify_arguments(
+    signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool, any_shape: bool = False
+) -> Arguments:
+    """Check every argument against its parameter. Arrays of values come to the device of the records.
+
+    any_shape: without records they may have several axes of elements, which results have, too.
+    """
     kernel, result = signature.source.name, Arguments()
     for name, kind in signature.parameters.items():
         if isinstance(kind, Record):
@@ -119,8 +128,45 @@ def classify_arguments(signature: Signature, values: Mapping[str, Any], *, array
     )
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
-            _classify_value(kernel, name, kind, values[name], result, arrays_allowed)
+            _classify_value(kernel, name, kind, values[name], result, arrays_allowed, any_shape)
+    if any_shape and not result.records:
+        _lay_out(signature, result)
     return result
+
+
+def _lay_out(signature: Signature, arguments: Arguments) -> None:
+    """Values of any shape, which all of them have, as values of one element after the other. What differs in length is told elsewhere."""
+    parameters = signature.parameters.items()
+    kinds = {n: kind for n, kind in parameters if n in arguments.arrays and not isinstance(kind, Record)}
+    shapes = {n: axes_of(arguments.arrays[n].shape, kind) for n, kind in kinds.items()}
+    axes = next(iter(shapes.values()), ())
+    if any(s != axes for s in shapes.values()):
+        if any(len(s) > 1 for s in shapes.values()):
+            raise ArgumentError(_different(signature.source.name, kinds, arguments.arrays))
+        return
+    arguments.axes = axes
+    if len(axes) > 1:
+        arguments.arrays = {n: flat(arguments.arrays[n], kind) for n, kind in kinds.items()}
+
+
+def _different(kernel: str, kinds: Mapping[str, t.ValueType], arrays: Mapping[str, Any]) -> str:
+    found = (
+        f"{n} has {(shape := tuple(arrays[n].shape))}"
+        + (f", which is {axes_of(shape, kind)} of {kind}" if isinstance(kind, t.Vector) else "")
+        for n, kind in kinds.items()
+    )
+    return f"{kernel}: the arrays differ in shape: {', '.join(found)}; nothing is broadcast: bring all of them to one shape"
+
+
+def axes_of(shape: tuple[int, ...], kind: t.ValueType) -> tuple[int, ...]:
+    """The axes of the elements of an array of values with that shape: without that of the components."""
+    return shape[:-1] if isinstance(kind, t.Vector) else shape
+
+
+def flat(array: Any, kind: t.ValueType) -> Any:
+    """A contiguous array of values with one axis of elements, in the same memory."""
+    count = math.prod(axes_of(array.shape, kind))
+    return array.reshape((count, kind.length) if isinstance(kind, t.Vector) else (count,))
 
 
 def device_without_records(on_gpu: bool) -> str:
@@ -130,16 +176,23 @@ def device_without_records(on_gpu: bool) -> str:
 
 
 def _classify_value(
-    kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool
+    kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool, any_shape: bool
 ) -> None:
     place, single = f"{kernel}: {name!r}", 1 if isinstance(kind, t.Vector) else 0
     dimensions = _dimensions(value)
-    if dimensions == single + 1 and arrays_allowed:
+    if any_shape and result.records and dimensions > single + 1:
+        raise ArgumentError(
+            f"{place} has one {kind} for each record, and records have one axis: found {describe(value)}; "
+            f"reshape it to {_shape(len(next(iter(result.records.values()))), kind)}"
+        )
+    if arrays_allowed and (dimensions == single + 1 or (any_shape and dimensions > single)):
         array = brought(place, value, result.device)
-        if isinstance(kind, t.Vector) and array.shape[1] != kind.length:
-            raise ArgumentError(f"{place} is a {kind}: wanted shape (n, {kind.length}), found {tuple(array.shape)}")
+        if isinstance(kind, t.Vector) and array.shape[-1] != kind.length:
+            wanted = _shape("n" if array.ndim == 2 else "...", kind)
+            raise ArgumentError(f"{place} is a {kind}: wanted shape {wanted}, found {tuple(array.shape)}")
         check_type(place, array, kind)
         result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
+        result.unflattened[name] = result.arrays[name]
         return
     if dimensions != single or isinstance(value, (str, bytes)):
         what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")
@@ -150,6 +203,10 @@ def _classify_value(
         raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
     check_type(place, host, kind)
     result.uniforms[name] = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
+
+
+def _shape(elements: object, kind: t.ValueType) -> str:
+    return f"({elements}, {kind.length})" if isinstance(kind, t.Vector) else f"({elements},)"
 
 
 def _dimensions(value: Any) -> int:
@@ -202,23 +259,29 @@ def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[
     return flat
 
 
-def make_outputs(kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any) -> list[Any]:
-    """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several."""
+def make_outputs(
+    kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any, axes: tuple[int, ...] = ()
+) -> list[Any]:
+    """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several.
+
+    axes: of the elements, if there are several.
+    """
     arrays = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
     if len(arrays) != len(kinds):
         wanted = {0: "no out", 1: "one array"}.get(len(kinds), f"a tuple of {len(kinds)} arrays")
         raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(arrays)}")
-    return [make_output(kernel, kind, count, device, array) for kind, array in zip(kinds, arrays, strict=True)]
+    return [make_output(kernel, kind, count, device, array, axes) for kind, array in zip(kinds, arrays, strict=True)]
 
 
-def shape_of_result(kind: t.ValueType, count: int) -> tuple[tuple[int, ...], Any]:
-    """Shape and dtype of an array of results."""
-    return (count, kind.length) if isinstance(kind, t.Vector) else (count,), t.scalar_of(kind).dtype
+def shape_of_result(kind: t.ValueType, count: int, axes: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Any]:
+    """Shape and dtype of an array of results. axes: of the elements, if there are several."""
+    axes = axes or (count,)
+    return (*axes, kind.length) if isinstance(kind, t.Vector) else axes, t.scalar_of(kind).dtype
 
 
-def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any) -> Any:
-    """A result array of shape (n,) or (n, components), or the caller's own after a check."""
-    shape, dtype = shape_of_result(kind, count)
+def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any, axes: tuple[int, ...] = ()) -> Any:
+    """A result array of shape (*axes,) or (*axes, components), or the caller's own after a check; of shape (n, ...) without axes."""
+    shape, dtype = shape_of_result(kind, count, axes)
     module = array_module(device)
     if out is None:
         return module.empty(shape, dtype)

@@ -27,6 +27,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     shape_of_result,
 )
+from lanewise.launch.shaped_arrays import check_in_place
 from lanewise.launch.support import ALL_USED, Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
@@ -111,10 +112,10 @@ def _size(array: RecordArray) -> tuple[Any, ...]:
 class ArraySlot:
     """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
 
-    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_name", "_shape")
+    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_shape", "name")
 
     def __init__(self, name: str, array: Any) -> None:
-        self._name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
+        self.name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
         self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
 
@@ -128,7 +129,7 @@ class ArraySlot:
             return False
         if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
             return False
-        matched.arrays[self._name] = value
+        matched.arrays[self.name] = value
         return True
 
 
@@ -221,8 +222,8 @@ class Result:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        shape, _ = shape_of_result(self.kind, self.count)
-        return (*self.axes, *shape[1:]) if self.axes else shape
+        shape, _ = shape_of_result(self.kind, self.count, self.axes)
+        return shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +252,7 @@ class Repeatable:
 
     __slots__ = (
         "_apart", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
-        "_template",
+        "_template", "_values",
     )  # fmt: skip
 
     def __init__(
@@ -268,7 +269,7 @@ class Repeatable:
         """
         self._changed = changed
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
-        self._apart = apart
+        self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
@@ -308,8 +309,9 @@ class Repeatable:
         if out is None:
             results = [self._module.empty(shape, dtype) for _, shape, dtype in self._made]
         else:
-            count = self._results[0].count if self._results else 0
-            results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out)
+            count, axes = (self._results[0].count, self._results[0].axes) if self._results else (0, ())
+            results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
+            check_in_place(self._kernel, results, arrays, self._values)
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
         for name, fields in self._changed:
@@ -364,7 +366,7 @@ def slots_of(
             slots.append(record_slot(name, arguments.records[name], uses.get(name, ALL_USED).reads))
         elif name in arguments.uniforms:
             slots.append(ValueSlot(name, kind, host))
-        elif type(value) is array_module(arguments.device).ndarray and arguments.arrays[name] is value:
+        elif type(value) is array_module(arguments.device).ndarray and arguments.unflattened.get(name) is value:
             slots.append(ArraySlot(name, value))
         else:
             return None

@@ -25,6 +25,7 @@ from lanewise.launch.arguments import (
     Arguments,
     bind_value_array,
     classify_arguments,
+    flat,
     flatten_uniforms,
     make_outputs,
     name_arguments,
@@ -32,7 +33,7 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
-from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.shaped_arrays import check_in_place, check_results_apart
 from lanewise.launch.support import (
     Uses,
     bind_record,
@@ -241,16 +242,16 @@ class Calls:
 
     def remember(
         self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-        *, own: Mapping[str, Slot] = NOTHING, axes: tuple[int, ...] = (),
+        *, own: Mapping[str, Slot] = NOTHING,
     ) -> None:  # fmt: skip
-        """Keep a call for those like it. own: slots of the pattern's; axes: of the elements of results, if there are several."""
+        """Keep a call for those like it. own: slots of the pattern's."""
         tuned = self._tuned(arguments, None)
         if tuned is not None and tuned.plan != call.compiled.plan:
             return  # a tuned plan that does not hold for these values may hold for the next ones
         count = self.count(arguments)
         calls.remember(
             self.signature, positional, named, arguments, call.launch,
-            self.wing.results(self.lowered, count, axes),
+            self.wing.results(self.lowered, count, arguments.axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
             uses={n: self._uses(n) for n in arguments.records},
@@ -277,12 +278,13 @@ class Calls:
         compiled = self.specialise(arguments, plan)
         bound, made = self.bound(arguments), self.wing.results(self.lowered, self.count(arguments))
         count = made[0].count if made else 0
-        results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out)
+        results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes)
         if out is not None:
+            check_in_place(self.name, results, arguments.arrays, arguments.arrays)
             check_results_apart(
                 self.name, results, {n: arguments.shaped[n] for n in self._shaped}, self.signature.scattered
             )
-        bound |= {r.name: bind_value_array(a, r.kind) for r, a in zip(made, results, strict=True)}
+        bound |= {r.name: bind_value_array(flat(a, r.kind), r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
         launch = compiled.executable.prepare(bound, environment)

@@ -123,8 +123,10 @@ class Elementwise(AbstractKernel):
     """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
-    one value an element. An array with a shape (`density: lw.Array1[lw.f32]`) is one for all elements, a contiguous array of NumPy
-    or CuPy that is passed as it is: a table, whose elements are read by index, or an array that is scattered to (`lw.scatter_add`).
+    one value an element: beside records of shape (n,) or (n, components), without them of any shape, which all arrays have and
+    the results get (vectors have one more axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one for
+    all elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose elements are read by index, or an array that
+    is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
@@ -152,6 +154,8 @@ class Elementwise(AbstractKernel):
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None.
+
+        Without records the elements have the shape of the arrays in place of (n,).
 
         checks: test before the run that every index into a table or of a scatter is inside, as far as nothing proves it; raises
         `VerificationError` with the first element that is not, and changes nothing. The call waits for the tests.
@@ -247,6 +251,11 @@ def _numbers(array: Any) -> tuple[Any, Any]:
         raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
     if array.dtype.kind not in "biuf" or not array.ndim:
         raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
+    if array.ndim > 2:
+        raise ArgumentError(
+            f"a reduction takes numbers of shape (n,) or vectors of shape (n, components), found the shape {tuple(array.shape)}: "
+            "reshape it; kernel.sum, .min and .max reduce the results of arrays of any shape"
+        )
     return module, array
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from lanewise import types as t
 from lanewise.arrays import RecordArray, places_of
 from lanewise.attributes import sealed
@@ -166,37 +164,32 @@ class Segmentwise(AbstractKernel):
             again, matched = match
             if out is None:
                 return unpacked(again.run(matched, None))
-            flat = self._flat(out, again.axes)
-            self._check_apart(flat, matched.arrays)
-            again.run(matched, flat)
+            self._check_out(out, again.axes)
+            self._check_apart(out, matched.arrays)
+            again.run(matched, out)
             return (
                 out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))
             )
         classified = calls.given(arguments, named)
-        axes, ragged = self._axes(classified, arguments, named), self._ragged(arguments, named)
-        call = self._bound(classified, axes, out, None)
-        calls.remember(repeated, call, arguments, named, classified, own=ragged_slots(ragged), axes=axes)
+        classified.axes, ragged = self._axes(classified, arguments, named), self._ragged(arguments, named)
+        call = self._bound(classified, out, None)
+        calls.remember(repeated, call, arguments, named, classified, own=ragged_slots(ragged))
         return call()
 
     @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
         classified = self._given(arguments, named, plan)
-        return self._bound(classified, self._axes(classified, arguments, named), out, plan)
+        classified.axes = self._axes(classified, arguments, named)
+        return self._bound(classified, out, plan)
 
-    def _bound(self, arguments: Arguments, axes: tuple[int, ...], out: Any, plan: Plan | None) -> Call:
-        """A call whose results have these axes."""
-        flat = self._flat(out, axes)
+    def _bound(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
+        self._check_out(out, arguments.axes)
         read = {n: a for n, (a, _) in arguments.added.items()} | {
             n: places_of(r).data for n, r in arguments.records.items()
         }
-        self._check_apart(flat, read)
-        call = self._calls.bind(arguments, flat, plan)
-        results = tuple(
-            r.reshape(*axes, *r.shape[1:]) if o is None else o
-            for r, o in zip(call.results, _several(out, len(self.lowered.results)), strict=True)
-        )
-        return Call(call.launch, results, call.compiled)
+        self._check_apart(out, read)
+        return self._calls.bind(arguments, out, plan)
 
     def _ragged(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, tuple[Places, RaggedArray]]:
         """The ragged arguments of a call, by parameter, and what the kernel calls their parts."""
@@ -222,20 +215,16 @@ class Segmentwise(AbstractKernel):
                 name = shared[0].removeprefix("$")
                 raise ArgumentError(f"{self.__name__}: out shares memory with {name!r}; give it memory of its own")
 
-    def _flat(self, out: Any, shape: tuple[int, ...]) -> Any:
-        """The caller's arrays as a call takes them: cells along one axis."""
+    def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
+        """Refuse the caller's arrays where they have not the shape of the results."""
         if out is None:
-            return None
-        flat: list[Any] = []
+            return
         for o, kind in zip(_several(out, len(self.lowered.results)), self.lowered.results, strict=True):
             expected = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
             if getattr(o, "shape", None) != expected or not o.flags.c_contiguous:
                 raise ArgumentError(
                     f"{self.__name__}: out must be a contiguous array of shape {expected}, found {describe(o)}"
                 )
-            cells = int(np.prod(shape, dtype=np.int64))
-            flat.append(o.reshape(cells, kind.length) if isinstance(kind, t.Vector) else o.reshape(cells))
-        return flat[0] if len(flat) == 1 else tuple(flat)
 
 
 def _several(out: Any, count: int) -> tuple[Any, ...]:

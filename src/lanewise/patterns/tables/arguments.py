@@ -23,14 +23,14 @@ Tables = Mapping[str, ArrayType]
 NOTHING: Tables = {}
 
 
-def with_tables(signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool) -> Arguments:
-    """The arguments of a call, those that are tables among them. Raises `ArgumentError`."""
-    result = classify_arguments(signature, values, arrays_allowed=arrays_allowed)
+def with_tables(signature: Signature, values: Mapping[str, Any], *, with_arrays: bool) -> Arguments:
+    """The arguments of a call, those that are tables among them; with_arrays: values may be arrays of any shape. Raises `ArgumentError`."""
+    result = classify_arguments(signature, values, arrays_allowed=with_arrays, any_shape=with_arrays)
     bring_tables(signature.source.name, signature.tables, values, result)
     return result
 
 
-WITH_ARRAYS, WITHOUT_ARRAYS = (partial(with_tables, arrays_allowed=allowed) for allowed in (True, False))
+WITH_ARRAYS, WITHOUT_ARRAYS = (partial(with_tables, with_arrays=allowed) for allowed in (True, False))
 
 
 def bring_tables(kernel: str, tables: Tables, values: Mapping[str, Any], arguments: Arguments) -> None:

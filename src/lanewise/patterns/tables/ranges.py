@@ -64,7 +64,7 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     if checks and (tested := guards_of(places)):
         arguments.tests = TableTests(
             calls.name, calls.lowered, tested, calls.signature.arrays, arguments.lengths,
-            of_pairs=not calls.wing.pattern.one_record,
+            of_pairs=not calls.wing.pattern.one_record, axes=arguments.axes,
         )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ class TableTests:
     """The tests of a call: which indices nothing proves, and how a failure is told.
 
     tables: with the arrays that are scattered to; wide: those whose lengths have 64 bits. row: of the shape that sites are counted in.
-    of_pairs: each element is the target of many pairs.
+    of_pairs: each element is the target of many pairs. axes: of the elements, if there are several.
     """
 
     kernel: str
@@ -173,6 +173,7 @@ class TableTests:
     row: tuple[int, ...] = ()
     of_pairs: bool = False
     wide: frozenset[str] = frozenset()
+    axes: tuple[int, ...] = ()
 
     @property
     def lowered(self) -> Lowered:
@@ -197,13 +198,19 @@ class TableTests:
         f = failure(int(outside[first]))
         assert self.function.indexed is not None
         s = sites(self.function.indexed.body)[f.site]
-        where = (
-            f"the site {tuple(int(i) for i in np.unravel_index(first, self.row))}"
-            if self.row
-            else f"the element {first}"
-        )
-        where = f"a pair of the target {first}" if self.of_pairs else where
-        raise was_outside(self.kernel, s, f, where, shape_of(s, self.lengths))
+        raise was_outside(self.kernel, s, f, self._place(first), shape_of(s, self.lengths))
+
+    def _place(self, number: int) -> str:
+        """Where the failure is, as the caller counts."""
+        if self.of_pairs:
+            return f"a pair of the target {number}"
+        if self.row:
+            return f"the site {_index(number, self.row)}"
+        return f"the element {_index(number, self.axes) if len(self.axes) > 1 else number}"
+
+
+def _index(number: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(number, axes))
 
 
 def smallest(kernel: ir.Kernel) -> ir.Kernel:
