@@ -54,3 +54,19 @@ def test_refused(tmp_path: Path, text: str, message: str) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match="^" + re.escape(f"{path}: {message}") + "$"):
         read_csv(path)
+
+
+def test_comments_and_blank_lines_are_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "commented.csv"
+    path.write_text(f'# of "two, "bodies\n\n{HEAD}\n1,2,3,4,5,6,7\n  # the second, "far one\n2,2,3,4,5,6,8\n')
+    assert read_csv(path).mass.tolist() == [7, 8]
+
+
+def test_lines_after_comments_keep_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "commented.csv"
+    path.write_text(f"# a comment\n{HEAD},colour\n")
+    with pytest.raises(InputError, match="line 2, column 8: unknown column 'colour'"):
+        read_csv(path)
+    path.write_text(f"# a comment\n{HEAD}\n# another\n1,2,3,4,5,6,x\n")
+    with pytest.raises(InputError, match=r"line 4, column 7 \(mass\): 'x'"):
+        read_csv(path)

@@ -1,15 +1,14 @@
 """CSV text: a line of column names `x,y,z,vx,vy,vz,mass` and perhaps `id,component`, in any order, then a body a line.
 
-Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines are passed over.
+Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin with #, are passed over.
 """
 
 from __future__ import annotations
 
 import codecs
 import csv
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ def read_csv(path: FilePath) -> Particles:
     """The bodies of a CSV file. Raises InputError naming the file, the line (from 1) and the column that is wrong."""
     file = existing_file(path)
     with reading(path, "CSV", (UnicodeDecodeError, csv.Error)), file.open(encoding="utf-8-sig", newline="") as stream:
-        lines = csv.reader(stream)
+        lines = csv.reader(_without_comments(stream))
         names = _column_names(lines)
         table = np.fromiter(_rows(lines, names), [(name, "i8" if name in WHOLE else "f8") for name in names])
         return Particles.of(
@@ -56,17 +55,26 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
             stream.write(",".join(map(repr, row)) + "\n")
 
 
-def _column_names(lines: Iterator[list[str]]) -> list[str]:
-    names = [cell.strip().lower() for line in itertools.islice(lines, 1) for cell in line]
+def _without_comments(stream: Iterable[str]) -> Iterator[str]:
+    """The lines, comments as blank ones: a quote in a comment begins nothing, and lines keep their numbers."""
+    return ("\n" if line.lstrip().startswith("#") else line for line in stream)
+
+
+def _column_names(lines: Any) -> list[str]:
+    written = (line for line in lines if any(map(str.strip, line)))
+    names = [cell.strip().lower() for cell in next(written, [])]
+    number = max(lines.line_num, 1)
     if not set(names) & set(REAL):
-        raise InputError(f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
+        raise InputError(f"line {number} is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
     for place, name in enumerate(names, 1):
         if name not in REAL + WHOLE:
-            raise InputError(f"line 1, column {place}: unknown column {_shortened(name)}{_meant(name)} wanted {WANTED}")
+            raise InputError(
+                f"line {number}, column {place}: unknown column {_shortened(name)}{_meant(name)} wanted {WANTED}"
+            )
         if names.index(name) != place - 1:
-            raise InputError(f"line 1, column {place}: a second column {name}")
+            raise InputError(f"line {number}, column {place}: a second column {name}")
     if missing := [name for name in REAL if name not in names]:
-        raise InputError(f"line 1: no column {', '.join(missing)}; wanted {WANTED}")
+        raise InputError(f"line {number}: no column {', '.join(missing)}; wanted {WANTED}")
     return names
 
 

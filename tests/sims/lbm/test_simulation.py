@@ -34,6 +34,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "tau": ({"viscosity": None, "omega": 2.0}, "the relaxation time tau is 0.5; wanted more than 0.5"),
     "negative viscosity": ({"viscosity": -0.1}, "the kinematic viscosity nu is -0.1"),
     "two viscosities": ({"omega": 1.0}, "the viscosity is given by viscosity and omega; wanted one of viscosity, omega, re"),
+    "idle speed": (
+        {"speed": 0.1},
+        "the speed of a Reynolds number is given without re, beside viscosity; wanted re with speed and length, or viscosity alone",
+    ),
+    "idle scales": (
+        {"viscosity": None, "omega": 1.0, "speed": 0.1, "length": 9},
+        "the speed and the length of a Reynolds number are given without re, beside omega; wanted re with speed and length, or omega alone",
+    ),
     "no viscosity": ({"viscosity": None}, "the viscosity is given by nothing; wanted one of viscosity, omega, re"),
     "re alone": ({"viscosity": None, "re": 10}, "re is a Reynolds number; wanted speed and length beside it"),
     "lid": (
@@ -58,6 +66,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "dimension": ({"lattice": "D3Q19"}, "D3Q19 needs a box of shape (nz, ny, nx), found 2 axes"),
     "collision": ({"collision": "mrt2"}, "unknown collision operator 'mrt2'; did you mean 'mrt'? wanted one of bgk, trt, regularised, mrt, kbc"),
     "parameter": ({"parameters": {"magik": 1}}, "the collision operator 'trt' has no parameter 'magik'; it has magic"),
+    "negative parameter": (
+        {"parameters": {"magic": -1.0}},
+        "the parameter magic of the collision operator 'trt' is -1; wanted zero or more",
+    ),
+    "rate": (
+        {"collision": "mrt", "parameters": {"bulk_omega": 5.0}},
+        "the parameter bulk_omega of the collision operator 'mrt' is 5; wanted a number from 0 to 2",
+    ),
     "precision": ({"precision": "f16"}, "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "storage": ({"storage": "f8"}, "unknown storage 'f8'; wanted one of f16, f32, f64"),
     "wide storage": ({"precision": "f32", "storage": "f64"}, "storage f64 holds more than precision f32 computes"),
@@ -83,6 +99,28 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "profile": (
         {"kinds": {3: Open("in", "velocity", "x-", velocity=(0.1, 0.0), profile=np.ones(9))}},
         "the profile of 'in' has shape (9,); wanted (9, 9)",
+    ),
+    "idle profile": (
+        {"kinds": {3: Open("out", "pressure", "x+", density=1.0, profile=np.ones((9, 9)))}},
+        "'out' has a profile, which multiplies a velocity; the boundary 'pressure' takes none",
+    ),
+    "fast profile": (
+        {
+            "kinds": {3: Open("in", "far-field", "x-", velocity=(0.1, 0.0), density=1.0, profile=np.full((9, 9), 20.0))},
+            "mask": masked(3),
+        },
+        "the velocity of 'in' with its profile",
+    ),
+    "profile that is no number": (
+        {
+            "kinds": {3: Open("in", "far-field", "x-", velocity=(0.1, 0.0), density=1.0, profile=np.full((9, 9), np.nan))},
+            "mask": masked(3),
+        },
+        "is not finite; wanted numbers of sites a step",
+    ),
+    "density of an opening": (
+        {"kinds": {3: Open("out", "pressure", "x+", density=-1.0)}},
+        "the density of 'out' is -1; wanted a number above zero, about 1",
     ),
 }  # fmt: skip
 

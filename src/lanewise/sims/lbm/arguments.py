@@ -72,6 +72,12 @@ def chosen_rate(
         if speed is None or length is None:
             raise InputError("re is a Reynolds number; wanted speed and length beside it")
         return relaxation(from_reynolds(re, length, speed))
+    idle = [n for n, value in (("speed", speed), ("length", length)) if value is not None]
+    if idle:
+        raise InputError(
+            f"the {' and the '.join(idle)} of a Reynolds number {'is' if len(idle) == 1 else 'are'} given without re, "
+            f"beside {ways[0]}; wanted re with speed and length, or {ways[0]} alone"
+        )
     if viscosity is not None:
         return relaxation(viscosity)
     assert omega is not None
@@ -115,6 +121,8 @@ def chosen_parameters(collision: str, chosen: Mapping[str, float] | None) -> dic
             raise InputError(f"the collision operator {collision!r} has no parameter {name!r}; it has {names}")
         if not math.isfinite(value):
             raise InputError(f"the parameter {name} is {value}; wanted a finite number")
+        if (reason := operator.refusal(name, value)) is not None:
+            raise InputError(reason)
     return {name: float((chosen or {}).get(name, default)) for name, default in operator.parameters.items()}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from lanewise.errors import InputError
 from lanewise.lattices import Lattice
 from lanewise.sims.lbm.boundaries import Boundary, find_boundary
+from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
 from lanewise.sims.lbm.settings import Settings
@@ -59,9 +61,23 @@ def check_opening(number: int, opening: Open, shape: tuple[int, ...], mask: Any)
             raise InputError(
                 f"{opening.name!r} has {'a' if is_set else 'no'} {name}; the boundary {boundary.name!r} {wanted}"
             )
-    if opening.profile is not None and np.shape(opening.profile) != shape:
-        raise InputError(f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}")
+    if opening.density is not None and not 0 < opening.density < math.inf:
+        raise InputError(f"the density of {opening.name!r} is {opening.density:g}; wanted a number above zero, about 1")
+    if opening.profile is not None:
+        _check_profile(number, opening, boundary, shape, mask)
     _check_places(number, opening, boundary, shape, mask)
+
+
+def _check_profile(number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any) -> None:
+    if "profile" not in boundary.parameters:
+        raise InputError(
+            f"{opening.name!r} has a profile, which multiplies a velocity; the boundary {boundary.name!r} takes none"
+        )
+    if np.shape(opening.profile) != shape:
+        raise InputError(f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}")
+    if mask is not None:
+        factors = np.asarray(opening.profile, np.float64)[mask == number, None]
+        check_mach(factors * np.asarray(opening.velocity, np.float64), f"velocity of {opening.name!r} with its profile")
 
 
 def _check_places(number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any) -> None:

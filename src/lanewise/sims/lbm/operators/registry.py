@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -25,6 +26,7 @@ class Operator:
 
     maker       (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the parameters below
     parameters  uniform parameters besides omega, and their defaults
+    most        the largest value of its parameters; rates above 2 amplify what they should damp
     eddies      whether it can be combined with Smagorinsky's model
     lattices    the names of the lattices that it is made for
     """
@@ -33,8 +35,16 @@ class Operator:
     description: str
     maker: Callable[..., Callable[..., Any]]
     parameters: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    most: float = math.inf
     eddies: bool = False
     lattices: tuple[str, ...] = LATTICES
+
+    def refusal(self, name: str, value: float) -> str | None:
+        """Why this parameter cannot have this value, or None."""
+        if 0 <= value <= self.most:
+            return None
+        wanted = "zero or more" if math.isinf(self.most) else f"a number from 0 to {self.most:g}"
+        return f"the parameter {name} of the collision operator {self.name!r} is {value:g}; wanted {wanted}"
 
     def make(
         self, lattice: Lattice, precision: str = "f32", *, forced: bool = False, eddies: bool = False
@@ -69,7 +79,7 @@ OPERATORS = _by_name(
     Operator("regularised", "only the stress is kept", make_regularised, eddies=True),
     Operator(
         "mrt", "rates of their own for shear, bulk and ghosts", make_mrt,
-        MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}),
+        MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}), most=2.0,
     ),
     Operator("kbc", "entropic: ghosts decay as the entropy wants", make_kbc),
 )  # fmt: skip
