@@ -95,6 +95,11 @@ def flow(f: lw.populations, omega: lw.f32):
         f[q] += omega * (q.weight * total - f[q])
 
 
+@lw.stencil(lw.D2Q5)
+def heat(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+    return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
+
+
 @dataclass(frozen=True)
 class Row:
     """A whole call, and the bound launch that it is for, or None for what other packages do."""
@@ -125,6 +130,8 @@ def rows(device: str) -> list[Row]:
     for s in (sites, others):
         flow.set_populations(s, random.random((9, *SITES)))
     stepper = flow.stepper(others, omega=0.5)
+    plate, other_plate = (heat.sites(SITES, device=device, t=random.random(SITES)) for _ in range(2))
+    heating = heat.stepper(other_plate, rate=0.2)
     found = [
         Row("pairwise", lambda: gravity(bodies, bodies, softening2=0.01), gravity.bind(bodies, bodies, 0.01)),
         Row("elementwise, in place", lambda: kick_drift(moving, force, 1e-6), kick_drift.bind(moving, force, 1e-6)),
@@ -134,6 +141,7 @@ def rows(device: str) -> list[Row]:
         Row("segmentwise", lambda: weighed(few, items, lists, scale=0.5), weighed.bind(few, items, lists, 0.5)),
         Row("segmentwise, one record", lambda: total(items), total.bind(items)),
         Row("sitewise", lambda: flow(sites, omega=0.5), lambda: stepper.run(1)),
+        Row("stencil", lambda: heat(plate, rate=0.2), lambda: heating.run(1)),
     ]
     with lw.device(device):
         for row in (found[0], *found[2:7]):

@@ -23,7 +23,10 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 COMMANDS = {
     "gravity": "gravity run --ic plummer --bodies 16384 --steps 1 --softening 0.02",
@@ -196,7 +199,6 @@ def main() -> None:
 def report(measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]], chosen: argparse.Namespace) -> None:
     """Write and show medians of the walls, with the parts of the run in the middle."""
     from rich.console import Console
-    from rich.table import Table
 
     from bench.harness import describe_machine
 
@@ -228,10 +230,22 @@ def report(measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]]
     if chosen.json:
         print(json.dumps(data))
         return
-    table = Table(*head, title=text[0].lstrip("# "))
+    for state in ("cold", "warm"):
+        Console().print(turned(head, [row for row in cells if row[1] == state], f"{text[0].lstrip('# ')}, {state}"))
+
+
+def turned(head: list[str], cells: list[list[str]], title: str) -> Table:
+    """Starts of one kind as they are printed, in 80 columns: a row for each part that takes time, a column for each command."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table("seconds", title=title, box=box.SIMPLE)
     for row in cells:
-        table.add_row(*row)
-    Console().print(table)
+        table.add_column(row[0], justify="right")
+    for k, part in enumerate(head[2:], start=2):
+        if any(float(row[k]) for row in cells):
+            table.add_row(part, *(row[k] for row in cells))
+    return table
 
 
 if __name__ == "__main__":

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from lanewise.target import is_gpu
 
 DECISION = "decision"  # its key in the metadata of a dataclass field
 Sentence = Callable[[Any, str], str]
+Place = Literal["here", "gpu", "cpu", "nowhere"]
 T = TypeVar("T")
 
 
@@ -27,6 +28,8 @@ class HasElements(Protocol):
     @property
     def over_points(self) -> bool: ...
     @property
+    def in_boxes(self) -> bool: ...
+    @property
     def merging(self) -> object: ...
 
 
@@ -35,15 +38,14 @@ class Optimisation:
     """One optimisation: a field of the plan, and the pass (or the compiler's switch) that carries it out.
 
     name: the standard term; literature: what else papers and compilers call it. sentence: what a kernel with a value does. neutral: the
-    value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for
-    pairwise kernels of that kind of device, the neutral one first; elementwise: the same for elementwise kernels and
-    reductions on a GPU (on a CPU: `elementwise_cpu`); items, items_cpu: for sums
-    over lists; sites: for sites of a lattice on a GPU, points, points_cpu: for points of an index
-    space, where these differ. One value means that
-    there is nothing to try. rank: in tuning, what matters most has the lowest; apart: whether it applies does not hang on other
-    decisions. on_request: it changes results by more than rounding in another order, or costs accuracy, so that it is never
-    chosen unless the user asks for it. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields about which
-    it leaves no choice, and those from which it starts.
+    value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for pairwise kernels of that
+    kind of device, the neutral one first; elementwise: the same for elementwise kernels and reductions on a GPU (on a CPU:
+    `elementwise_cpu`); items, items_cpu: for sums over lists; sites: for sites of a lattice on a GPU, points, points_cpu: for points of
+    an index space, where these differ. One value means that there is nothing to try. boxes: elements in a box can have it on a GPU, and
+    lanes: targets of pairs in SIMD lanes on a CPU, though no other value is worth trying there. rank: in tuning, what matters most has
+    the lowest; apart: whether it applies does not hang on other decisions. on_request: it changes results by more than rounding in
+    another order, or costs accuracy, so that it is never chosen unless the user asks for it. needs, shape: for an optimisation that
+    gives a kernel a shape of its own, the fields about which it leaves no choice, and those from which it starts.
     """
 
     name: str
@@ -60,6 +62,8 @@ class Optimisation:
     sites: tuple[Any, ...] = ()
     points: tuple[Any, ...] = ()
     points_cpu: tuple[Any, ...] = ()
+    boxes: bool = False
+    lanes: bool = False
     rank: int = 0
     apart: bool = False
     on_request: bool = False
@@ -78,6 +82,19 @@ class Optimisation:
         if pattern.merging is not None and is_gpu(kind) and self.sites:
             return self.sites
         return self.elementwise if is_gpu(kind) else self.elementwise_cpu
+
+    def place_of(self, kind: str, pattern: HasElements) -> Place:
+        """Where kernels of a pattern can have it: on this kind of device ("here"), only on a "gpu" or a "cpu", or "nowhere"."""
+        if self._suits(kind, pattern):
+            return "here"
+        other = "cpu" if is_gpu(kind) else "cuda"
+        if not self._suits(other, pattern):
+            return "nowhere"
+        return "gpu" if is_gpu(other) else "cpu"
+
+    def _suits(self, kind: str, pattern: HasElements) -> bool:
+        unasked = (self.boxes and pattern.in_boxes) if is_gpu(kind) else (self.lanes and pattern.over_pairs)
+        return unasked or len(self.values(kind, pattern)) > 1
 
     def describe(self, value: Any, kind: str = "cuda") -> str:
         """What a kernel with this value does, as one clause."""

@@ -248,7 +248,7 @@ class Plan(Generic[Open]):
     reciprocity: Literal["off", "scratch", "ordered"] | Open = decision(
         "reciprocity", choice(off="each pair is computed from both sides", scratch="partial sums in memory, added by a second kernel",
                 ordered="blocks add to the result in a fixed order"),
-        literature="Newton's third law", cuda=("off", "scratch", "ordered"), cpu=("off", "scratch", "ordered"),
+        literature="Newton's third law", cuda=("off", "scratch", "ordered"),
         needs=(("tile", 0), ("slices", 1), ("parts", 1), ("hoist", False), ("prefetch", "none")),
         shape=(("block", 32), ("targets", 8), ("unroll", 1), ("self_term", "test"), ("accumulate", "native")),
         neutral="off", place=9,
@@ -257,23 +257,23 @@ class Plan(Generic[Open]):
         "shape of blocks",
         _across,
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64), points_cpu=(4, 8, 16),
-        neutral=0, place=24, rank=19,
+        lanes=True, boxes=True, neutral=0, place=24, rank=19,
     )  # fmt: skip
     down: int | Open = decision(
         "shape of blocks, rows",
         lambda v, kind: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
         literature="thread-block shape", points=(0, 4, 8, 16),
-        neutral=0, place=25, rank=20,
+        boxes=True, neutral=0, place=25, rank=20,
     )  # fmt: skip
     rows: int | Open = decision(
         "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
-        neutral=1, place=26, rank=21,
+        boxes=True, neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
         "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
         literature="2.5-D blocking", points=(1, 2, 4, 8), points_cpu=(1, 2, 4),
-        neutral=1, place=27, rank=22,
+        boxes=True, neutral=1, place=27, rank=22,
     )  # fmt: skip
     adjacent: int | Open = decision(
         "wide accesses",

@@ -37,7 +37,7 @@ from lanewise.passes import (
 )
 from lanewise.passes.base import refuse
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
-from lanewise.plan import DECLARED, NEUTRAL, Decisions
+from lanewise.plan import DECLARED, NEUTRAL, OPTIMISATIONS, Decisions
 from lanewise.target import Target
 
 
@@ -214,7 +214,7 @@ POINTS = (
 )  # that the points of an index space on a GPU have too
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
 ON_A_CPU = ("across", "rows", "layers")  # of these
-BOXES = ("across", "down", "rows", "layers")  # that elements in a box have too
+BOXES = tuple(o.field for o in OPTIMISATIONS if o.boxes)  # that elements in a box have too
 HOST_POINTS = ("tile", "targets", "slices")  # that the points of an index space on a CPU have too
 
 
@@ -247,7 +247,7 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     for name in ONLY_POINTS:
         value = getattr(plan, name)
         has_it = target.has_blocks or name in ON_A_CPU
-        pairs = name == "across" and kernel.pattern.over_pairs and not target.has_blocks
+        pairs = DECLARED[name].lanes and kernel.pattern.over_pairs and not target.has_blocks
         boxes = name in BOXES and kernel.pattern.in_boxes and target.has_blocks
         if value != getattr(NEUTRAL, name) and not pairs and not boxes and not (kernel.pattern.over_points and has_it):
             reason = "its threads are no points of an index space" if has_it else "only a GPU has blocks of threads"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.cli.command import Command, state
+from tests.cli.test_user_errors import assert_refused
 
 KEYS = {
     "device", "bodies", "steps", "dt", "integrator", "softening", "precision", "layout", "seconds", "pairs_per_second",
@@ -169,3 +170,24 @@ def test_help_names_every_option_within_100_columns(
     assert (outcome.code, outcome.err) == (0, "")
     assert max(map(len, outcome.out.splitlines())) <= 100
     assert "…" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("explain", "gravity", "--layout", ""),
+        ("explain", "gravity", "--precision="),
+        ("explain", "gravity", "--arch", "", "--json"),
+        ("tune", "gravity", "--layout", ""),
+        ("lbm", "run", "--layout", ""),
+        ("boids", "run", "--movie", ""),
+        ("gravity", "run", "--out="),
+        ("waves", "search", "--out", ""),
+        ("ladder", "tutorial", "--quick", "--plot", ""),
+    ],
+)
+def test_empty_values_are_refused(lanewise: Command, line: tuple[str, ...]) -> None:
+    """What a script gives whose variable is not set; an empty name stood for the default, and an empty path for this folder."""
+    option = next(x for x in line if x.endswith("=") or (x.startswith("--") and line[line.index(x) + 1 :][:1] == ("",)))
+    message = f"{option.rstrip('=')}: found an empty text; give a value, or leave the option out"
+    assert_refused(lanewise(*line), message)

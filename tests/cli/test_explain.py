@@ -38,7 +38,19 @@ KEYS = {
     "measured", "analysis",
     "resources", "invented", "warnings",
 }  # fmt: skip
-ROW = {"name", "field", "value", "applied", "reason", "predicted", "measured", "best", "registers", "occupancy"}
+ROW = {
+    "name",
+    "field",
+    "value",
+    "applied",
+    "reason",
+    "predicted",
+    "measured",
+    "best",
+    "registers",
+    "occupancy",
+    "place",
+}
 
 
 @pytest.fixture
@@ -178,3 +190,21 @@ def test_what_cannot_be_compiled_is_shown(lanewise: Command) -> None:
     assert (outcome.code, outcome.out) == (2, "")
     assert "bad.py:4:16: " in outcome.err
     assert "    return x + y\n" in outcome.err
+
+
+def test_all_rows_are_shown_when_asked_for(lanewise: Command) -> None:
+    short = lanewise("explain", "gravity", "--bodies", 2000)
+    assert "\nonly on a GPU: " in short.out
+    assert "\nnot for pairwise kernels: " in short.out
+    assert "\nlaunch bounds  " not in short.out
+    assert "\nA row for every optimisation: the same command with --all\n" in short.out
+    full = lanewise("explain", "gravity", "--bodies", 2000, "--all").out
+    assert "\nlaunch bounds  " in full
+    assert "only on a GPU: " not in full
+    assert "--all" not in full
+
+
+@pytest.mark.parametrize("other", ["--json", "--source cpu"])
+def test_all_rows_are_rows_of_the_table(lanewise: Command, other: str) -> None:
+    message = f"--all is of the table, which {other.split()[0]} does not print"
+    assert_refused(lanewise("explain", "gravity", "--all", *other.split()), message)

@@ -116,7 +116,11 @@ def test_a_flock_flies_as_it_was_tuned(lanewise: Command, tmp_path: Path) -> Non
 
 def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
     found = lanewise("tune", "lbm", "--case", "cavity", "--bodies", 1000, "--seconds", 30, "--json").last_json
-    assert (found["kernel"], found["elements"], found["tried"]) == ("trt", "1,024 sites", 6)
+    assert (found["kernel"], found["elements"]) == ("trt", "1,024 sites")
+    assert found["tried"] in (
+        4,
+        6,
+    )  # branches by registers of the CPU's own width, 256 and, where it has them, 512 bits
     assert found["note"] == "for steps like those of: lanewise lbm run cavity --size 32"
     other = "apart" if found["plan"]["branches"] == "together" else "together"
     ends: list[Any] = []

@@ -25,9 +25,9 @@ from lanewise.launch.trial import changes
 from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, table_model
-from lanewise.optimisations import OPTIMISATIONS
+from lanewise.optimisations import OPTIMISATIONS, possible
 from lanewise.patterns.samples import sample_arguments
-from lanewise.plan import Plan
+from lanewise.plan import DECLARED, Plan
 from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.work import describe_work
@@ -165,8 +165,10 @@ def test_what_tune_measured_is_remembered(monkeypatch: pytest.MonkeyPatch, tmp_p
 def test_a_notebook_shows_a_table() -> None:
     found = explained("gravity", "cpu")
     html = found._repr_html_()
-    assert html.count("<table>") == html.count("</table>") == 1
-    assert html.count("<tr>") == 1 + len(OPTIMISATIONS)
+    assert html.count("<table>") == html.count("</table>") == 3
+    assert html.count("<details>") == html.count("</details>") == 2
+    assert html.count("<tr>") == 3 + len(OPTIMISATIONS)
+    assert "<details><summary>only on a GPU</summary><table>" in html
     for word in (
         '<td style="text-align:left">invariant code motion</td>',
         '<th style="text-align:left">predicted</th>',
@@ -180,8 +182,48 @@ def test_a_rich_console_shows_a_table() -> None:
     console = Console(file=io.StringIO(), width=120)
     console.print(explained("gravity", "cpu"))
     text = console.file.getvalue()  # type: ignore[attr-defined]
-    for word in ("┃ optimisation", "│ invariant code motion", "bound\n", "layouts\n"):
+    for word in ("┃ optimisation", "│ invariant code motion", "only on a GPU: reciprocity;", "bound\n", "layouts\n"):
         assert word in text
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["gravity", "lennard_jones", "kick_drift", "march"])
+def test_the_table_has_what_such_a_kernel_can_have_here(name: str, device: str) -> None:
+    """Every optimisation is a row or a name below the table, and each has a row where all are asked for."""
+    found = explained(name, device)
+    short, _ = str(found).split("\n\nplan\n")
+    table = short.split("\n\n")[1]
+    below = " ".join(short.split("\n\n")[2].split())
+    for row in found.rows:
+        assert (row.place == "here") == bool(re.search(f"^{row.name}  ", table, re.MULTILINE)), row.name
+        assert (row.place != "here") == bool(re.search(f"(: |; ){row.name}(; |$| only| not)", below)), row.name
+        assert not (row.applied and row.place != "here")
+    full, _ = found.text(all=True, width=100).split("\n\nplan\n")
+    assert all(re.search(f"^{row.name}  ", full, re.MULTILINE) for row in found.rows)
+    assert "not for" not in full
+    assert {x["field"]: x["place"] for x in found.as_dict()["optimisations"]} == {r.field: r.place for r in found.rows}
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", ["gravity", "lennard_jones", "count_ranks", "kick_drift", "speed", "march"])
+def test_what_is_told_by_its_name_alone_is_refused_here(name: str, device: str) -> None:
+    """No value that is worth trying anywhere is legal and changes something, on this kind of device, or on either."""
+    for row in explained(name, device).rows:
+        o = DECLARED.get(row.field)
+        for kind in [] if o is None or row.place == "here" else ["cpu", "cuda"] if row.place == "nowhere" else [device]:
+            assert o is not None
+            made = subject(case(name), kind)
+            every = {*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.items, *o.items_cpu, *o.points, 256} - {
+                o.neutral
+            }
+            for value in every if type(o.neutral) is int else every - {256}:
+                assert possible(made.reference, made.plan, kind, o.field, value) is not None, (row.field, value, kind)
+
+
+def test_targets_in_lanes_are_for_pairs_on_a_cpu() -> None:
+    assert explained("gravity", "cpu").row("across").place == "here"
+    assert explained("gravity", "cuda").row("across").place == "cpu"
+    assert explained("kick_drift", "cpu").row("across").place == "nowhere"
 
 
 def test_rows_are_found_by_field_and_name() -> None:

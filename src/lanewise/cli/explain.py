@@ -62,6 +62,9 @@ def explain(
             "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
         ),
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", metavar="", help="with a row for every optimisation, not only those of use here")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
 ) -> None:
     """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
@@ -77,6 +80,8 @@ def explain(
         raise InputError(
             f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
         )
+    if every and (source or json):
+        raise InputError(f"--all is of the table, which --{'json' if json else 'source'} does not print")
     numbers = read_values(values or [])
     heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
     if source and not json:
@@ -92,9 +97,12 @@ def explain(
         ]
         print(json_module.dumps({"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False))
         return
-    texts = [as_text(e, columns()) for e in explanations]
+    texts = [as_text(e, columns(), every=every) for e in explanations]
     print(*([heading] if heading else []), *texts, sep="\n\n" if heading else "\n")
-    print(f"\nThe generated source: lanewise explain {name} --source {chosen}")
+    print()
+    if not every and any(r.place != "here" for e in explanations for r in e.rows):
+        print("A row for every optimisation: the same command with --all")
+    print(f"The generated source: lanewise explain {name} --source {chosen}")
 
 
 def columns() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
+import itertools
 import os
 import sys
 from typing import Annotated, Any
@@ -17,7 +18,7 @@ from lanewise.cli.explain import explain
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
-from lanewise.errors import LanewiseError
+from lanewise.errors import InputError, LanewiseError
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common import INTERRUPTED
 from lanewise.sims.common.options import Listed
@@ -28,10 +29,22 @@ class Commands(Listed):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
+        _check_empty(args)
         if args and args[0] in PRODUCTS:
             module = importlib.import_module(f"lanewise.sims.{args[0]}.command")
             self.add_command(typer.main.get_command(module.app), args[0])
         return super().resolve_command(ctx, args)
+
+
+def _check_empty(args: list[str]) -> None:
+    """Raise `InputError` for an empty value of an option, such as a variable that a script has not set.
+
+    Where a default is meant the option is left out: an empty name of a layout or a file must not stand for one.
+    """
+    for option, value in itertools.pairwise([*args, "end"]):
+        name, joined, text = option.partition("=")
+        if option.startswith("--") and (value == "" or (joined and not text)):
+            raise InputError(f"{name}: found an empty text; give a value, or leave the option out")
 
 
 app = typer.Typer(

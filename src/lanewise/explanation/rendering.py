@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
+from lanewise.decision import Place
 from lanewise.explanation.report import Change, Explanation, Row
 from lanewise.tables import html_table
 
@@ -14,9 +15,9 @@ SHOWN = 12  # lines of the drawing of a layout
 OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
 
 
-def _columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
-    """The titles, and the cells of every row; the last column is the reason."""
-    every = [_cells(r) for r in in_order(e.rows)]
+def _columns(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
+    """The titles, and the cells of the rows; the last column is the reason."""
+    every = [_cells(r) for r in in_order(rows)]
     empty = {n for n in OPTIONAL if not any(row[n] for row in every)}
     titles = [n for n in every[0] if n not in empty] if every else []
     return titles, [[row[n] for n in titles] for row in every]
@@ -25,6 +26,25 @@ def _columns(e: Explanation) -> tuple[list[str], list[list[str]]]:
 def in_order(rows: Iterable[Row]) -> list[Row]:
     """What is applied first, then what would gain something, then the rest, each in the order of the stages."""
     return sorted(rows, key=lambda r: (not r.applied, r.predicted is None or r.predicted <= 1))
+
+
+def _here(e: Explanation) -> list[Row]:
+    """The rows of what such a kernel can have on this kind of device."""
+    return [r for r in e.rows if r.place == "here"]
+
+
+def _folded(e: Explanation) -> list[tuple[str, list[Row]]]:
+    """The other rows, by what they have in common."""
+    titles: dict[Place, str] = {
+        "gpu": "only on a GPU", "cpu": "only on a CPU", "nowhere": f"not for {e.pattern} kernels",
+    }  # fmt: skip
+    groups = [(title, [r for r in e.rows if r.place == place]) for place, title in titles.items()]
+    return [(title, rows) for title, rows in groups if rows]
+
+
+def _folded_lines(e: Explanation) -> list[str]:
+    """A line for each group of rows that are not shown."""
+    return [f"{title}: {'; '.join(r.name for r in rows)}" for title, rows in _folded(e)]
 
 
 def _cells(r: Row) -> dict[str, str]:
@@ -133,10 +153,15 @@ WIDTH, NARROWEST, REASON = 120, 80, 36  # columns: of a text, at least, of a rea
 INDENT = "    "
 
 
-def as_text(e: Explanation, width: int = WIDTH) -> str:
-    """The headline, the table of optimisations, then plan, layouts, function, bound and resources, in so many columns."""
+def as_text(e: Explanation, width: int = WIDTH, *, every: bool = False) -> str:
+    """The headline, the table of optimisations, then plan, layouts, function, bound and resources, in so many columns.
+
+    `every`: with a row for each optimisation, and not names alone of what such a kernel cannot have on this kind of device.
+    """
     width = max(width, NARROWEST)
-    parts = [*textwrap.wrap(_headline(e), width), "", *_table(*_columns(e), width)]
+    parts = [*textwrap.wrap(_headline(e), width), "", *_table(*_columns(e.rows if every else _here(e)), width)]
+    if not every and (lines := _folded_lines(e)):
+        parts += ["", *(piece for line in lines for piece in _hanging(line, width))]
     for title, lines in _sections(e):
         parts += ["", title, *(piece for line in lines for piece in _wrapped(line, width))]
     return "\n".join(parts)
@@ -160,6 +185,10 @@ def _table(titles: list[str], rows: list[list[str]], width: int) -> list[str]:
     return lines
 
 
+def _hanging(line: str, width: int) -> list[str]:
+    return textwrap.wrap(line, width, subsequent_indent=INDENT, break_on_hyphens=False)
+
+
 def _wrapped(line: str, width: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     return textwrap.wrap(
@@ -174,19 +203,24 @@ def as_rich(e: Explanation) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    titles, rows = _columns(e)
+    titles, rows = _columns(_here(e))
     table = Table(title=_headline(e), title_justify="left")
     for title in titles:
         table.add_column(title, no_wrap=title != "why", overflow="fold")
-    for row, source in zip(rows, in_order(e.rows), strict=True):
+    for row, source in zip(rows, in_order(_here(e)), strict=True):
         table.add_row(*(Text(cell) for cell in row), style=None if source.applied else "dim")
+    others = [Text(line) for line in _folded_lines(e)]
     below = [Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines)) for title, lines in _sections(e)]
-    return Group(table, *below)
+    return Group(table, *others, *below)
 
 
 def as_html(e: Explanation) -> str:
-    """One table element, and one preformatted element for each section."""
+    """A table element, one that opens for each group of rows of no use here, and one preformatted element for each section."""
+    folded = "".join(
+        f"<details><summary>{escape(title)}</summary>{html_table(*_columns(rows))}</details>"
+        for title, rows in _folded(e)
+    )
     below = "".join(
         f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>" for title, lines in _sections(e)
     )
-    return f"<div>{html_table(*_columns(e), title=_headline(e))}{below}</div>"
+    return f"<div>{html_table(*_columns(_here(e)), title=_headline(e))}{folded}{below}</div>"

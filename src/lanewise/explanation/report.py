@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from lanewise.decision import Place
 from lanewise.plan import Decisions
 
 
@@ -25,7 +26,8 @@ class Row:
     value: of the plan, or the layout's name. applied: whether the kernel has it. reason: what it does here, or why it is
     not there. predicted, measured: times faster than without it, for what is not applied times faster than now; None
     when not known. best: for what is not applied, the value that was predicted. registers, occupancy (0 to 1): without
-    and with what is applied.
+    and with what is applied. place: whether kernels of this pattern can have it "here", on this kind of device, only on
+    a "gpu" or a "cpu", or "nowhere".
     """
 
     name: str
@@ -38,6 +40,7 @@ class Row:
     best: Any = None
     registers: Change | None = None
     occupancy: Change | None = None
+    place: Place = "here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,9 @@ class Explanation:
     origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter. measured_seconds: of one call,
     None where nothing was measured; measured_by: "tune()" or "now". invented: values that nobody gave.
 
-    `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs.
+    `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs. The table has the
+    optimisations that such a kernel can have on this kind of device; the names of the others stand below it. `text(all=True)` is
+    the table of all of them.
     """
 
     kernel: str
@@ -101,6 +106,12 @@ class Explanation:
         from lanewise.explanation.rendering import as_text
 
         return as_text(self)
+
+    def text(self, *, all: bool = False, width: int = 120) -> str:
+        """As `str()`, of so many columns, if it shall be with a row for every optimisation."""
+        from lanewise.explanation.rendering import as_text
+
+        return as_text(self, width, every=all)
 
     def __rich__(self) -> Any:
         from lanewise.explanation.rendering import as_rich
@@ -166,6 +177,7 @@ def _row(r: Row) -> dict[str, Any]:
         "best": r.best,
         "registers": _change(r.registers),
         "occupancy": _change(r.occupancy),
+        "place": r.place,
     }
 
 

@@ -102,7 +102,8 @@ class Rows:
         plan = self.subject.plan
         candidates, refused = self._candidates(o, value)
         if not candidates:
-            return Row(o.name, o.field, value, False, refused)
+            place = o.place_of(self.subject.kind, self.subject.reference.pattern)
+            return Row(o.name, o.field, value, False, refused, place=place)
         best = self.estimates.fastest(candidates)
         other = candidates[best]
         self.compared.append(other)
@@ -215,7 +216,7 @@ def _any_value(o: Optimisation, value: Any) -> Any:
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
-    if o.field == "across" and pattern.over_pairs and not is_gpu(kind):
+    if o.lanes and pattern.over_pairs and not is_gpu(kind):
         return "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives them targets"
     if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
         return "it belongs to points of an index space"

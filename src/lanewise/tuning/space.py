@@ -148,7 +148,7 @@ class KernelSpace:
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.wish.reciprocity is None:
-            every = optimisation("reciprocity").values(job.kind, job.work.pattern)
+            every = optimisation("reciprocity").cuda  # on a CPU, too, where the report has the words that refuse them
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
 

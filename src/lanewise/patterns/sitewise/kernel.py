@@ -164,21 +164,6 @@ class Sitewise(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
-        """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
-        self.kinds.notice()
-        if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
-            self.kinds.check_sites(sites)
-        made_of = (plan, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation)
-        cached = sites.kept.get(self)
-        if cached is not None and cached[0] == made_of and _same(cached[1], values):
-            return self._stepper(sites, plan, cached[2], cached[3])
-        classified = self._proved(sites, values)
-        made = self._stepper(sites, plan, classified)
-        if all(map(_is_unchanging, values.values())):
-            sites.kept[self] = (made_of, values, classified, made.bound)
-        return made
-
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
@@ -241,18 +226,6 @@ class Sitewise(LatticeKernel):
         classified = self.kinds.values(sites, self._looking(sites, values))
         sites.whole.check()
         return self.kernels.force(sites, classified, numbers, weights=weights)
-
-
-def _is_unchanging(value: Any) -> bool:
-    """Whether a value is the same for as long as it is there. An array may be written to."""
-    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(_is_unchanging, value)))
-
-
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
-    return before.keys() == now.keys() and all(
-        type(v) is type(now[n]) and (v is now[n] or repr(v) == repr(now[n])) for n, v in before.items()
-    )
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:

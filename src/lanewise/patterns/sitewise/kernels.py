@@ -46,7 +46,8 @@ class SiteKernels:
     def __init__(self, kinds: SiteKinds) -> None:
         self.kinds = kinds
         self._compiled: dict[Any, Executable] = {}
-        self.tuned, self._adopted = TunedPlans(), False
+        self.tuned = TunedPlans()
+        self.tunings = 0  # how often a plan was taken over: steps that were bound before are bound anew
 
     def step(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
         """One step, with the default or the tuned plan where none is given. The first step of populations is never tuned: it comes once."""
@@ -64,14 +65,14 @@ class SiteKernels:
 
     def tuned_plan(self, sites: Sites, values: SiteValues) -> Decisions | None:
         """The plan that was tuned for steps like these, or None."""
-        if not self._adopted and not has_entries(self.kinds.name):
+        if not self.tunings and not has_entries(self.kinds.name):
             return None
         kind = self._tuned_kind(sites, values)
         return self.tuned.find(None, sites.device, kind, lambda: self.key(sites, values))
 
     def adopt(self, sites: Sites, values: SiteValues, best: Decisions) -> None:
         """Take a plan that was tuned just now for steps like these."""
-        self._adopted = True  # also where the store cannot be written
+        self.tunings += 1  # also where the store cannot be written
         self.tuned.adopt(Plan(), self._tuned_kind(sites, values), best)
 
     def _tuned_kind(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+
 from lanewise.errors import brief
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
 from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
@@ -91,15 +93,42 @@ class LatticeKernel(ABC):
         return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     @abstractmethod
-    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
-        """What takes steps of these sites with values that are checked."""
+    def _stepper(
+        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
+    ) -> SiteStepper:
+        """What takes steps of these sites with values that are checked; `bound`: what an earlier one of the same has bound."""
 
-    @abstractmethod
     def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
-        """That of one `run`, which may be one that was made before."""
+        """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
+        self.kinds.notice()
+        if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
+            self.kinds.check_sites(sites)
+        made_of = (
+            plan, self.kernels.tunings, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation,
+        )  # fmt: skip
+        cached = sites.kept.get(self)
+        if cached is not None and cached[0] == made_of and _same(cached[1], values):
+            return self._stepper(sites, plan, cached[2], cached[3])
+        classified = self._proved(sites, values)
+        made = self._stepper(sites, plan, classified)
+        if all(map(_is_unchanging, values.values())):
+            sites.kept[self] = (made_of, values, classified, made.bound)
+        return made
 
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""
         classified = self.kinds.values(sites, values)  # which checks that the sites are of this kernel
         self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified
+
+
+def _is_unchanging(value: Any) -> bool:
+    """Whether a value is the same for as long as it is there. An array may be written to."""
+    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(_is_unchanging, value)))
+
+
+def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
+    return before.keys() == now.keys() and all(
+        type(v) is type(now[n]) and (v is now[n] or repr(v) == repr(now[n])) for n, v in before.items()
+    )

@@ -17,7 +17,7 @@ from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import SiteStepper
+from lanewise.patterns.sitewise.calls import BoundSteps, SiteStepper
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
 from lanewise.patterns.sitewise.kernels import Observer
 from lanewise.patterns.sitewise.kinds import Rule, Wall
@@ -126,14 +126,13 @@ class Stencil(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
-        return self.stepper(sites, plan=plan, **values)
-
-    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
+    def _stepper(
+        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
+    ) -> SiteStepper:
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
             return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
 
-        return SiteStepper(self.__name__, sites, calls, observed=self.kernels.observed(sites, values))
+        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
