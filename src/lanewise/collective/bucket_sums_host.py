@@ -26,8 +26,6 @@ MOST = 2**31  # elements
 HEAD = """import numpy as np
 from numba import float32, float64, int32, int64, njit, uint64
 
-from lanewise.runtime.prefetch import lw_prefetch
-
 
 """
 SPLIT = (
@@ -54,13 +52,10 @@ def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within
                 to = p >> uint64(shift)
                 at = uint64(own[to])
                 own[to] += 1
-                lw_prefetch(within, at + uint64(64))
                 within[at] = p & rest
 {keep}"""
 )
-KEEP = """                lw_prefetch(kept, at + uint64(16))
-                kept[at] = values[uint64(i)]
-"""
+KEEP = "                kept[at] = values[uint64(i)]\n"
 ADD = (
     HEAD
     + """@njit(error_model="numpy", nogil=True)
