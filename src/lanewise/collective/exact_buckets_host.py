@@ -24,15 +24,11 @@ from lanewise.exact_sums import ABOVE, BELOW, FORMATS, NAN, Format
 from lanewise.runtime import cpu
 
 ROOM = 2**15  # elements of a bucket, which are 512 KiB of numbers
-ROUND, ROUNDS = (
-    2**20,
-    2**23,
-)  # values of a round, at least and at most: 8 of each element, whose numbers every round reads again
+# Values of a round, at least and at most: 8 of each element, whose numbers every round reads again.
+ROUND, ROUNDS = 2**20, 2**23
 MOST = 2**20  # values that the numbers of a bucket hold without a carry
-ABOVE_TOP, BELOW_TOP = (
-    42,
-    43,
-)  # bits that a value has above the first weight, and those down to the second one: 2^62 is not reached
+# Bits that a value has above the first weight, and those down to the second one: 2^62 is not reached.
+ABOVE_TOP, BELOW_TOP = 42, 43
 SAMPLE = 1_024  # values that tell how large they are
 TEXT = (
     HEAD
