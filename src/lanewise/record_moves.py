@@ -90,22 +90,31 @@ records_keep_kernel(const unsigned char *mask, const long long *ends, {pointers}
 
 FEW = 1 << 14  # records for which NumPy's indexing takes less than asking threads
 GRAIN = 4096  # records
-TAKE_ON_HOST = """from numba import njit, uint64
+TAKE_ON_HOST = """import numpy as np
+from numba import njit, uint64
 
 
 @njit(error_model="numpy", nogil=True)
 def records_take_host_kernel(places, source, to, pieces, begin, end):
+    theirs, own = np.empty(1024, np.int64), np.empty(1024, np.int64)
     for tile in range(begin, end, 1024):  # so that places, and blocks of several scalars, are found in the caches
         stop = min(tile + 1024, end)
+        known = -1  # the piece whose scalars lie at `theirs` and go to `own`, counted from the first one
         for n in range(len(pieces)):
             from_start, from_block, from_stride, from_bits = pieces[n, 0], pieces[n, 1], pieces[n, 2], pieces[n, 3]
             start, block, stride, bits, units = pieces[n, 4], pieces[n, 5], pieces[n, 6], pieces[n, 7], pieces[n, 8]
             if from_bits or bits:
-                from_lanes, lanes = (1 << from_bits) - 1, (1 << bits) - 1
-                for p in range(tile, stop):
-                    place = places[uint64(p)]
-                    there = from_start + (place >> from_bits) * from_block + (place & from_lanes) * from_stride
-                    to[uint64(start + (p >> bits) * block + (p & lanes) * stride)] = source[uint64(there)]
+                same = known >= 0
+                for k in (1, 2, 3, 5, 6, 7):
+                    same = same and pieces[n, k] == pieces[known, k]
+                if not same:
+                    from_lanes, lanes, known = (1 << from_bits) - 1, (1 << bits) - 1, n
+                    for p in range(tile, stop):
+                        place = places[uint64(p)]
+                        theirs[uint64(p - tile)] = (place >> from_bits) * from_block + (place & from_lanes) * from_stride
+                        own[uint64(p - tile)] = (p >> bits) * block + (p & lanes) * stride
+                for p in range(stop - tile):
+                    to[uint64(start + own[uint64(p)])] = source[uint64(from_start + theirs[uint64(p)])]
             elif units == 1:
                 for p in range(tile, stop):
                     to[uint64(start + p * block)] = source[uint64(from_start + places[uint64(p)] * from_block)]

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.collective import bucket_sums_host
+from lanewise import exact_sums
+from lanewise.collective import bucket_sums_host, exact_buckets_host, exact_sums_host
+from lanewise.exact_sums import Format
 from lanewise.patterns import plain_sums
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.plan import Plan
@@ -110,7 +114,10 @@ def test_buckets_have_the_bits_of_the_kernel(
     kernel: Any, dtype: str, values: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bucket_sums_host, "FEW", 1)
-    monkeypatch.setattr(bucket_sums_host, "ROUND", 5_000)
+    monkeypatch.setattr(bucket_sums_host, "TILE", 1_000)
+    monkeypatch.setattr(bucket_sums_host, "SHARE", 2)
+    monkeypatch.setattr(exact_buckets_host, "ROUND", 5_000)
+    monkeypatch.setattr(exact_buckets_host, "ROUNDS", 9_000)
     rng = np.random.default_rng(7)
     for elements, count in ((1, 4_000), (5, 9_001), (3_000, 20_003), (70_000, 30_000)):
         place = rng.integers(0, elements, count).astype("i4" if dtype == "f4" else "i8")
@@ -124,12 +131,10 @@ def test_buckets_have_the_bits_of_the_kernel(
 
             def counted_add(*given: Any, calls: list[int] = calls) -> None:
                 calls.append(1)
-                bucket_sums_host.add_floats(*given)
+                exact_buckets_host.add_floats(*given)
 
             with monkeypatch.context() as patch:
-                patch.setattr(
-                    plain_sums, "bucket_sums_host", SimpleNamespace(fits=bucket_sums_host.fits, add_floats=counted_add)
-                )
+                patch.setattr(plain_sums, "exact_buckets_host", SimpleNamespace(add_floats=counted_add))
                 bound = kernel.bind(place, v, sums)
             bound()
             assert calls
@@ -172,3 +177,52 @@ def test_histograms_of_many_bins(dtype: str) -> None:
     values = rng.integers(0 if dtype == "uint32" else -100, 90_100, 80_000).astype(dtype)
     inside = values[(values >= 0) & (values < 90_000)].astype(np.int64)
     assert (lw.histogram(values, bins=90_000) == np.bincount(inside, minlength=90_000)).all()
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-126), 3.4e38, -3.4e38, np.inf, -np.inf, np.nan]
+NARROW = st.builds(lambda n, e: float(n) * 2.0**e, st.integers(-(2**24), 2**24), st.integers(-10, 10))
+
+
+@pytest.fixture
+def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles, rounds and numbers of an element for few values, so that small cases meet all that large ones do."""
+    monkeypatch.setattr(bucket_sums_host, "TILE", 4)
+    monkeypatch.setattr(bucket_sums_host, "SHARE", 1)
+    for name in ("ROUND", "ROUNDS", "MOST"):
+        monkeypatch.setattr(exact_buckets_host, name, 40)
+    monkeypatch.setattr(exact_buckets_host, "text_of", exact_buckets_host.text_of.__wrapped__)
+
+
+@pytest.mark.usefixtures("short_rounds")
+@pytest.mark.parametrize("kind", [exact_sums.F32, exact_sums.F64], ids=lambda k: k.name)
+@given(data=st.data())
+def test_sums_are_those_of_the_definition(kind: Format, data: st.DataObject) -> None:
+    any_float = st.floats(width=32 if kind is exact_sums.F32 else 64)
+    one = data.draw(st.sampled_from([NARROW, NARROW | st.sampled_from(SPECIAL), any_float]))
+    values = np.array(data.draw(st.lists(one, min_size=1, max_size=100)), kind.name)
+    elements = data.draw(st.integers(1, 40))
+    count = len(values)
+    place = np.array(data.draw(st.lists(st.integers(-1, elements), min_size=count, max_size=count)), np.int64)
+    start = np.resize(
+        np.array(data.draw(st.lists(st.sampled_from(SPECIAL), min_size=1, max_size=9)), kind.name), elements
+    )
+    words = np.zeros(exact_sums.length(kind, elements), np.int64)
+    for p, v in zip(place, values, strict=True):
+        if 0 <= p < elements:
+            exact_sums.add(kind, words, int(p), v)
+    with np.errstate(over="ignore"):
+        expected = np.array([exact_sums.rounded(kind, words, n, x) for n, x in enumerate(start)], kind.name)
+    planes, found = np.zeros(exact_sums.length_in_planes(kind, elements), np.int64), start.copy()
+    exact_buckets_host.add_floats(place, values, planes, found)
+    exact_sums_host.close(planes, found)
+    assert same(found, expected)
+    assert not planes.any()
+
+
+def test_a_sum_halfway_between_two_float32_is_rounded_once() -> None:
+    values = np.array([1.0, 2.0**-24, 2.0**-60, 1.0, 2.0**-24, -(2.0**-60), 1.0, 3 * 2.0**-24, -(2.0**-60)], np.float32)
+    place, found = np.repeat(np.arange(3), 3), np.zeros(3, np.float32)
+    words = np.zeros(exact_sums.length_in_planes(exact_sums.F32, 3), np.int64)
+    exact_buckets_host.add_floats(place, values, words, found)
+    assert not words.any()  # nothing had to go there
+    assert found.tolist() == [1 + 2.0**-23, 1.0, 1 + 2.0**-23]

@@ -58,6 +58,17 @@ def test_arrays_may_begin_anywhere(device: str, mask: Any, skipped: int) -> None
         assert lw.compact(array[skipped:], mask).tolist() == array[skipped:][mask].tolist()
 
 
+@given(data=st.data())
+def test_masks_that_keep_little(data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 60_000))
+    mask = np.zeros(count, bool)
+    mask[data.draw(st.lists(st.integers(0, count - 1), max_size=50))] = True
+    begin, beyond = sorted(data.draw(st.tuples(st.integers(0, count), st.integers(0, count))))
+    mask[begin : min(beyond, begin + data.draw(st.integers(0, 3_000)))] = True  # some tiles keep little, others much
+    for array in (np.arange(count, dtype=np.float32), np.arange(3 * count, dtype=np.int16).reshape(count, 3)):
+        assert lw.compact(array, mask).tobytes() == array[mask].tobytes()
+
+
 @lw.record
 class Particle:
     position: lw.vec3
@@ -82,6 +93,18 @@ def test_records_of_every_layout(device: str, layout: lw.Layout) -> None:
     assert type(kept[0]) is type(particles[0])
     for name, values in kept.numpy().items():
         assert values.tolist() == fields[name][mask].tolist()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_many_records_of_every_layout(layout: lw.Layout) -> None:
+    """More than NumPy's indexing moves, which threads share, with blocks that begin and end anywhere."""
+    rng, n = np.random.default_rng(4), 2 * record_moves.FEW + 2_011
+    fields = {"position": rng.random((n, 3), np.float32), "cell": np.arange(n, dtype=np.int32), "energy": rng.random(n)}
+    particles = Particle.array(**fields, layout=layout, device="cpu")
+    mask = rng.random(n) < 0.8
+    kept = lw.compact(particles, mask)
+    for name, values in kept.numpy().items():
+        assert values.tobytes() == fields[name][mask].tobytes()
 
 
 REFUSED: list[tuple[Any, Any, str]] = [

@@ -119,6 +119,14 @@ def test_every_device_has_the_bits_of_the_definition(device: str, kind: Format, 
     assert on(device, kind, place[order], values[order], start).tobytes() == result.tobytes()
 
 
+@pytest.mark.parametrize("device", ["cpu", "python"])
+def test_words_that_cancel_leave_an_element_as_it_was(device: str) -> None:
+    values = np.array([0.5 + 2.0**-33, 0.5 + 2.0**-33, -1.0 - 2.0**-32])
+    for exponent in range(64):  # at some the words of the positive values carry where those of the negative one do not
+        result = on(device, F64, np.zeros(3, np.int32), values * 2.0**exponent, np.array([-0.0]))
+        assert np.signbit(result[0])
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 def test_words_that_wrap_lose_nothing(device: str, kind: Format) -> None:

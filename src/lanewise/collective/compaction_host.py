@@ -1,4 +1,8 @@
-"""Compaction on a CPU: tiles are counted, then each copies its rows to where those before it end."""
+"""Compaction on a CPU: tiles are counted, then each copies its rows to where those before it end.
+
+Of a tile that keeps little the places are listed before anything is copied. A row far from the last one waits for memory, and copies that
+hang on no guess about the mask wait together.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,7 @@ from lanewise.runtime import cpu
 
 TILE = 16_384  # elements
 GRAIN = 4  # tiles
+SPARSE = 16  # times as many elements as a tile keeps, from which on places are listed first
 MOST = 2**31 - 1  # rows whose places have 32 bits
 COUNT = """import numpy as np
 from numba import njit, uint64
@@ -29,9 +34,24 @@ from numba import njit, uint64
 
 @njit(error_model="numpy", nogil=True)
 def compaction_kernel(values, mask, eight, starts, kept, begin, end):
+    listed = np.empty({tile} // {sparse} + 8, np.int64)
     for tile in range(begin, end):
         place, stop = starts[tile], starts[tile + 1]
         first, last = tile * {tile}, min((tile + 1) * {tile}, len(mask))
+        if (stop - place) * {sparse} <= last - first:
+            count = 0
+            for word in range(first, last, 8):
+                if word + 8 > last or eight[uint64(word) >> uint64(3)]:
+                    if count >= stop - place:
+                        break
+                    for i in range(word, min(word + 8, last)):
+                        listed[uint64(count)] = i
+                        count += mask[uint64(i)]
+            for n in range(min(count, stop - place)):
+                i = listed[uint64(n)]
+                {copy}
+                place += 1
+            continue
         for word in range(first, last, 8):
             if word + 8 <= last and not eight[uint64(word) >> uint64(3)]:
                 continue
@@ -59,7 +79,7 @@ def _starts(mask: Any) -> Any:
 
 
 def _copy(values: Any, mask: Any, starts: Any, kept: Any, copy: str) -> None:
-    kernel: Any = cpu.own_kernel(COPY.format(tile=TILE, copy=copy), "compaction")
+    kernel: Any = cpu.own_kernel(COPY.format(tile=TILE, sparse=SPARSE, copy=copy), "compaction")
     cpu.run_range(kernel, (values, mask.view(np.uint8), _eight(mask), starts, kept), len(starts) - 1, GRAIN)
 
 

@@ -127,6 +127,8 @@ def exact_sums_kernel(words, elements, begin, end):
             used[planes] = w
             planes += 1
     specials = words[count * WORDS + LIMBS] != 0
+    if not planes and not specials:
+        return
     for e in range(begin, end):
         special, any_ = words[count * LIMBS + e] if specials else i8(0), i8(0)
         for n in range(planes):
@@ -156,7 +158,9 @@ def exact_sums_kernel(words, elements, begin, end):
             near = i8(-1)
             if last <= first + 5:
                 near = rounded_near(digits[first], digits[first + 1], digits[first + 2], first)
-            elements[e] = rounded(digits, first, last) if near == -1 else near
+            number = rounded(digits, first, last) if near == -1 else near
+            if number or bits != i8({sign}):  # words may be there and cancel: then the element keeps its bits, -0.0 too
+                elements[e] = number
         for w in range(first, last):
             digits[w] = 0
 """

@@ -51,10 +51,11 @@ class Arguments:
 
     `arrays` hold the values of one element after the other, `unflattened` are the same with all their axes, and `axes` are those of the
     results' elements, where the pattern gives them any. `added` are arrays that the pattern makes of them, and arrays that have indices,
-    each with the type of a value; `shaped` are the latter as the caller has them, `lengths` those of their dimensions; `beyond` says of
-    rows how many values all of them have, `totals` what a pattern counts besides, `variant` what else a kernel is specialised to. `options`
-    are keywords of the call that belong to no parameter; `around` makes a launch of what is launched, with what else a run does; `tests`
-    are those of indices that nothing proves; `instead` is launched in place of the kernel, where the caller chose no plan.
+    each with the type of a value; `shaped` are the latter as the caller has them, `lengths` those of their dimensions; `summed` are those,
+    in one row each, that words of exact sums stand in place of; `beyond` says of rows how many values all of them have, `totals` what a
+    pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
+    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` is
+    launched in place of the kernel, where the caller chose no plan.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -70,6 +71,7 @@ class Arguments:
     variant: tuple[Hashable, ...] = ()
     device: str = "cpu"
     options: dict[str, Any] = field(default_factory=dict[str, Any])
+    summed: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
     tests: Tests | None = None
     instead: Callable[[], None] | None = None

@@ -3,7 +3,7 @@
 def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v)
 def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place[i], v[i])
 On a GPU calls of the first go in two passes over buckets of places (`collective.weighted_histogram`), where no plan asks for the kernel;
-on a CPU calls of both do, also with other types of numbers (`collective.bucket_sums_host`).
+on a CPU calls of both do (`collective.exact_buckets_host`), also with other types of numbers (`collective.bucket_sums_host`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from lanewise.analysis.affine import nest_of
-from lanewise.collective import bucket_sums_host, weighted_histogram
+from lanewise.collective import bucket_sums_host, exact_buckets_host, weighted_histogram
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
@@ -135,7 +135,7 @@ def _on_host(
         return
     to, _ = arguments.added[found.array]
     if found.exact:
-        arguments.instead = partial(bucket_sums_host.add_floats, places, values, to, elements)
+        arguments.instead = partial(exact_buckets_host.add_floats, places, values, to, arguments.summed[found.array])
     else:
         number = found.value if isinstance(found.value, int) else 1
         arguments.instead = partial(bucket_sums_host.add_numbers, places, values, to, number=number)

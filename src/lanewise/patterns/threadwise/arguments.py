@@ -67,6 +67,7 @@ def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Argume
         return
     words = {n: words_for(row, arguments.device) for n, row in rows.items()}
     arguments.added |= {n: (each, I64) for n, each in words.items()}
+    arguments.summed |= rows
     arguments.surround(partial(summed, rows, words, arguments.device))
 
 
