@@ -1,0 +1,125 @@
+"""What the host does of calls on a GPU, shown without one: what it launches, how often it captures graphs, what it gives back and refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.errors import ArgumentError
+from tests.launch.stand_in_gpu import DEVICE, Array, Launches, put_in
+
+pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+
+
+@lw.record
+class Body:
+    """A point mass."""
+
+    position: lw.vec3
+    mass: lw.f32
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> Launches:
+    return put_in(monkeypatch)
+
+
+def make_axpy() -> Any:
+    @lw.elementwise
+    def axpy(a: lw.f32, x: lw.f32, y: lw.f32) -> lw.f32:
+        return a * x + y
+
+    return axpy
+
+
+def array(*shape: int) -> Array:
+    return Array(np.random.default_rng(1).random(shape).astype("f4"))
+
+
+def test_calls_like_an_earlier_one_launch_their_kernels_and_nothing_else(gpu: Launches) -> None:
+    @lw.pairwise
+    def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+        d = source.position - target.position
+        return source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+    @lw.elementwise
+    def heavier(body: Body, x: lw.f32):
+        body.mass += x
+
+    with lw.device(DEVICE):
+        bodies = Body.array(position=np.ones((300, 3)), mass=np.ones(300))
+        more = array(300)
+        gpu.since()
+        for _ in range(3):
+            assert gravity(bodies, bodies, softening2=0.1).shape == (300, 3)
+            assert gpu.since() == ["gravity", "gravity_combine"]
+            assert gravity(bodies[3:9], bodies, 0.1).shape == (6, 3)
+            assert gpu.since() == ["gravity", "gravity_combine"]
+            heavier(bodies, more)
+            assert gpu.since() == ["heavier"]
+
+
+@pytest.mark.parametrize("shape", [(300,), (6, 50), (2, 3, 50)], ids=str)
+def test_arrays_of_any_shape_are_taken_where_they_lie(gpu: Launches, shape: tuple[int, ...]) -> None:
+    axpy = make_axpy()
+    x, y, out = (array(*shape) for _ in range(3))
+    with lw.device(DEVICE):
+        for _ in range(3):
+            result = axpy(2.0, x, y)
+            assert (type(result), result.shape) == (Array, shape)
+            assert axpy(2.0, x, y, out=out) is out
+            assert axpy(2.0, x, y, out=x) is x  # each element has its own place
+            turned = array(*shape[::-1])
+            assert axpy(2.0, turned, turned).shape == shape[::-1]
+            assert gpu.since() == ["axpy"] * 4
+        assert axpy.bind(2.0, x, y)().shape == shape
+        assert axpy(2.0, array(0, *shape), array(0, *shape)).shape == (0, *shape)
+        assert gpu.since() == ["axpy"]
+
+
+def test_results_over_values_of_other_elements_are_refused(gpu: Launches) -> None:
+    axpy, x, y = make_axpy(), array(300), array(300)
+    with lw.device(DEVICE):
+        for _ in range(2):  # also where an earlier call was like this one
+            axpy(2.0, x[:-1], y[:-1], out=y[:-1])
+            gpu.since()
+            with pytest.raises(ArgumentError, match="axpy: out shares memory with 'x'"):
+                axpy(2.0, x[:-1], y[:-1], out=x[1:])
+            assert gpu.since() == []
+        with pytest.raises(ArgumentError, match=r"x has \(300,\), y has \(20, 15\); nothing is broadcast"):
+            axpy(2.0, x, array(20, 15))
+
+
+def test_single_steps_replay_what_was_captured(gpu: Launches) -> None:
+    @lw.stencil(lw.D2Q5)
+    def heat(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
+        return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
+
+    @lw.sitewise(lw.D2Q9)
+    def flow(f: lw.populations, omega: lw.f32):
+        total = lw.f32(0)
+        for q in lw.D2Q9:
+            total += f[q]
+        for q in lw.D2Q9:
+            f[q] += omega * (q.weight * total - f[q])
+
+    plate, sites = heat.sites((16, 16), t=1.0, device=DEVICE), flow.sites((16, 16), device=DEVICE)
+    flow.set_populations(sites, np.ones((9, 16, 16)))
+    for kernel, box, values in ((heat, plate, {"rate": 0.2}), (flow, sites, {"omega": 0.5})):
+        for _ in range(4):  # the first step, and each of the two copies
+            kernel(box, **values)
+        gpu.since()
+        for _ in range(4):
+            kernel(box, **values)
+        assert gpu.since() == ["replay"] * 4
+    heat.set_fields(plate, t=2.0)
+    heat(plate, rate=0.2)
+    assert gpu.since() == ["replay"]
+    best = heat.kernels.default_plan(plate, heat.kinds.values(plate, {"rate": 0.2}))
+    heat.kernels.adopt(plate, heat.kinds.values(plate, {"rate": 0.2}), replace(best, block=64))
+    heat(plate, rate=0.2)  # by the plan that was tuned meanwhile
+    assert gpu.since() == ["heat", "graph", "replay"]
