@@ -129,6 +129,7 @@ class Module:
             memGetInfo=lambda: (1 << 36, 1 << 37), getDevice=lambda: 0, setDevice=lambda number: None, driverGetVersion=lambda: 13000,
         ),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
+        UnownedMemory=lambda ptr, nbytes, owner, device: Memory(ptr), MemoryPointer=lambda memory, offset: memory + offset,
     )  # fmt: skip
 
     def get_default_memory_pool(self) -> Any:

@@ -21,6 +21,7 @@ class Body:
 
     position: lw.vec3
     mass: lw.f32
+    density: lw.f32
 
 
 @pytest.fixture
@@ -50,8 +51,12 @@ def test_calls_like_an_earlier_one_launch_their_kernels_and_nothing_else(gpu: La
     def heavier(body: Body, x: lw.f32):
         body.mass += x
 
+    @lw.pairwise
+    def mass_of_all(target: Body, source: Body) -> lw.f32:
+        return source.mass
+
     with lw.device(DEVICE):
-        bodies = Body.array(position=np.ones((300, 3)), mass=np.ones(300))
+        bodies = Body.array(position=np.ones((300, 3)), mass=np.ones(300), layout=lw.SoA())
         more = array(300)
         gpu.since()
         for _ in range(3):
@@ -61,6 +66,11 @@ def test_calls_like_an_earlier_one_launch_their_kernels_and_nothing_else(gpu: La
             assert gpu.since() == ["gravity", "gravity_combine"]
             heavier(bodies, more)
             assert gpu.since() == ["heavier"]
+            mass_of_all(bodies, bodies, out=bodies.density)
+            gpu.since()
+            with pytest.raises(ArgumentError, match=r"mass_of_all: out shares memory with source\.mass"):
+                mass_of_all(bodies, bodies, out=bodies.mass)
+            assert gpu.since() == []
 
 
 @pytest.mark.parametrize("shape", [(300,), (6, 50), (2, 3, 50)], ids=str)

@@ -27,7 +27,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     shape_of_result,
 )
-from lanewise.launch.shaped_arrays import check_in_place
+from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.support import ALL_USED, Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.record import Record
@@ -251,23 +251,38 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_apart", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_results", "_slots",
-        "_template", "_values",
+        "_apart",
+        "_changed",
+        "_device",
+        "_from",
+        "_holds",
+        "_identical",
+        "_kernel",
+        "_made",
+        "_module",
+        "_named",
+        "_own_only",
+        "_results",
+        "_slots",
+        "_template",
+        "_uses",
+        "_values",
     )  # fmt: skip
 
     def __init__(
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
-        changed: tuple[tuple[str, int], ...] = (),
+        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
         holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
-        changed: arrays of records that the kernel writes, each with the fields.
+        uses: of records. own_only: whether an element reads no fields but its own.
         """
-        self._changed = changed
+        self._uses, self._own_only = uses, own_only
+        self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
@@ -312,6 +327,7 @@ class Repeatable:
             count, axes = (self._results[0].count, self._results[0].axes) if self._results else (0, ())
             results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
             check_in_place(self._kernel, results, arrays, self._values)
+            check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
         for name, fields in self._changed:
@@ -413,7 +429,7 @@ class Repeated:
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING,
+        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
@@ -434,7 +450,7 @@ class Repeated:
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
             identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
-            changed=tuple((n, u.writes) for n, u in uses.items() if u.writes),
+            uses=uses, own_only=own_only,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from lanewise.array_types import ArrayType
 from lanewise.errors import ArgumentError
 from lanewise.field_copies import advice_of, is_writable
 from lanewise.launch.arguments import describe
-from lanewise.runtime.memory import address, overlap
+from lanewise.runtime.memory import overlap
 from lanewise.target import CPU
 
 NARROW = (
@@ -57,34 +56,6 @@ def check_results_apart(
             if overlap(result, array):
                 what = "array" if name in scattered else "table"
                 raise ArgumentError(f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its own")
-
-
-def check_in_place(kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuse results that share memory with each other, or with values of other elements: those are read while they are written.
-
-    A result may replace a value of its own element: then the two arrays begin together and are as long. names: of the values among the
-    arrays. Every call with out comes here.
-    """
-    if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
-        raise ArgumentError(f"{kernel}: two arrays of out share memory; give each memory of its own")
-    for name in names:
-        array = arrays[name]
-        for result in results:
-            if array is result or not _meet(result, array):
-                continue
-            if address(array) != address(result) or array.nbytes != result.nbytes:
-                raise ArgumentError(
-                    f"{kernel}: out shares memory with {name!r}, and an element's result is not where its value is: it would overwrite "
-                    "values of other elements; give it memory of its own"
-                )
-
-
-def _meet(a: Any, b: Any) -> bool:
-    """Whether two contiguous arrays have any bytes in common, in less time than `overlap` takes."""
-    if isinstance(a, np.ndarray):
-        return a is b or (not (a.flags.owndata and b.flags.owndata) and np.may_share_memory(a, b))
-    first, start = a.data.ptr, b.data.ptr
-    return first < start + b.nbytes and start < first + a.nbytes
 
 
 def place_of(array: Any) -> str:

@@ -33,7 +33,8 @@ from lanewise.launch.arguments import (
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
-from lanewise.launch.shaped_arrays import check_in_place, check_results_apart
+from lanewise.launch.result_memory import check_beside_records, check_in_place
+from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import (
     Uses,
     bind_record,
@@ -254,8 +255,13 @@ class Calls:
             self.wing.results(self.lowered, count, arguments.axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
-            uses={n: self._uses(n) for n in arguments.records},
+            uses={n: self._uses(n) for n in arguments.records}, own_only=self._own_only,
         )  # fmt: skip
+
+    @property
+    def _own_only(self) -> bool:
+        """Whether an element reads no fields but its own."""
+        return not self.wing.pattern.over_pairs and not self.wing.pattern.over_items
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
@@ -281,6 +287,8 @@ class Calls:
         results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes)
         if out is not None:
             check_in_place(self.name, results, arguments.arrays, arguments.arrays)
+            uses = {n: self._uses(n) for n in arguments.records}
+            check_beside_records(self.name, results, arguments.records, uses, own_only=self._own_only)
             check_results_apart(
                 self.name, results, {n: arguments.shaped[n] for n in self._shaped}, self.signature.scattered
             )

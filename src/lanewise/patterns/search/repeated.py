@@ -158,7 +158,7 @@ class RepeatedSearches:
         template = launch.template(frozenset(r.name for r in results) | tables, values)
         if slots is None or template is None:
             return
-        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device)
+        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device, uses=uses)
         call = make(template, results)
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return

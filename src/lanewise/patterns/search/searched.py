@@ -20,6 +20,7 @@ from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatte
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
+from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.support import (
     Uses,
@@ -164,6 +165,9 @@ class Searched:
         named = result_arrays(self.lowered)
         results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
         uses = self._uses(classified)
+        if out is not None:
+            check_in_place(self.name, results, {}, ())
+            check_beside_records(self.name, results, classified.records, uses, own_only=False)
         bound = {n: bind_record(r, uses[n]) for n, r in classified.records.items()}
         checks = checks_of(bound, s.reference)
         filling: list[Callable[[], object]] = [*s.structure.launches()]

@@ -1,0 +1,90 @@
+"""Where the results of a call may lie: a kernel must not overwrite what it has yet to read for other elements.
+
+Every call with `out` comes here, first calls and repeated ones.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lanewise import types as t
+from lanewise.arrays import RecordArray, places_of
+from lanewise.errors import ArgumentError
+from lanewise.field_values import FieldViews
+from lanewise.launch.support import Uses
+from lanewise.record import Field
+from lanewise.runtime.memory import address
+from lanewise.two_sides import bits_of
+
+
+def check_in_place(kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]) -> None:
+    """Refuse results that share memory with each other, or with values of other elements: those are read while they are written.
+
+    A result may replace a value of its own element: then the two arrays begin together and are as long. names: of the values among the
+    arrays.
+    """
+    if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
+        raise ArgumentError(f"{kernel}: two arrays of out share memory; give each memory of its own")
+    for name in names:
+        array = arrays[name]
+        for result in results:
+            if array is not result and _meet(result, array) and not _same_place(result, array):
+                raise ArgumentError(
+                    f"{kernel}: out shares memory with {name!r}, and an element's result is not where its value is: it would overwrite "
+                    "values of other elements; give it memory of its own"
+                )
+
+
+def check_beside_records(
+    kernel: str, results: Sequence[Any], records: Mapping[str, RecordArray], uses: Mapping[str, Uses], *, own_only: bool
+) -> None:
+    """Refuse results in memory of fields that the kernel reads or changes.
+
+    uses: of the records, by parameter; results may lie in fields that are not among them. own_only: whether an element reads no fields but
+    its own; then a result may replace a field that its own element reads.
+    """
+    for name, used in uses.items():
+        array = records[name]
+        places = places_of(array)
+        for result in results:
+            if not _meet(result, places.data):
+                continue
+            for field in array.record:
+                bit = bits_of(array.record)[field.name]
+                if not used.reads & bit or (own_only and not used.writes & bit and _is_field(result, places, field)):
+                    continue
+                if any(_overlap(result, places.blocks(leaf)) for leaf in t.leaves(field.name, field.type)):
+                    raise ArgumentError(
+                        f"{kernel}: out shares memory with {name}.{field.name}, which the kernel "
+                        + ("changes" if used.writes & bit else "reads for other elements")
+                        + "; give it memory of its own"
+                    )
+
+
+def _is_field(result: Any, places: FieldViews, field: Field) -> bool:
+    """Whether each result lies where its own element has the field."""
+    view = places.strided(field)
+    return view is not None and bool(view.flags.c_contiguous) and _same_place(result, view)
+
+
+def _same_place(one: Any, other: Any) -> bool:
+    return address(one) == address(other) and one.nbytes == other.nbytes
+
+
+def _overlap(result: Any, view: Any) -> bool:
+    """Whether a contiguous array has bytes between the first and the last one of a view."""
+    start, first = address(result), address(view)
+    span = sum((n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)) + view.dtype.itemsize
+    return start < first + span and first < start + result.nbytes
+
+
+def _meet(a: Any, b: Any) -> bool:
+    """Whether two contiguous arrays have any bytes in common, in less time than `overlap` takes."""
+    if isinstance(a, np.ndarray):
+        return a is b or (not (a.flags.owndata and b.flags.owndata) and np.may_share_memory(a, b))
+    first, start = a.data.ptr, b.data.ptr
+    return first < start + b.nbytes and start < first + a.nbytes
