@@ -128,12 +128,15 @@ def test_values_are_set(balls: Command) -> None:
 
 
 @pytest.mark.parametrize("options", ["gravity", "balls.py:grow --arch sm_120"])
-def test_text_fits_120_columns_and_has_every_row(balls: Command, options: str) -> None:
-    outcome = balls("explain", *options.split())
-    assert outcome.code == 0
-    assert max(map(len, outcome.out.splitlines())) <= 120
+def test_text_fits_120_columns_and_names_every_optimisation(balls: Command, options: str) -> None:
+    short, whole = (balls("explain", *options.split(), *more) for more in ((), ("--all",)))
+    for outcome in (short, whole):
+        assert outcome.code == 0
+        assert max(map(len, outcome.out.splitlines())) <= 120
+    assert len(short.out.splitlines()) < len(whole.out.splitlines())
     for o in OPTIMISATIONS:
-        assert f"\n{o.name} " in outcome.out
+        assert o.name in " ".join(short.out.split())
+        assert f"\n{o.name} " in whole.out
     for title in ("plan", "layouts", "function", "resources"):
         assert f"\n{title}\n" in outcome.out
     name, device = ("gravity", "cpu") if options == "gravity" else ("balls.py:grow", "cuda")
