@@ -235,7 +235,7 @@ REFUSED = {
     "no records": (lambda a: a.__setitem__(slice(0, 3), 4), ArgumentError, "wanted an array of Grain(position: vec3, mass: f32, serial: i64, alive: bool), found int"),
     "append to a view": (lambda a: a[:4].append(a), ArgumentError, "append changes the length of an array of Grain, and a view has the records that it was cut with; .copy() is an array of its own"),
     "append something": (lambda a: a.append(4), ArgumentError, "append takes a Grain, a list of them or an array of them, found int"),
-    "append a list": (lambda a: a.append([Grain(), 4]), ArgumentError, "append takes records of Grain, found int at place 1"),
+    "append a list": (lambda a: a.append([Grain(), 4]), ArgumentError, "append takes records of Grain(position: vec3, mass: f32, serial: i64, alive: bool), found int at place 1"),
     "capacity": (lambda a: a.reserve(-1), ArgumentError, "Grain: the capacity must be a whole number from 0 on, found -1"),
     "concatenate": (lambda a: lw.concatenate([]), ArgumentError, "concatenate takes a list of at least one array of records, found []"),
     "another device": (lambda a: lw.concatenate([a, a.to("python")]), ArgumentError, "the arrays of Grain lie on different devices (python and cpu); move one with .to(\"cpu\")"),

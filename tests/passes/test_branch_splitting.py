@@ -207,14 +207,23 @@ def test_fast_math_may_compare_floats_in_two_ways():
     assert len(program(COLLIDE, lw.SoA(), plan, "cuda").kernels) == 2  # whole numbers are compared in one way
 
 
+@lw.elementwise
+def turn(bead: Bead, force: lw.vec2, wall: lw.i32) -> lw.vec2:
+    if bead.level % 3 == wall:
+        bead.place = -bead.place
+        return bead.place
+    for n in range(2):
+        bead.weight += lw.f64(force.x) * lw.f64(n)
+    return force
+
+
 def test_arrays_that_share_memory_are_refused():
     bead = Bead.array(**PROBE.fill(np.random.default_rng(0), 8))
     force = np.ones((8, 2), np.float32)
-    call = collide.bind(bead, force, wall=1, out=force.reshape(-1)[:8], plan=Plan(branches="together"))
-    call()
-    text = refusal(lambda: collide.bind(bead, force, wall=1, out=force.reshape(-1)[:8], plan=Plan(branches="apart")))
+    turn.bind(bead, force, wall=1, out=force, plan=Plan(branches="together"))()  # each element replaces its own
+    text = refusal(lambda: turn.bind(bead, force, wall=1, out=force, plan=Plan(branches="apart")))
     assert text == (
-        "Plan(branches='apart') of collide: force and the result share memory, and one kernel would overwrite what another one reads; "
+        "Plan(branches='apart') of turn: force and the result share memory, and one kernel would overwrite what another one reads; "
         "choose branches='together', or give them memory of their own"
     )
 

@@ -168,19 +168,30 @@ def test_refusals():
     assert one == f"{where} gravity: it computes one result only"
 
 
+@lw.elementwise
+def pushed(bead: Bead, force: lw.vec2, dt: lw.f32) -> tuple[lw.vec2, lw.i32]:
+    steps = 0
+    n = bead.level
+    while n > 0:
+        n -= 1
+        steps += 1
+    bead.place += force * dt
+    return bead.place, steps
+
+
 def test_arrays_that_share_memory_are_refused():
     """The result lies where a later kernel reads: one kernel would be right, two would not."""
     bead = Bead.array(**PROBE.fill(np.random.default_rng(0), 8))
     force = np.ones((8, 2), np.float32)
-    out = (force.reshape(-1)[:8], np.zeros(8, np.int32))
+    out = (force, np.zeros(8, np.int32))
     plan = Plan(fission=True)
     with pytest.raises(PlanError) as error:
-        step.bind(bead, force, dt=0.5, out=out, plan=plan)()
+        pushed.bind(bead, force, dt=0.5, out=out, plan=plan)()
     assert str(error.value) == (
-        "Plan(fission=True) of step: force and the result share memory, and one kernel would overwrite what another one reads; "
+        "Plan(fission=True) of pushed: force and the result share memory, and one kernel would overwrite what another one reads; "
         "choose fission=False, or give them memory of their own"
     )
-    step.bind(bead, force, dt=0.5, out=(np.zeros(8, np.float32), out[1]), plan=plan)()
+    pushed.bind(bead, force, dt=0.5, out=(np.zeros((8, 2), np.float32), out[1]), plan=plan)()
 
 
 # ---------------------------------------------------------------- on a GPU

@@ -232,6 +232,6 @@ def test_plans_about_all_pairs():
 )
 def test_kernels_over_searches_explain_themselves(search):
     records = numbered(points(40))
-    text = str(MEET.using(search).compile(records, records).explain())
+    text = MEET.using(search).compile(records, records).explain().text(all=True)
     assert text.startswith("meet_vec3 (search, 40 target, 40 source) on cpu")
     assert "it has no loop over sources" in text
