@@ -14,7 +14,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -247,11 +247,53 @@ def _line(kind: str, n: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int,
     return make
 
 
-def _torch_cumsum(cp: Any, g: dict[str, Any]) -> Any:
-    import torch  # pyright: ignore[reportMissingImports]
+def _torch(call: Callable[[Any, dict[str, Any]], Any]) -> tuple[str, Callable[[Any, dict[str, Any]], Any]]:
+    """PyTorch on the same memory, in float32 without tensor cores: the module and the arguments as its tensors."""
 
-    out = torch.as_tensor(g["out"], device="cuda")
-    return torch.cumsum(torch.as_tensor(g["values"], device="cuda"), 0, out=out, dtype=out.dtype)
+    def launch(cp: Any, g: dict[str, Any]) -> Any:
+        import torch  # pyright: ignore[reportMissingImports]
+
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        return call(torch, {name: torch.as_tensor(value, device="cuda") for name, value in g.items()})
+
+    return "PyTorch", launch
+
+
+def _cudnn(torch: Any, g: dict[str, Any]) -> Any:
+    return torch.nn.functional.conv2d(g["a"][None, None], g["f"][None, None])
+
+
+def _cupyx_correlate(cp: Any, g: dict[str, Any]) -> Any:
+    from cupyx.scipy.ndimage import correlate  # pyright: ignore[reportMissingImports]
+
+    return correlate(g["a"], g["f"], mode="constant")
+
+
+def _cupyx_maximum(cp: Any, g: dict[str, Any]) -> Any:
+    from cupyx.scipy.ndimage import maximum_filter  # pyright: ignore[reportMissingImports]
+
+    return maximum_filter(g["a"], 3)
+
+
+@cache
+def _cupy_stencil() -> Any:
+    """The 7-point stencil by hand, as a CuPy ElementwiseKernel over the result."""
+    import cupy  # pyright: ignore[reportMissingImports]
+
+    return cupy.ElementwiseKernel(
+        "raw float32 a, int64 h, int64 w",
+        "float32 c",
+        """
+        long long x = i % w, y = i / w % h, z = i / w / h, W = w + 2, P = W * (h + 2);
+        const float* p = &a[(z + 1) * P + (y + 1) * W + x + 1];
+        c = p[-P] + p[P] + p[-W] + p[W] + p[-1] + p[1] - 6.0f * p[0];
+        """,
+        "seven_points",
+    )
+
+
+def _cupy_cube(cp: Any, g: dict[str, Any]) -> Any:
+    return _cupy_stencil()(g["a"], *g["c"].shape[1:], g["c"])
 
 
 def _prefix_sums(kind: str, n: int) -> Benchmark:
@@ -260,7 +302,8 @@ def _prefix_sums(kind: str, n: int) -> Benchmark:
         f"cumsum {kind}, {n}", Whole(lambda g: lw.cumsum(g["values"], out=g["out"])), _line(kind, n), "out",
         lambda cp, g: cp.cumsum(g["values"], dtype=wide).astype(wide if wide == "float64" else kind), 2.0 * n * np.dtype(kind).itemsize,
         "TB/s", (),
-        (("CuPy", lambda cp, g: cp.cumsum(g["values"], dtype=kind, out=g["out"])), ("PyTorch", _torch_cumsum),
+        (("CuPy", lambda cp, g: cp.cumsum(g["values"], dtype=kind, out=g["out"])),
+         _torch(lambda torch, g: torch.cumsum(g["values"], 0, out=g["out"], dtype=g["out"].dtype)),
          ("copy", lambda cp, g: cp.copyto(g["out"], g["values"]))),
     )  # fmt: skip
 
@@ -345,39 +388,57 @@ SOLVE = (
 )  # fmt: skip
 
 N = 4096
+FILTERS = (("CuPy, correlate", _cupyx_correlate), _torch(_cudnn))
 BENCHMARKS = (
     Benchmark("matmul 4096", matmul, _matrices(N), "c", _product, 2.0 * N**3, "TFLOP/s", MATMUL,
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),), original=True),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),
+               _torch(lambda torch, g: torch.matmul(g["a"], g["b"], out=g["c"]))), original=True),
     Benchmark("matmul 8192", matmul, _matrices(2 * N), "c", _product, 16.0 * N**3, "TFLOP/s",
               (HALF, {**HALF, "prefetch": "async", "min_blocks": 1}, {**HALF, "prefetch": "async3"}, {**HALF, "order": "panels"}),
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),
+               _torch(lambda torch, g: torch.matmul(g["a"], g["b"], out=g["c"])))),
     Benchmark("matrix-vector 16384", matvec, _vector, "c", lambda cp, g: g["a"].astype(cp.float64) @ g["x"], 4.0 * 16384**2, "TB/s", MATVEC,
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["x"], out=g["c"])),), original=True),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["x"], out=g["c"])),
+               _torch(lambda torch, g: torch.mv(g["a"], g["x"], out=g["c"]))), original=True),
     Benchmark("transposed matrix-vector 16384", transposed, _vector, "c", lambda cp, g: g["a"].T.astype(cp.float64) @ g["x"],
-              4.0 * 16384**2, "TB/s", DOWN, (("cuBLAS", lambda cp, g: cp.matmul(g["a"].T, g["x"], out=g["c"])),), original=True),
+              4.0 * 16384**2, "TB/s", DOWN, (("cuBLAS", lambda cp, g: cp.matmul(g["a"].T, g["x"], out=g["c"])),
+               _torch(lambda torch, g: torch.mv(g["a"].T, g["x"], out=g["c"]))), original=True),
     Benchmark("sum 16384", total, _many, "", lambda cp, g: g["a"].sum(dtype=cp.float64), 4.0 * 16384**2, "TB/s", TOTAL,
-              (("CuPy", lambda cp, g: g["a"].sum()),), 1e-4, naive={"block": 256, "slices": 256, "unroll": 1}, original=True),
-    Benchmark("softmax 65536 x 4096", softmax, _rows, "c", _soft, 8.0 * 65536 * 4096, "TB/s", SOFTMAX),
+              (("CuPy", lambda cp, g: g["a"].sum()), _torch(lambda torch, g: g["a"].sum())),
+              1e-4, naive={"block": 256, "slices": 256, "unroll": 1}, original=True),
+    Benchmark("softmax 65536 x 4096", softmax, _rows, "c", _soft, 8.0 * 65536 * 4096, "TB/s", SOFTMAX,
+              (_torch(lambda torch, g: torch.softmax(g["a"], 1, out=g["c"])),)),
     Benchmark("transpose 4096", transpose, _image("a", N, 0), "c", lambda cp, g: g["a"].T, 8.0 * N**2, "TB/s", TRANSPOSE,
-              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"]))), original=True),
+              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), _torch(lambda torch, g: g["c"].copy_(g["a"].T)),
+               ("copy", lambda cp, g: cp.copyto(g["c"], g["a"]))), original=True),
     Benchmark("transpose 16384", transpose, _image("a", 16384, 0), "c", lambda cp, g: g["a"].T, 8.0 * 16384**2, "TB/s", TRANSPOSE,
-              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
+              (("CuPy", lambda cp, g: cp.copyto(g["c"], g["a"].T)), _torch(lambda torch, g: g["c"].copy_(g["a"].T)),
+               ("copy", lambda cp, g: cp.copyto(g["c"], g["a"])))),
     Benchmark("filter 3x3", filter3, _image("a", N), "c", _filtered, 8.0 * N**2, "TB/s", STENCIL),
-    Benchmark("stencil 512", stencil, _cube(512, 2), "c", lambda cp, g: _laplace(cp, g, inside=False), 8.0 * 512**3, "TB/s", CUBE),
+    Benchmark("stencil 512", stencil, _cube(512, 2), "c", lambda cp, g: _laplace(cp, g, inside=False), 8.0 * 512**3, "TB/s", CUBE,
+              (("CuPy, ElementwiseKernel", _cupy_cube),)),
     Benchmark("laplace 512", laplace, _cube(512, 0), "c", lambda cp, g: _laplace(cp, g, inside=True), 8.0 * 512**3, "TB/s", CUBE),
     Benchmark("outer 16384", outer, _vectors,
               "c", lambda cp, g: cp.multiply.outer(g["u"].astype(cp.float64), g["v"]), 4.0 * 16384**2, "TB/s", STENCIL,
-              (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),), original=True),
-    Benchmark("convolve 16", convolve, _window(16, N), "c", _convolved, 2.0 * 256 * N**2, "TFLOP/s", CONVOLVE),
-    Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE, original=True),
+              (("CuPy", lambda cp, g: cp.multiply(g["u"][:, None], g["v"], out=g["c"])),
+               _torch(lambda torch, g: torch.outer(g["u"], g["v"], out=g["c"]))), original=True),
+    Benchmark("convolve 16", convolve, _window(16, N), "c", _convolved, 2.0 * 256 * N**2, "TFLOP/s", CONVOLVE, FILTERS),
+    Benchmark("convolve 32", convolve, _window(32, N), "c", _convolved, 2.0 * 1024 * N**2, "TFLOP/s", CONVOLVE, FILTERS,
+              original=True),
     Benchmark("batched 16", batched, _batch, "c", _product, 2.0 * 100_000 * 16**3, "TFLOP/s", BATCHED,
-              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),)),
-    Benchmark("triangular solve 4096", solve, _triangle, "c", _solved, 1.0 * N**3, "TFLOP/s", SOLVE, (("cuBLAS", _strsm),), original=True),
+              (("cuBLAS", lambda cp, g: cp.matmul(g["a"], g["b"], out=g["c"])),
+               _torch(lambda torch, g: torch.matmul(g["a"], g["b"], out=g["c"])))),
+    Benchmark("triangular solve 4096", solve, _triangle, "c", _solved, 1.0 * N**3, "TFLOP/s", SOLVE,
+              (("cuBLAS", _strsm), _torch(lambda torch, g: torch.linalg.solve_triangular(g["a"], g["b"], upper=False, out=g["c"]))),
+              original=True),
     Benchmark("demosaic", demosaic, _image("raw", N, out="green"), "green", _green, 8.0 * N**2, "TB/s", STENCIL, original=True),
     Benchmark("histogram 1e6", histogram, _places(1_000_000), "counts", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000), 4e8, "TB/s",
-              ({"block": 256}, {"block": 256, "targets": 4}), (("CuPy", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000)),), 1e-9),
+              ({"block": 256}, {"block": 256, "targets": 4}), (("CuPy", lambda cp, g: cp.bincount(g["a"], minlength=1_000_000)),
+               _torch(lambda torch, g: torch.bincount(g["a"], minlength=1_000_000))), 1e-9),
     _prefix_sums("float32", 2**28), _prefix_sums("int32", 2**28), _prefix_sums("float64", 2**27),
-    Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL, original=True),
+    Benchmark("maxima", maxima, _image("a", N), "c", _maxima, 8.0 * N**2, "TB/s", STENCIL,
+              (("CuPy, maximum_filter alone", _cupyx_maximum),),
+              original=True),
 )  # fmt: skip
 
 

@@ -216,6 +216,7 @@ def test_graphs_of_the_users_are_noticed() -> None:
     launch = drift.bind(grains, 1)
     launch()
     stream = cupy.cuda.Stream(non_blocking=True)
+    cupy.cuda.get_current_stream().synchronize()  # a stream that does not block would not wait for the first step
     with stream:
         stream.begin_capture()
         launch()
