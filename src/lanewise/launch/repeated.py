@@ -263,6 +263,7 @@ class Repeatable:
         "_named",
         "_own_only",
         "_results",
+        "_several",
         "_slots",
         "_template",
         "_uses",
@@ -285,6 +286,7 @@ class Repeatable:
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
+        self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot) for s in slots) > 1  # arrays of records
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module = array_module(device)
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
@@ -312,7 +314,7 @@ class Repeatable:
             first, second, same = self._identical
             if are_same(matched.arrays[first], matched.arrays[second]) is not same:
                 return None
-        if len(arrays := matched.arrays) > 1 and _share(arrays):
+        if self._several and _share(matched.arrays):
             return None
         if self._apart and any(overlap(*(_memory(matched.arrays[n]) for n in pair)) for pair in self._apart):
             return None
@@ -400,7 +402,7 @@ def _both(
 def _share(arrays: Mapping[str, Any]) -> bool:
     """Whether some of the records are different parts of one array: then a first call says what is right."""
     records = [a for a in arrays.values() if type(a) is RecordArray]
-    if len(records) < 2 or (len(records) == 2 and records[0] is records[1]):
+    if len(records) == 2 and records[0] is records[1]:
         return False
     return any(
         places_of(a).data is places_of(b).data and not are_same(a, b) for a, b in itertools.combinations(records, 2)

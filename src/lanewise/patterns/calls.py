@@ -71,6 +71,7 @@ def _with_arrays(signature: Signature, values: Mapping[str, Any]) -> Arguments:
 
 
 KEYWORDS = ("out", "plan", "seconds")  # of calls of every kernel; `seconds` is that of `tune`
+CHECKS = "checks"  # of calls of most: test every index before the run
 
 
 def _check_names(signature: Signature, options: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.naming import by_name
-from lanewise.patterns.calls import Calls, Derived, Wing
+from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.plan import Plan, check_plan
 from lanewise.record import Record
@@ -100,11 +100,19 @@ class AbstractKernel(ABC):
     def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
         """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
         try:
-            if plan is not None:
-                return self.bind(*arguments, out=out, plan=plan, **named)()
-            return unpacked(self._engine.call(arguments, named, out))
+            return self._run(arguments, named, out, plan)
         except LanewiseError as error:
             raise shortened(error)  # noqa: B904  (its own cause stays)
+
+    def _run(
+        self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None, checks: bool = False
+    ) -> Any:
+        """A call. Kernels that have `checks` say so in a `__call__` of their own, and every call counts: nothing is handed on twice."""
+        if plan is None and checks is False:
+            return unpacked(self._engine.call(arguments, named, out))
+        if checks is not False:
+            named[CHECKS] = checks
+        return self.bind(*arguments, out=out, plan=plan, **named)()
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:

@@ -86,11 +86,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A kernel that waits for arrays and values. arrays: of each by name, where its buffers stand, and the position of its only one."""
+    """A kernel that waits for arrays and values. arrays: of each its name, its places, and which arguments they are if in a row."""
 
     run: Callable[[Arguments], None]
     arguments: Arguments
-    arrays: tuple[tuple[str, tuple[ArrayPlace, ...], int | None], ...]
+    arrays: tuple[tuple[str, tuple[ArrayPlace, ...], slice | None], ...]
     values: tuple[tuple[str, int], ...]
     kept: tuple[Any, ...]
 
@@ -119,17 +119,23 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Open:
     empty = {a.position for a in p.arrays if a.name in arrays} | {position for _, position in numbers}
     arguments = tuple(None if n in empty else x for n, x in enumerate(p.arguments))
     kept = tuple(memory for name, memory in p.kept if name not in arrays)
-    opened = ((n, at, at[0].position if len(at) == 1 else None) for n, at in places.items() if n in arrays)
+    opened = ((n, at, _neighbours(at)) for n, at in places.items() if n in arrays)
     return Open(p.run, arguments, tuple(opened), numbers, kept)
+
+
+def _neighbours(places: tuple[ArrayPlace, ...]) -> slice | None:
+    first = places[0].position
+    in_a_row = all(place.position == first + n for n, place in enumerate(places))
+    return slice(first, first + len(places)) if in_a_row else None
 
 
 def _filled(
     p: Open, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]
 ) -> Arguments:
     arguments = list(p.arguments)
-    for name, places, only in p.arrays:
-        if only is not None:
-            arguments[only] = views(name, places)[0]
+    for name, places, neighbours in p.arrays:
+        if neighbours is not None:
+            arguments[neighbours] = views(name, places)
             continue
         for place, view in zip(places, views(name, places), strict=True):
             arguments[place.position] = view

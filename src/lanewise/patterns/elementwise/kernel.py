@@ -15,7 +15,7 @@ from lanewise import values as v
 from lanewise.arrays import are_same, overlapping
 from lanewise.attributes import sealed
 from lanewise.checks import check_unmasked, plain_function, shown
-from lanewise.errors import ArgumentError, brief
+from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
 from lanewise.field_values import brought
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -25,7 +25,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.naming import by_name
-from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
     ElementwiseArguments,
@@ -48,7 +48,7 @@ from lanewise.patterns.elementwise.scattered import (
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
-from lanewise.patterns.tables.ranges import CHECKS, around_launch
+from lanewise.patterns.tables.ranges import around_launch
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
@@ -149,7 +149,6 @@ class Elementwise(AbstractKernel):
             raise TypeError(f"{self.__name__} is a part of a gradient, which is pickled as a whole")
         return by_name(self, (Elementwise, (self.python,)))
 
-    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
@@ -160,9 +159,10 @@ class Elementwise(AbstractKernel):
         checks: test before the run that every index into a table or of a scatter is inside, as far as nothing proves it; raises
         `VerificationError` with the first element that is not, and changes nothing. The call waits for the tests.
         """
-        if checks is False:
-            return super().__call__(*arguments, out=out, plan=plan, **named)
-        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
+        try:
+            return self._run(arguments, named, out, plan, checks)
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
     @brief
     def sum(self, *arguments: Any, **named: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from lanewise.arrays import are_same
 from lanewise.attributes import sealed
 from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, CompileError, brief
+from lanewise.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
@@ -20,13 +20,13 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
 from lanewise.naming import by_name, named_object
-from lanewise.patterns.calls import Calls, Derived, Wing, advise_layout
+from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
-from lanewise.patterns.tables.ranges import CHECKS, around_launch, prove, repeats
+from lanewise.patterns.tables.ranges import around_launch, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -148,7 +148,6 @@ class Pairwise(AbstractKernel):
             return Pairwise.using, (own, self.search)  # made of the kernel of this name
         return by_name(self, (Pairwise, (self.python, self.search)))
 
-    @brief
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
@@ -157,9 +156,10 @@ class Pairwise(AbstractKernel):
         checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
         the first target for which one is not. The call waits for the tests.
         """
-        if checks is False:
-            return super().__call__(*arguments, out=out, plan=plan, **named)
-        return self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
+        try:
+            return self._run(arguments, named, out, plan, checks)
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
     @property
     def searched(self) -> Searched | None:

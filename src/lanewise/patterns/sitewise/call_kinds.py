@@ -139,7 +139,7 @@ class SiteKinds:
     @property
     def versions(self) -> tuple[int, ...]:
         """What kernels of these functions are known by, beside their numbers."""
-        return (*(f.version for _, f in self.functions.values()), *(f.version for f in self.fields.values()))
+        return (*[f.version for _, f in self.functions.values()], *[f.version for f in self.fields.values()])
 
     def walls_of(self, sites: Sites) -> tuple[Wall, ...]:
         """The walls that occur, in the mask or at faces."""
@@ -210,7 +210,9 @@ class SiteKinds:
 
     def notice(self) -> None:
         """Start anew with functions whose surroundings have changed."""
-        for function in (*(f for _, f in self.functions.values()), *self.fields.values()):
+        for _, function in self.functions.values():
+            function.notice()
+        for function in self.fields.values():
             function.notice()
 
     def values(self, sites: Sites, arguments: Mapping[str, Any]) -> SiteValues:

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from lanewise.errors import brief
+from lanewise.errors import LanewiseError, brief, shortened
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
@@ -59,10 +59,12 @@ class LatticeKernel(ABC):
 
     # ------------------------------------------------------------ steps
 
-    @brief
     def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
         """One step."""
-        self.run(sites, 1, plan=plan, checks=checks, **values)
+        try:
+            self._run(sites, 1, plan, checks, values)
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
     @brief
     def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
@@ -71,6 +73,9 @@ class LatticeKernel(ABC):
         checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
         the first site that is not, before that step has changed anything.
         """
+        self._run(sites, steps, plan, checks, values)
+
+    def _run(self, sites: Sites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]) -> None:
         if not self.kernels.asks_for_tests(sites, checks):
             self._stepper_of_run(sites, plan, values).run(steps)
             return
@@ -129,6 +134,10 @@ def _is_unchanging(value: Any) -> bool:
 
 def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
     """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
-    return before.keys() == now.keys() and all(
-        type(v) is type(now[n]) and (v is now[n] or repr(v) == repr(now[n])) for n, v in before.items()
-    )
+    if before.keys() != now.keys():
+        return False
+    for name, value in before.items():
+        other = now[name]
+        if value is not other and (type(value) is not type(other) or repr(value) != repr(other)):
+            return False
+    return True

@@ -29,14 +29,13 @@ from lanewise.launch.outside import surely_outside, was_outside
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testing
-from lanewise.patterns.calls import Calls
+from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.tables.arguments import check_countable
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 
-CHECKS = "checks"  # the keyword of a call
 RESULT = own("result")
 VALUES = 64  # of uniforms, for which what was proved is remembered
 Counts = Mapping[str, int]

@@ -15,13 +15,13 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.arguments import Arguments
 from lanewise.naming import by_name
-from lanewise.patterns.calls import Wing
+from lanewise.patterns.calls import CHECKS, Wing
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.races import refuse_races
-from lanewise.patterns.threadwise.ranges import CHECKS, prove, repeats
+from lanewise.patterns.threadwise.ranges import prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.types import Scalar
@@ -140,10 +140,7 @@ class Threadwise(AbstractKernel):
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
     ) -> Any:
         """Run for all indices: None, or the sum of the results."""
-        if checks is False:
-            result = super().__call__(*arguments, out=out, plan=plan, **named)
-        else:
-            result = self.bind(*arguments, out=out, plan=plan, checks=checks, **named)()
+        result = self._run(arguments, named, out, plan, checks)
         return result if result is None or out is not None else result.item()
 
 

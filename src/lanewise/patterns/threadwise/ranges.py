@@ -23,7 +23,7 @@ from lanewise.launch.outside import surely_outside, was_outside
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.support import compile_kernel
 from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
-from lanewise.patterns.calls import Calls
+from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.plain_sums import prefer_buckets_of_threads
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
@@ -31,7 +31,6 @@ from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
 
-CHECKS = "checks"  # the keyword of a call
 VALUES = 64  # of uniforms, for which what was proved is remembered
 
 
