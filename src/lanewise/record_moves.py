@@ -1,8 +1,8 @@
 """Records moved within a device, all fields at once: those that a mask keeps, in their order, or those of a list.
 
-On a GPU a block of threads has CHUNK records. It counts those that stay; prefix sums over the blocks say where each begins to write. Then
-it lists their places in shared memory, and neighbouring threads move neighbours of the list. So a mask is read twice, every record that
-stays is read and written once, writes are coalesced, and the order is that of the array.
+On a GPU the mask is counted first (`collective.mask_count_device`), which says where each block begins to write. A block lists the places
+of its records that stay in shared memory, and neighbouring threads move neighbours of the list. So every record that stays is read and
+written once, writes are coalesced, and the order is that of the array.
 
 On a CPU the mask becomes a list of places, and threads share the list: whole structures where both layouts have the same ones, else scalar
 by scalar, through one small kernel for every size of what is moved, which serves all records and layouts. NumPy's own indexing needs no
@@ -16,72 +16,24 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.collective import compaction_host
-from lanewise.collective.cumsum import cumsum
+from lanewise.collective import compaction_host, mask_count_device
+from lanewise.collective.mask_count_device import PLACES, THREADS
 from lanewise.field_values import FieldViews
 from lanewise.layouts import Arrangement, Buffer, Slot
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.target import is_gpu
 
-THREADS = 256
-ROUNDS = 8  # of a warp
-CHUNK = THREADS * ROUNDS
 UNITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 
-COUNT = f"""
-extern "C" __global__ void __launch_bounds__({THREADS})
-records_count_kernel(const unsigned char *mask, long long *counts, long long n)
-{{
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const long long first = blockIdx.x * {CHUNK}LL + warp * {32 * ROUNDS};
-    __shared__ int total;
-    if (!threadIdx.x) total = 0;
-    __syncthreads();
-    int own = 0;
-#pragma unroll
-    for (int k = 0; k < {ROUNDS}; ++k) {{
-        const long long i = first + 32 * k + lane;
-        own += __popc(__ballot_sync(0xffffffffu, i < n && mask[i]));
-    }}
-    if (!lane) atomicAdd(&total, own);
-    __syncthreads();
-    if (!threadIdx.x) counts[blockIdx.x] = total;
-}}
-"""
-
 KEEP = """
-// `ends`: of each block, how many records stay up to its last one.
-extern "C" __global__ void __launch_bounds__({threads})
-records_keep_kernel(const unsigned char *mask, const long long *ends, {pointers}, long long n)
+extern "C" __global__ void __launch_bounds__(THREADS)
+records_keep_kernel(const unsigned short *bits, const int *counts, const long long *groups, {pointers})
 {{
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const long long first = blockIdx.x * {chunk}LL + warp * {own};
-    unsigned kept[{rounds}];
-    int count = 0;
-#pragma unroll
-    for (int k = 0; k < {rounds}; ++k) {{
-        const long long i = first + 32 * k + lane;
-        kept[k] = __ballot_sync(0xffffffffu, i < n && mask[i]);
-        count += __popc(kept[k]);
-    }}
-    __shared__ int counts[{warps}];
-    __shared__ unsigned short places[{chunk}];  // of those that stay, from the block's first record on
-    if (!lane) counts[warp] = count;
-    __syncthreads();
-    int begin = 0, total = 0;
-    for (int w = 0; w < {warps}; ++w) {{
-        if (w == warp) begin = total;
-        total += counts[w];
-    }}
-#pragma unroll
-    for (int k = 0; k < {rounds}; ++k) {{
-        if (kept[k] >> lane & 1) places[begin + __popc(kept[k] & ((1u << lane) - 1))] = warp * {own} + 32 * k + lane;
-        begin += __popc(kept[k]);
-    }}
-    __syncthreads();
-    const long long start = ends[blockIdx.x] - total;
+    __shared__ unsigned short places[TILE];  // of those that stay, from the block's first record on
+    int total;
+    const long long start = kept_places(bits, counts, groups, places, total);
 #pragma unroll 4
-    for (int q = threadIdx.x; q < total; q += {threads}) {{
+    for (int q = threadIdx.x; q < total; q += THREADS) {{
         const long long i = {place}, p = start + q;
 {moves}
     }}
@@ -207,52 +159,46 @@ def _pieces(source: FieldViews, to: FieldViews) -> dict[int, list[tuple[int, ...
 class KeptOnDevice:
     """What a mask keeps of records on a GPU. `count`: how many, the only thing that comes to the host."""
 
-    __slots__ = ("_ends", "_mask", "count")
+    __slots__ = ("_counted", "count")
 
     def __init__(self, device: str, mask: Any) -> None:
         with cuda.use(device):
-            module = cuda.cupy()
-            self._mask = module.ascontiguousarray(mask)
-            counts = module.empty(-(-mask.size // CHUNK), np.int64)
-            if mask.size:
-                kernel = cuda.loaded(device, COUNT, "records_count", THREADS)
-                kernel.launch(
-                    (counts.size, 1), (memory.address(self._mask), memory.address(counts), np.int64(mask.size))
-                )
-            self._ends = cumsum(counts, out=counts)
-            self.count = int(self._ends[-1]) if mask.size else 0
+            self._counted = mask_count_device.counted(device, cuda.cupy().ascontiguousarray(mask))
+        self.count = self._counted.count
 
     def move(self, source: FieldViews, to: FieldViews) -> None:
         """Copy the records that stay to other memory."""
         if not self.count:
             return
         text = keep_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
-        _launch("records_keep", text, (self._mask, self._ends), source, to, self._mask.size, self._ends.size)
+        mask = self._counted
+        _launch("records_keep", text, (mask.bits, mask.counts, mask.groups), source, to, (), mask.tiles)
 
 
 def _take_on_device(source: FieldViews, places: Any, to: FieldViews) -> None:
     if places.size:
         text = take_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
-        _launch("records_take", text, (places,), source, to, places.size, -(-places.size // THREADS))
+        count = (np.int64(places.size),)
+        _launch("records_take", text, (memory.address(places),), source, to, count, -(-places.size // THREADS))
 
 
 def _launch(
-    name: str, text: str, arrays: tuple[Any, ...], source: FieldViews, to: FieldViews, count: int, blocks: int
-) -> None:
-    addresses = [memory.address(a) for a in arrays]
+    name: str, text: str, lists: tuple[int, ...], source: FieldViews, to: FieldViews, numbers: tuple[Any, ...], blocks: int
+) -> None:  # fmt: skip
+    addresses = [*lists]
     for views in (source, to):
         first = memory.address(views.data)
         addresses += [first + start for start in views.arrangement.starts(views.count)]
     with cuda.use(source.device):
-        cuda.loaded(source.device, text, name, THREADS).launch((blocks, 1), (*addresses, np.int64(count)))
+        cuda.loaded(source.device, text, name, THREADS).launch((blocks, 1), (*addresses, *numbers))
 
 
 @cache
 def keep_text(source: Arrangement, to: Arrangement, first: int, step: int) -> str:
     """The kernel that moves what a mask keeps, from one layout to another one."""
-    return KEEP.format(
-        threads=THREADS, chunk=CHUNK, own=32 * ROUNDS, rounds=ROUNDS, warps=THREADS // 32, pointers=_pointers(source, to),
-        place=_place(f"blockIdx.x * {CHUNK}LL + places[q]", first, step), moves=_moves(source, to, " " * 8),
+    return PLACES + KEEP.format(
+        pointers=_pointers(source, to), place=_place("blockIdx.x * (long long)TILE + places[q]", first, step),
+        moves=_moves(source, to, " " * 8),
     )  # fmt: skip
 
 

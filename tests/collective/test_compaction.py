@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as nps
 
 import lanewise as lw
 from lanewise import record_moves
-from lanewise.collective import compaction_device
+from lanewise.collective import compaction_device, mask_count_device
 from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
 
@@ -143,9 +143,9 @@ def test_views_of_records(layout: lw.Layout) -> None:
 
 
 def test_the_texts_compile_for_a_gpu() -> None:
-    text = compaction_device.text_of
-    compile_cubin(text("kept_count", 4, 1, wide=True, counting=True), "kept_count", "sm_90")
-    compile_cubin(text("compaction", 16, 3, wide=False), "compaction", "sm_90")
+    for wide in (True, False):
+        compile_cubin(mask_count_device.count_text(wide=wide), "mask_count", "sm_90")
+    compile_cubin(compaction_device.text_of(16, 3), "compaction", "sm_90")
 
 
 MANY = 5000  # records: pieces of a block of threads, and blocks of a layout that are not full

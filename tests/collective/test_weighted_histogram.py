@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.collective import weighted_histogram
+from lanewise.collective import value_buckets, weighted_histogram
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
@@ -46,7 +46,8 @@ def test_what_is_recognised() -> None:
 
 def test_the_texts_compile() -> None:
     for aligned in (True, False):
-        compile_cubin(weighted_histogram.split_text(wide=aligned), "value_buckets", "sm_90")
+        text = value_buckets.split_text(weighted_histogram.SPLIT, wide=16 if aligned else 4)
+        compile_cubin(text, "value_buckets", "sm_90")
         for direct in (True, False):
             compile_cubin(weighted_histogram.sum_text(wide=aligned, direct=direct), "bucket_sums", "sm_90")
 
@@ -103,7 +104,7 @@ def test_buckets_have_the_bits_of_a_cpu(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr(weighted_histogram, "FEW", 1)
+    monkeypatch.setattr(value_buckets, "FEW", 1)
     rng = np.random.default_rng(count)
     place, v = places_of(places, count, elements, rng), values_of(values, count, rng)
     start = rng.normal(size=elements).astype(np.float32)

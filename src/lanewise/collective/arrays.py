@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,18 @@ from lanewise.runtime import cuda
 
 def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:
     """Refuse what is no contiguous array of shape (n,) of one of these types. advice: what to do about another type."""
+    known = is_array(array)
+    if known and array.ndim == 1 and array.flags.c_contiguous and array.dtype.isnative and array.dtype.name in types:
+        return
     wanted = f"{place} must be a contiguous array of NumPy or CuPy of shape (n,) of {', '.join(types)}"
-    if not _is_array(array):
+    if not known:
         raise ArgumentError(f"{wanted}, found {shown(array)}")
     told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
     if array.dtype.name not in types or not array.dtype.isnative:
         raise ArgumentError(f"{told}; {advice}")
     if array.ndim != 1:
         raise ArgumentError(f"{told}; .reshape(-1) makes one row of it")
-    if not array.flags.c_contiguous:
-        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
+    raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
 
 
 def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ...]) -> None:
@@ -56,8 +59,16 @@ def place_of(array: Any) -> str:
     return "the host" if isinstance(array, np.ndarray) else repr(device_of(array))
 
 
-def _is_array(value: Any) -> bool:
+def is_array(value: Any) -> bool:
+    """Whether it is an array of NumPy, without a mask, or of CuPy."""
     if isinstance(value, np.ndarray):
         return not isinstance(value, np.ma.MaskedArray)
-    kinds = type(value).__mro__  # of a copy of a field the second one
-    return hasattr(value, "__cuda_array_interface__") and any(k.__module__.partition(".")[0] == "cupy" for k in kinds)
+    return _is_of_cupy(type(value))
+
+
+@cache
+def _is_of_cupy(kind: type[Any]) -> bool:
+    """Whether it is CuPy's class of arrays, or that of a copy of a field, which is derived from it."""
+    return hasattr(kind, "__cuda_array_interface__") and any(
+        k.__module__.partition(".")[0] == "cupy" for k in kind.__mro__
+    )

@@ -8,10 +8,11 @@ import numpy as np
 
 from lanewise.checks import shown
 from lanewise.collective import compaction_device, compaction_host
-from lanewise.collective.arrays import check_row, device_of, place_of
+from lanewise.collective.arrays import check_row, device_of, is_array, place_of
 from lanewise.errors import ArgumentError
 
 ADVICE = "a comparison makes one: values > 0"
+WANTED = "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
 
 
 def check_mask(mask: Any, count: int, device: str) -> None:
@@ -28,15 +29,11 @@ def check_mask(mask: Any, count: int, device: str) -> None:
 def compact_array(array: Any, mask: Any) -> Any:
     """See `lanewise.compact`."""
     on_host = isinstance(array, np.ndarray)
-    wanted = (
-        "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
-    )
-    if isinstance(array, np.ma.MaskedArray) or not (on_host or hasattr(array, "__cuda_array_interface__")):
-        raise ArgumentError(f"{wanted}, found {shown(array)}")
-    told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
-    if not array.ndim or array.dtype.hasobject or not array.dtype.itemsize:
-        raise ArgumentError(told)
-    if not array.flags.c_contiguous:
-        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it")
+    if not is_array(array):
+        raise ArgumentError(f"{WANTED}, found {shown(array)}")
+    if not array.ndim or array.dtype.hasobject or not array.dtype.itemsize or not array.flags.c_contiguous:
+        told = f"{WANTED}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
+        apart = array.ndim and not array.flags.c_contiguous
+        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it" if apart else told)
     check_mask(mask, len(array), "cpu" if on_host else device_of(array))
     return (compaction_host if on_host else compaction_device).compact(array, mask)

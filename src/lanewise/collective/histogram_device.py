@@ -1,6 +1,7 @@
-"""Histograms on a GPU: in bins of a block's own in shared memory where they fit there, else by the atomics of global memory.
+"""Histograms on a GPU: in bins of a block's own in shared memory where they fit there, else by way of buckets of bins that do.
 
-Few bins have several copies, one for some warps each: threads that add to one place of shared memory wait for each other.
+Few values, and more bins than buckets take, are counted by the atomics of global memory. Few bins have several copies, one for some warps
+each: threads that add to one place of shared memory wait for each other.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.collective import bucket_counts_device
 from lanewise.collective.arrays import device_of
 from lanewise.runtime import cuda, memory
 
@@ -92,7 +94,9 @@ def histogram(values: Any, counts: Any) -> None:
         count = cuda.cupy().zeros(counts.shape, np.uint32) if narrow else counts
         if not narrow:
             counts.fill(0)
-        if values.size and counts.size:
+        if not shared and bucket_counts_device.fits(values.size, counts.size):
+            bucket_counts_device.add(values, count)
+        elif values.size and counts.size:
             _launch(device, values, count, shared=shared, narrow=narrow)
         if narrow:
             counts[...] = count

@@ -1,10 +1,8 @@
 """Exact sums of float32 into up to a million elements on a GPU, where an array says how much and another one where.
 
-Atomic additions to global memory are what the L2 cache does, however they are written: some 1e11 a second. Those of shared memory take a
-quarter of the time, and room for 8,192 elements. So values go to buckets of as many neighbouring elements first, in one pass that
-counts and sorts tiles in shared memory; then blocks add up what is in a bucket. A block counts in units of its own, by the largest of
-the values that it sees first: whole numbers of 64 bits, too many bits apart for the others, which go to the words of the exact sums
-(`lanewise.exact_sums`), as do the block's totals and what a bucket has no room for. All of it is exact, so that no order matters.
+Values go to buckets first (`collective.value_buckets`); then blocks add up what is in a bucket. A block counts in units of its own, by the
+largest of the values that it sees first: whole numbers of 64 bits, too many bits apart for the others, which go to the words of the exact
+sums (`lanewise.exact_sums`), as do the block's totals and what a bucket has no room for. All of it is exact, so that no order matters.
 """
 
 from __future__ import annotations
@@ -14,114 +12,20 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.collective import value_buckets
 from lanewise.collective.arrays import device_of
+from lanewise.collective.value_buckets import WIDE, Split
 from lanewise.exact_sums import F32, GROUP
 from lanewise.exact_sums_text import SCATTER_SUM
 from lanewise.runtime import cuda, memory
 
 ROOM = 8_192  # elements of a bucket: 64 KB of shared memory
-BUCKETS = 128
-MOST = ROOM * BUCKETS
-FEW = 2**20  # values, for which one pass of atomic additions is as fast
-LARGEST = 2**30  # values, of which no bucket has more than 32 bits count
-SPLIT_THREADS, EACH = 512, 16
-TILE = SPLIT_THREADS * EACH
+SPLIT = Split(
+    ROOM, threads=512, each=12, blocks=2, place="int", kind="long long", beyond="lw_scatter_sum(sums, p, value_of[at])",
+    head=SCATTER_SUM, valued=True,
+)  # fmt: skip
 THREADS = 1024
-SLACK = 1.25  # room of a bucket, where all had as many values
 SHARED = 8 * ROOM
-WIDE = 16  # bytes of an access
-SPLIT = """
-#define THREADS {threads}
-#define EACH {each}
-#define TILE (THREADS * EACH)
-#define BUCKETS {buckets}
-#define BITS {bits}  // of a place within its bucket
-
-// Puts each tile of values in the order of their buckets, and appends it to them.
-extern "C" __global__ void __launch_bounds__(THREADS)
-value_buckets_kernel(const int *places, const float *values, float *kept, unsigned short *within, unsigned int *lengths, long long *words,
-                     long long count, long long room, unsigned int bins)
-{{
-    extern __shared__ unsigned int shared[];
-    unsigned int *const place_of = shared;
-    float *const value_of = reinterpret_cast<float *>(shared + TILE);
-    __shared__ unsigned int counts[BUCKETS], starts[BUCKETS], before[BUCKETS / 32], all;
-    __shared__ long long shift[BUCKETS];
-    const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
-    const long long tiles = (count + TILE - 1) / TILE;
-    for (long long tile = blockIdx.x; tile < tiles; tile += gridDim.x) {{
-        if (thread < BUCKETS) counts[thread] = 0;
-        __syncthreads();
-        unsigned int place[EACH], rank[EACH];
-        float value[EACH];
-#if {wide}
-        if ((tile + 1) * TILE <= count) {{
-#pragma unroll
-            for (int n = 0; n < EACH / 4; ++n) {{
-                const long long access = tile * (TILE / 4) + n * THREADS + thread;
-                const int4 p = reinterpret_cast<const int4 *>(places)[access];
-                const float4 v = reinterpret_cast<const float4 *>(values)[access];
-                place[4 * n] = p.x; place[4 * n + 1] = p.y; place[4 * n + 2] = p.z; place[4 * n + 3] = p.w;
-                value[4 * n] = v.x; value[4 * n + 1] = v.y; value[4 * n + 2] = v.z; value[4 * n + 3] = v.w;
-            }}
-        }} else
-#endif
-        {{
-#pragma unroll
-            for (int n = 0; n < EACH; ++n) {{
-                const long long i = tile * TILE + n * THREADS + thread;
-                place[n] = i < count ? places[i] : ~0u;
-                value[n] = i < count ? values[i] : 0.0f;
-            }}
-        }}
-#pragma unroll
-        for (int n = 0; n < EACH; ++n)
-            if (place[n] < bins) rank[n] = atomicAdd(counts + (place[n] >> BITS), 1u);
-        __syncthreads();
-        unsigned int own = 0, sum = 0;
-        if (thread < BUCKETS) {{
-            own = sum = counts[thread];
-#pragma unroll
-            for (int d = 1; d < 32; d *= 2) {{
-                const unsigned int other = __shfl_up_sync(~0u, sum, d);
-                if (lane >= d) sum += other;
-            }}
-            if (lane == 31) before[warp] = sum;
-        }}
-        __syncthreads();
-        if (thread < BUCKETS) {{
-            unsigned int start = sum - own;
-            for (int w = 0; w < warp; ++w) start += before[w];
-            starts[thread] = start;
-            shift[thread] = (long long)atomicAdd(lengths + thread, own) - start;
-            if (thread == BUCKETS - 1) all = start + own;
-        }}
-        __syncthreads();
-#pragma unroll
-        for (int n = 0; n < EACH; ++n) {{
-            if (place[n] >= bins) continue;
-            const unsigned int at = starts[place[n] >> BITS] + rank[n];
-            place_of[at] = place[n];
-            value_of[at] = value[n];
-        }}
-        __syncthreads();
-#pragma unroll
-        for (int n = 0; n < EACH; ++n) {{
-            const unsigned int at = n * THREADS + thread;
-            if (at >= all) break;
-            const unsigned int p = place_of[at], bucket = p >> BITS;
-            const long long to = shift[bucket] + at;
-            if (to >= room) {{
-                lw_scatter_sum(words, p, value_of[at]);
-            }} else {{
-                kept[bucket * room + to] = value_of[at];
-                within[bucket * room + to] = (unsigned short)(p & ((1u << BITS) - 1));
-            }}
-        }}
-        __syncthreads();
-    }}
-}}
-"""
 SUM = """
 #define THREADS {threads}
 #define ROOM {bins}
@@ -209,13 +113,6 @@ bucket_sums_kernel(const float *values, const {scalar} *places, const unsigned i
 
 
 @cache
-def split_text(*, wide: bool) -> str:
-    """The text of the first pass. wide: the arrays begin at a multiple of 16 bytes."""
-    bits = ROOM.bit_length() - 1
-    return SCATTER_SUM + SPLIT.format(threads=SPLIT_THREADS, each=EACH, buckets=BUCKETS, bits=bits, wide=int(wide))
-
-
-@cache
 def sum_text(*, wide: bool, direct: bool) -> str:
     """The text of the second pass. direct: it is the only one, over the places of the caller."""
     place, scalar = ("int", "int") if direct else ("ushort", "unsigned short")
@@ -226,39 +123,28 @@ def sum_text(*, wide: bool, direct: bool) -> str:
 
 
 def fits(count: int, elements: int) -> bool:
-    """Whether buckets pay: few elements meet in any case, and of many values buckets are filled well."""
-    return FEW <= count <= LARGEST and elements <= MOST
+    """Whether buckets pay."""
+    return value_buckets.fits(count, elements, ROOM)
 
 
 def add(places: Any, values: Any, words: Any, elements: int) -> None:
     """Add values of float32 at places of int32, both arrays of CuPy, to the words of exact sums; places outside are left out."""
     device, count = device_of(values), int(values.size)
-    addresses = memory.address(places), memory.address(values)
-    wide = all(a % WIDE == 0 for a in addresses)
+    addresses, to = (memory.address(places), memory.address(values)), memory.address(words)
     blocks = cuda.multiprocessors(device)
     if elements <= ROOM:
-        _sum(device, addresses[1], addresses[0], 0, words, count, 0, blocks * 2, 1, elements, wide=wide, direct=True)
+        wide = all(a % WIDE == 0 for a in addresses)
+        _sum(device, addresses[1], addresses[0], 0, to, count, 0, blocks * 2, 1, elements, wide=wide, direct=True)
         return
-    buckets = -(-elements // ROOM)
-    room = -(-int(count / (elements / ROOM) * SLACK) // 8) * 8
-    scratch = memory.allocate(device, 4 * BUCKETS + 6 * room * buckets, "buckets of values", zeroed=False)
-    with cuda.use(device):
-        scratch[: 4 * BUCKETS] = 0
-    lengths = memory.address(scratch)
-    kept = lengths + 4 * BUCKETS
-    within = kept + 4 * room * buckets
-    kernel = cuda.loaded(device, split_text(wide=wide), "value_buckets", SPLIT_THREADS, SHARED)
-    numbers = (np.int64(count), np.int64(room), np.uint32(elements))
-    grid = min(-(-count // TILE), blocks * 3)
-    kernel.launch((grid, 1), (*addresses, kept, within, lengths, memory.address(words), *numbers))
-    parts = max(1, round(2 * blocks / buckets))
-    _sum(device, kept, within, lengths, words, count, room, parts, buckets, elements, wide=True, direct=False)
+    b = value_buckets.fill(SPLIT, device, places, values, to, elements)
+    parts = max(1, round(2 * blocks / b.count))
+    _sum(device, b.kept, b.within, b.lengths, to, count, b.room, parts, b.count, elements, wide=True, direct=False)
 
 
 def _sum(
-    device: str, values: int, places: int, lengths: int, words: Any, count: int, room: int, parts: int, buckets: int, elements: int,
+    device: str, values: int, places: int, lengths: int, words: int, count: int, room: int, parts: int, buckets: int, elements: int,
     *, wide: bool, direct: bool,
 ) -> None:  # fmt: skip
     kernel = cuda.loaded(device, sum_text(wide=wide, direct=direct), "bucket_sums", THREADS, SHARED)
     numbers = (np.int64(count), np.int64(room), np.int32(parts), np.uint32(elements))
-    kernel.launch((buckets * parts, 1), (values, places, lengths, memory.address(words), *numbers))
+    kernel.launch((buckets * parts, 1), (values, places, lengths, words, *numbers))

@@ -2,8 +2,9 @@
 
 def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v)
 def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place[i], v[i])
-On a GPU calls of the first go in two passes over buckets of places (`collective.weighted_histogram`), where no plan asks for the kernel;
-on a CPU calls of both do (`collective.exact_buckets_host`), also with other types of numbers (`collective.bucket_sums_host`).
+Their calls go in two passes over buckets of places, where no plan asks for the kernel: on a GPU of float32 at places of int32
+(`collective.weighted_histogram`) and of one number for all (`collective.bucket_counts_device`), on a CPU of floats
+(`collective.exact_buckets_host`) and of whole numbers (`collective.bucket_sums_host`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from functools import partial
 from typing import Any
 
 from lanewise.analysis.affine import nest_of
-from lanewise.collective import bucket_sums_host, exact_buckets_host, weighted_histogram
+from lanewise.collective import (
+    bucket_counts_device,
+    bucket_sums_host,
+    exact_buckets_host,
+    value_buckets,
+    weighted_histogram,
+)
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
@@ -85,53 +92,63 @@ def told(reference: ir.Kernel) -> str:
         f"on a CPU {bucket_sums_host.FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
         "where no plan was chosen"
     )
-    if threads or not _on_gpu(found):
+    device = (
+        weighted_histogram if _has_weights(found) else bucket_counts_device if isinstance(found.value, int) else None
+    )
+    if device is None:
         return on_cpu
     return (
-        f"on a GPU {weighted_histogram.FEW:,} values or more go to buckets of {weighted_histogram.ROOM:,} neighbouring elements first, and "
-        f"are added in shared memory, where there are at most {weighted_histogram.MOST:,} elements and no plan was chosen; {on_cpu}"
+        f"on a GPU {value_buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring elements first, and are added in "
+        f"shared memory, where there are at most {device.ROOM * value_buckets.BUCKETS:,} elements and no plan was chosen; {on_cpu}"
     )
 
 
-def _on_gpu(found: PlainSum) -> bool:
-    """Whether buckets of a GPU take such a sum."""
+def _has_weights(found: PlainSum) -> bool:
+    """Whether it is a sum of the floats that buckets of a GPU take."""
     return found.exact and found.kinds == (I32, F32)
 
 
 def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
     """Have a call of an elementwise function go over buckets, where it can and where that pays."""
-    found = plain_sum(lowered.function.body)
-    if found is None:
-        return
-    rows = arguments.arrays
-    if arguments.device == CPU.name:
-        _on_host(found, rows, arguments.lengths, arguments, None)
-        return
-    if not is_gpu(arguments.device) or not _on_gpu(found) or not {found.place, found.value} <= rows.keys():
-        return
-    places, values = rows[found.place], rows[str(found.value)]
-    words, _ = arguments.added[found.array]
-    elements = arguments.lengths[length_of(found.array, 0)]
-    if weighted_histogram.fits(values.size, elements):
-        arguments.instead = partial(weighted_histogram.add, places, values, words, elements)
+    if (found := plain_sum(lowered.function.body)) is not None:
+        _prefer(found, arguments.arrays, arguments.lengths, arguments, None)
 
 
 def prefer_buckets_of_threads(lowered: Lowered, index: str, count: int, arguments: Arguments) -> None:
     """The same of a threadwise function of one index, which has so many values."""
-    if arguments.device != CPU.name or (found := plain_sum(lowered.function.body, index)) is None:
-        return
-    rows = {n: array for n, (array, _) in arguments.added.items()}
-    _on_host(found, rows, arguments.totals, arguments, count)
+    if (found := plain_sum(lowered.function.body, index)) is not None:
+        rows = {n: array for n, (array, _) in arguments.added.items()}
+        _prefer(found, rows, arguments.totals, arguments, count)
 
 
-def _on_host(
+def _prefer(
     found: PlainSum, rows: Mapping[str, Any], lengths: Mapping[str, int], arguments: Arguments, count: int | None
 ) -> None:
+    """rows: arrays of places and values by name, of which the first `count` are meant."""
     if found.place not in rows or (isinstance(found.value, str) and found.value not in rows):
         return
-    places, elements = rows[found.place][:count], lengths[length_of(found.array, 0)]
+    places = rows[found.place][:count]
     values = rows[found.value][:count] if isinstance(found.value, str) else None
-    if not bucket_sums_host.fits(len(places), elements) or (values is not None and len(values) != len(places)):
+    elements = lengths[length_of(found.array, 0)]
+    if values is not None and len(values) != len(places):
+        return
+    if is_gpu(arguments.device):
+        _on_device(found, places, values, elements, arguments)
+    elif arguments.device == CPU.name:
+        _on_host(found, places, values, elements, arguments)
+
+
+def _on_device(found: PlainSum, places: Any, values: Any, elements: int, arguments: Arguments) -> None:
+    to, _ = arguments.added[found.array]
+    if values is None:
+        if isinstance(found.value, int) and bucket_counts_device.fits(places.size, elements):
+            arguments.instead = partial(bucket_counts_device.add, places, to, number=found.value)
+    elif _has_weights(found) and weighted_histogram.fits(values.size, elements):
+        arguments.instead = partial(weighted_histogram.add, places, values, to, elements)
+
+
+def _on_host(found: PlainSum, places: Any, values: Any, elements: int, arguments: Arguments) -> None:
+    if not bucket_sums_host.fits(len(places), elements):
         return
     to, _ = arguments.added[found.array]
     if found.exact:

@@ -90,7 +90,7 @@ def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:
 
 def address(array: Any) -> int:
     """Where the elements of an array on any device begin."""
-    return int(array.data.ptr if hasattr(array, "__cuda_array_interface__") else array.ctypes.data)
+    return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
 def _on_gpu(device: str, nbytes: int, what: str) -> Any:

@@ -1,0 +1,84 @@
+"""How often places occur on a GPU: into more elements than a block has room for in shared memory, up to two million.
+
+Places go to buckets first (`collective.value_buckets`); then blocks count what is in a bucket in shared memory, and add that up.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.collective import value_buckets
+from lanewise.collective.arrays import device_of
+from lanewise.collective.value_buckets import Split
+from lanewise.runtime import cuda, memory
+
+PLACES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
+SUMS = {4: "unsigned int", 8: "unsigned long long"}  # by their size: they wrap, whatever their sign
+ROOM = 16_384  # elements of a bucket: 64 KB of shared memory
+SPLIT_THREADS, EACH, BLOCKS = 512, 16, 2
+THREADS = 1024
+TEXT = """
+#define THREADS {threads}
+#define ROOM {room}
+typedef {kind} Sum;
+struct __align__(16) Places {{ unsigned short lane[8]; }};
+
+// A part of a bucket: how many there are of each element, times `each`.
+extern "C" __global__ void __launch_bounds__(THREADS)
+bucket_counts_kernel(const unsigned short *places, const unsigned int *lengths, Sum *sums, long long room, int parts, unsigned int bins,
+                     Sum each)
+{{
+    extern __shared__ unsigned int counts[];
+    const long long bucket = blockIdx.x / parts, part = blockIdx.x % parts, element = bucket * ROOM;
+    for (int n = threadIdx.x; n < ROOM; n += THREADS) counts[n] = 0;
+    __syncthreads();
+    const long long all = min((long long)lengths[bucket], room), share = ((all + parts - 1) / parts + 7) / 8 * 8;
+    const long long end = bucket * room + min(all, (part + 1) * share);
+    long long i = bucket * room + part * share + 8 * threadIdx.x;
+    for (; i + 7 < end; i += 8 * THREADS) {{
+        const Places p = *reinterpret_cast<const Places *>(places + i);
+#pragma unroll
+        for (int k = 0; k < 8; ++k) atomicAdd(counts + p.lane[k], 1u);
+    }}
+    for (; i < end; ++i) atomicAdd(counts + places[i], 1u);
+    __syncthreads();
+    const unsigned int own = (unsigned int)min((long long)bins - element, (long long)ROOM);
+    for (unsigned int n = threadIdx.x; n < own; n += THREADS)
+        if (counts[n]) atomicAdd(sums + element + n, each * counts[n]);
+}}
+"""
+
+
+@cache
+def split_of(place: str, size: int, number: int) -> Split:
+    """How places of a type of NumPy are split. size: bytes of a sum; number: what is added for each of them."""
+    beyond = f"atomicAdd(sums + p, (Sum){number}ll)"
+    return Split(
+        ROOM, threads=SPLIT_THREADS, each=EACH, blocks=BLOCKS, place=PLACES[place], kind=SUMS[size], beyond=beyond
+    )
+
+
+@cache
+def count_text(size: int) -> str:
+    """The text of the second pass."""
+    return TEXT.format(threads=THREADS, room=ROOM, kind=SUMS[size])
+
+
+def fits(count: int, elements: int) -> bool:
+    """Whether buckets pay."""
+    return value_buckets.fits(count, elements, ROOM)
+
+
+def add(places: Any, sums: Any, *, number: int = 1) -> None:
+    """Add a number to the whole numbers `sums` at each of the places, both arrays of CuPy. Places outside are left out, sums wrap."""
+    device, size = device_of(places), sums.itemsize
+    split = split_of(places.dtype.name, size, number)
+    to, kind = memory.address(sums), np.dtype(f"u{size}").type
+    b = value_buckets.fill(split, device, places, None, to, sums.size)
+    parts = max(1, round(2 * cuda.multiprocessors(device) / b.count))
+    kernel = cuda.loaded(device, count_text(size), "bucket_counts", THREADS, 4 * ROOM)
+    numbers = (np.int64(b.room), np.int32(parts), np.uint32(sums.size), kind(number % (1 << 8 * size)))
+    kernel.launch((b.count * parts, 1), (b.within, b.lengths, to, *numbers))
