@@ -128,6 +128,12 @@ def _tasks(values: int, bins: int) -> dict[str, Task]:
             lambda r: bool((cp.asarray(r) == v[mask]).all()),
         ),
     }
+    many, longer = rng.random(4 * values, dtype=cp.float32), cp.tile(mask, 4)
+    tasks["compact float32, four times as many"] = Task(
+        4 * tasks["compact float32"].moved,
+        {"lanewise": lambda: lw.compact(many, longer)},
+        lambda r: bool((cp.asarray(r) == many[longer]).all()),
+    )
     records = max(1, values // 4)
     particles = Particle.array(position=cp.zeros((records, 3), cp.float32), mass=v[:records], device="cuda")
     kept = mask[:records].copy()

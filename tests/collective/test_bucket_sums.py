@@ -135,8 +135,7 @@ def test_buckets_have_the_bits_of_the_kernel(
 
             with monkeypatch.context() as patch:
                 patch.setattr(plain_sums, "exact_buckets_host", SimpleNamespace(add_floats=counted_add))
-                bound = kernel.bind(place, v, sums)
-            bound()
+                kernel.bind(place, v, sums)()
             assert calls
             assert same(sums, expected)
 

@@ -13,6 +13,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.arrays import MOST_PARTS
+from lanewise.collective import value_buckets
 from lanewise.errors import ArgumentError
 from lanewise.launch.repeated import Repeated
 from lanewise.runtime.memory import to_host
@@ -406,6 +407,69 @@ def relaxed(f: lw.populations, omega: lw.f32):
         total += f[q]
     for q in lw.D2Q9:
         f[q] += omega * (q.weight * total - f[q])
+
+
+# ------------------------------------------------------------ scatters
+
+
+@lw.elementwise
+def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place, v)
+
+
+@lw.elementwise
+def doubled(body: Body, place: lw.i32, sums: lw.Array1[lw.f64], tops: lw.Array1[lw.f32]) -> lw.f32:
+    lw.scatter_add(sums, place, 2.0 * lw.f64(body.mass))
+    lw.scatter_max(tops, place, body.mass)
+    return body.mass
+
+
+@lw.threadwise
+def counted(i: lw.index, place: lw.Array1[lw.i32], counts: lw.Array1[lw.i64]):
+    lw.scatter_add(counts, place[i], 3)
+
+
+@pytest.mark.parametrize("count", [50, 70_000], ids=["kernel", "buckets"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_scatters_again_and_with_other_arrays(device: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_buckets, "FEW", 60_000)
+    rng = np.random.default_rng(count)
+    found: list[bool] = []
+    find = Repeated.find
+    monkeypatch.setattr(Repeated, "find", lambda self, *a: found.append((m := find(self, *a)) is not None) or m)
+
+    def there(array: Any) -> Any:
+        return array if device == "cpu" else pytest.importorskip("cupy").asarray(array)
+
+    for turn in range(3):
+        place = rng.integers(0, 20_000, count).astype(np.int32)
+        v = np.ldexp(rng.normal(size=count), rng.integers(-60, 60, count)).astype(np.float32)
+        sums = rng.normal(size=20_000).astype(np.float32)
+        bodies = Body.array(position=np.zeros((count, 3)), velocity=np.zeros((count, 3)), mass=v, device=device)
+        wide, tops, counts = np.ones(20_000), np.zeros(20_000, np.float32), np.arange(20_000)
+        calls: list[tuple[Any, tuple[Any, ...], dict[str, Any], int]] = [
+            (deposit, (there(place), there(v)), {}, 1), (doubled, (bodies, there(place)), {}, 2), (counted, (there(place),), {"grid": count}, 1)
+        ]  # fmt: skip
+        for (kernel, arguments, named, _), results in zip(calls, ((sums,), (wide, tops), (counts,)), strict=True):
+            again, bound = [there(r.copy()) for r in results], [there(r.copy()) for r in results]
+            found.clear()
+            for _ in range(2):
+                kernel(*arguments, *again, **named)
+            assert found == [turn > 0, True]
+            call = kernel.bind(*arguments, *bound, **named)
+            for _ in range(2):
+                call()
+            assert [to_host(a).tobytes() for a in again] == [to_host(b).tobytes() for b in bound]
+            assert any((to_host(a) != r).any() for a, r in zip(again, results, strict=True))
+
+
+def test_a_scatter_to_what_it_reads_is_refused_after_one_that_was_not() -> None:
+    place, v, sums = np.zeros(9, np.int32), np.ones(9, np.float32), np.zeros(9, np.float32)
+    for _ in range(2):
+        deposit(place, v, sums)
+    with pytest.raises(ArgumentError, match="'sums' is written, and shares memory with 'v'"):
+        deposit(place, sums, sums)
+    assert sums.tolist() == [18.0] + [0.0] * 8
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -169,8 +169,7 @@ def counted(device: str, mask: Any) -> Counted:
     told, source = cuda.pinned(8, "the count of a mask"), memory.address(mask)
     begins = (memory.address(scratch) + n for n in (0, bits, bits + counts, bits + counts + groups))
     bits_at, counts_at, groups_at, ended = begins
-    with cuda.use(device):
-        cuda.cupy().cuda.runtime.memsetAsync(ended, 0, 4, cuda.cupy().cuda.get_current_stream().ptr)
+    cuda.clear(device, ended, 4)
     kernel = cuda.loaded(device, count_text(wide=source % FLAGS == 0), "mask_count", THREADS)
     arguments = source, bits_at, counts_at, groups_at, memory.address(told), ended, np.int64(mask.size)
     kernel.launch((-(-tiles // TILES), 1), arguments)

@@ -195,9 +195,8 @@ def fill(split: Split, device: str, places: Any, values: Any, sums: int, element
     room = -(-int(count / (elements / split.room) * SLACK) // 8) * 8
     size = 6 if split.valued else 2
     scratch = memory.allocate(device, 4 * BUCKETS + size * room * buckets, "buckets of values", zeroed=False)
-    with cuda.use(device):
-        scratch[: 4 * BUCKETS] = 0
     lengths = memory.address(scratch)
+    cuda.clear(device, lengths, 4 * BUCKETS)
     kept = lengths + 4 * BUCKETS
     within = kept + (size - 2) * room * buckets
     kernel = cuda.loaded(device, split_text(split, wide=wide), "value_buckets", split.threads, split.shared)

@@ -54,8 +54,8 @@ class Arguments:
     each with the type of a value; `shaped` are the latter as the caller has them, `lengths` those of their dimensions; `summed` are those,
     in one row each, that words of exact sums stand in place of; `beyond` says of rows how many values all of them have, `totals` what a
     pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
-    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` is
-    launched in place of the kernel, where the caller chose no plan.
+    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` runs
+    in place of the kernel, where the caller chose no plan, on arrays by name and on those that are summed.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -74,7 +74,7 @@ class Arguments:
     summed: dict[str, Any] = field(default_factory=dict[str, Any])
     around: Callable[[Callable[[], None]], Callable[[], None]] | None = None
     tests: Tests | None = None
-    instead: Callable[[], None] | None = None
+    instead: Callable[[Mapping[str, Any], Mapping[str, Any]], None] | None = None
 
     def surround(self, outer: Callable[[Callable[[], None]], Callable[[], None]]) -> None:
         """Do something else besides in every run, around what is done already."""

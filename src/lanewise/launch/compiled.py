@@ -35,12 +35,14 @@ class Tunable(Protocol):
 class Call:
     """A launch with everything bound.
 
-    Calling it runs it again on the same memory; on a GPU it returns before the work is done.
+    Calling it runs it again on the same memory; on a GPU it returns before the work is done. kernel: its launch alone, where a run does
+    something else besides, or in its place.
     """
 
     launch: Launch
     results: tuple[Any, ...]
     compiled: Compiled
+    kernel: Launch | None = None
 
     def __repr__(self) -> str:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"

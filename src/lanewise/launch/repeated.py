@@ -239,6 +239,10 @@ class Repeats:
     holds: Callable[[Mapping[str, Any]], bool] | None = None
 
 
+Around = Callable[[dict[str, Any], Callable[[], None]], None]
+"""Runs a launch with what else a call does. The arrays by name may be changed: the launch takes those that are there then."""
+
+
 class Launchable(Protocol):
     """Launches that wait for arrays and values: `runtime.prepared.Template` is one."""
 
@@ -252,6 +256,7 @@ class Repeatable:
 
     __slots__ = (
         "_apart",
+        "_around",
         "_changed",
         "_device",
         "_from",
@@ -274,14 +279,15 @@ class Repeatable:
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
-        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
+        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None,
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
         holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
-        uses: of records. own_only: whether an element reads no fields but its own.
+        uses: of records. own_only: whether an element reads no fields but its own. around: what a run does besides its launches.
         """
+        self._around = around
         self._uses, self._own_only = uses, own_only
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
@@ -336,7 +342,10 @@ class Repeatable:
             if (side := side_of(arrays[name])).sides is not None:
                 side.write(fields)
         views = partial(_on_host if self._module is np else _on_gpu, arrays)
-        self._template.launch(views, matched.values)
+        if self._around is None:
+            self._template.launch(views, matched.values)
+        else:
+            self._around(arrays, partial(self._template.launch, views, matched.values))
         return tuple(results)
 
 
@@ -431,7 +440,7 @@ class Repeated:
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
         results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
+        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None,
     ) -> None:  # fmt: skip
         """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
 
@@ -452,7 +461,7 @@ class Repeated:
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
             identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
-            uses=uses, own_only=own_only,
+            uses=uses, own_only=own_only, around=around,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

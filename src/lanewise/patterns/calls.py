@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.analysis.self_term import violated
 from lanewise.arrays import are_same
+from lanewise.collective.exact_sums import summed, words_for
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
@@ -252,11 +253,12 @@ class Calls:
             return  # a tuned plan that does not hold for these values may hold for the next ones
         count = self.count(arguments)
         calls.remember(
-            self.signature, positional, named, arguments, call.launch,
+            self.signature, positional, named, arguments, call.launch if call.kernel is None else call.kernel,
             self.wing.results(self.lowered, count, arguments.axes),
             identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
             besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
             uses={n: self._uses(n) for n in arguments.records}, own_only=self._own_only,
+            around=_around(arguments),
         )  # fmt: skip
 
     @property
@@ -296,14 +298,15 @@ class Calls:
         bound |= {r.name: bind_value_array(flat(a, r.kind), r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
-        launch = compiled.executable.prepare(bound, environment)
+        launch = kernel = compiled.executable.prepare(bound, environment)
         if arguments.instead is not None and plan is None:
-            launch = arguments.instead
+            arrays = arguments.arrays | {n: array for n, (array, _) in arguments.added.items()}
+            launch = partial(arguments.instead, arrays, arguments.summed)
         if arguments.tests is not None and self.wing.tested is not None:
             launch = self.wing.tested(self, arguments, launch)
         if arguments.around is not None:
             launch = arguments.around(launch)
-        return Call(launch, tuple(results), replace(compiled, environment=environment))
+        return Call(launch, tuple(results), replace(compiled, environment=environment), kernel)
 
     # ------------------------------------------------------------ what a call is made of
 
@@ -467,6 +470,21 @@ class Calls:
             wish,
             reference.identical,
         )
+
+
+def _around(arguments: Arguments) -> Callable[[dict[str, Any], Launch], None] | None:
+    """What a call like this one does with its arrays, by name, and the launch of its kernel; None where it launches that and no more."""
+    if arguments.tests is not None or (arguments.instead is None and not arguments.summed):
+        return None
+    names, device, instead = tuple(arguments.summed), arguments.device, arguments.instead
+
+    def run(arrays: dict[str, Any], launch: Launch) -> None:
+        rows = {n: arrays[n].reshape(-1) for n in names}
+        words = {n: words_for(row, device) for n, row in rows.items()}
+        arrays |= words
+        summed(rows, words, device, launch if instead is None else partial(instead, arrays, rows))()
+
+    return run
 
 
 def _pair(arguments: Arguments) -> tuple[str, str, bool] | None:

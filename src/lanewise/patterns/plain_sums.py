@@ -92,10 +92,7 @@ def told(reference: ir.Kernel) -> str:
         f"on a CPU {bucket_sums_host.FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
         "where no plan was chosen"
     )
-    device = (
-        weighted_histogram if _has_weights(found) else bucket_counts_device if isinstance(found.value, int) else None
-    )
-    if device is None:
+    if (device := _on_gpu(found)) is None:
         return on_cpu
     return (
         f"on a GPU {value_buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring elements first, and are added in "
@@ -103,9 +100,11 @@ def told(reference: ir.Kernel) -> str:
     )
 
 
-def _has_weights(found: PlainSum) -> bool:
-    """Whether it is a sum of the floats that buckets of a GPU take."""
-    return found.exact and found.kinds == (I32, F32)
+def _on_gpu(found: PlainSum) -> Any:
+    """The module whose buckets of a GPU take such a sum; None where none does."""
+    if isinstance(found.value, int):
+        return None if found.exact else bucket_counts_device
+    return weighted_histogram if found.exact and found.kinds == (I32, F32) else None
 
 
 def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
@@ -133,26 +132,29 @@ def _prefer(
     if values is not None and len(values) != len(places):
         return
     if is_gpu(arguments.device):
-        _on_device(found, places, values, elements, arguments)
-    elif arguments.device == CPU.name:
-        _on_host(found, places, values, elements, arguments)
+        device = _on_gpu(found)
+        if device is not None and device.fits(len(places), elements):
+            arguments.instead = partial(_on_device, found, count, elements)
+    elif arguments.device == CPU.name and bucket_sums_host.fits(len(places), elements):
+        arguments.instead = partial(_on_host, found, count)
 
 
-def _on_device(found: PlainSum, places: Any, values: Any, elements: int, arguments: Arguments) -> None:
-    to, _ = arguments.added[found.array]
-    if values is None:
-        if isinstance(found.value, int) and bucket_counts_device.fits(places.size, elements):
-            arguments.instead = partial(bucket_counts_device.add, places, to, number=found.value)
-    elif _has_weights(found) and weighted_histogram.fits(values.size, elements):
-        arguments.instead = partial(weighted_histogram.add, places, values, to, elements)
-
-
-def _on_host(found: PlainSum, places: Any, values: Any, elements: int, arguments: Arguments) -> None:
-    if not bucket_sums_host.fits(len(places), elements):
-        return
-    to, _ = arguments.added[found.array]
-    if found.exact:
-        arguments.instead = partial(exact_buckets_host.add_floats, places, values, to, arguments.summed[found.array])
+def _on_device(
+    found: PlainSum, count: int | None, elements: int, arrays: Mapping[str, Any], rows: Mapping[str, Any]
+) -> None:
+    """rows: of arrays of floats, in place of which `arrays` have words."""
+    del rows
+    places, to = arrays[found.place][:count], arrays[found.array]
+    if isinstance(found.value, str):
+        weighted_histogram.add(places, arrays[found.value][:count], to, elements)
     else:
-        number = found.value if isinstance(found.value, int) else 1
-        arguments.instead = partial(bucket_sums_host.add_numbers, places, values, to, number=number)
+        bucket_counts_device.add(places, to, number=found.value)
+
+
+def _on_host(found: PlainSum, count: int | None, arrays: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
+    places, to = arrays[found.place][:count], arrays[found.array]
+    values, number = (arrays[found.value][:count], 1) if isinstance(found.value, str) else (None, found.value)
+    if found.exact:
+        exact_buckets_host.add_floats(places, values, to, rows[found.array])
+    else:
+        bucket_sums_host.add_numbers(places, values, to, number=number)

@@ -220,6 +220,13 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
         runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
+def clear(device: str, address: int, nbytes: int) -> None:
+    """Put zeros there, on CuPy's current stream."""
+    with use(device):
+        module = cupy().cuda
+        module.runtime.memsetAsync(address, 0, nbytes, module.get_current_stream().ptr)
+
+
 def turns(what: str, device: str) -> Turns:
     """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
     if not is_gpu(device):
