@@ -25,8 +25,11 @@ from lanewise.launch.support import compile_kernel
 from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.plain_sums import prefer_buckets_of_threads
+from lanewise.patterns.threadwise import meetings
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
+from lanewise.patterns.threadwise.meetings import Meeting
+from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module
 from lanewise.target import is_gpu
@@ -35,7 +38,10 @@ VALUES = 64  # of uniforms, for which what was proved is remembered
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse a call some index of which surely is outside of its array; with `checks=True`, see to tests of what is not proved."""
+    """Refuse a call some index of which surely is outside of its array, or whose threads surely meet at an element that one writes.
+
+    With `checks=True`, see to tests of indices that are not proved to be inside.
+    """
     checks = arguments.options.get(CHECKS, False)
     if not isinstance(checks, bool):
         raise ArgumentError(f"{calls.name}: checks= is True or False, found {shown(checks)}")
@@ -43,6 +49,8 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     for r in places:
         if r.sure and (r.below or r.beyond):
             raise _outside(calls, arguments, r)
+    if met := _met(calls, arguments, calls.environment(arguments)):
+        raise meetings.refusal(calls.name, calls.signature.indices, met, _grid(calls, arguments))
     if not checks:
         indices, scattered = calls.signature.indices, scattered_arrays(calls.signature.source)
         if len(indices) == 1 and scattered:
@@ -100,12 +108,14 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
 def _holding(
     calls: Calls, arguments: Arguments, environment: Mapping[str, Any], names: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether no index surely is outside for other values."""
+    """Whether for other values no index surely is outside either, and no threads surely meet."""
 
     @lru_cache(maxsize=VALUES)
     def holds(*values: int) -> bool:
-        places = _reached(calls, arguments, {**environment, **dict(zip(names, values, strict=True))})
-        return not any(r.sure and (r.below or r.beyond) for r in places)
+        numbers = {**environment, **dict(zip(names, values, strict=True))}
+        if any(r.sure and (r.below or r.beyond) for r in _reached(calls, arguments, numbers)):
+            return False
+        return _met(calls, arguments, numbers) is None
 
     return lambda values: holds(*(int(values[n]) for n in names))
 
@@ -139,6 +149,23 @@ def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any])
     return calls.kept[key](_extents(calls, environment), tuple(int(environment[n]) for n in names))
 
 
+def _met(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> Meeting | None:
+    """Two threads that surely meet with these numbers."""
+    thread, indices = _thread(calls, arguments), calls.signature.indices
+    key = ("meet", bool(arguments.variant[0]))
+    if key not in calls.kept:
+        refuse_races(indices, thread)  # whatever the grid is: that says more
+        calls.kept[key] = meetings.may_meet(thread, indices)
+    if not calls.kept[key]:
+        return None
+    shapes = {
+        n: tuple(int(environment[length_of(n, d)]) for d in range(k.rank)) for n, k in calls.signature.arrays.items()
+    }
+    lengths = {length_of(n, d): length for n, shape in shapes.items() for d, length in enumerate(shape)}
+    numbers = lengths | {n: int(environment[n]) for n in _whole_numbers(calls, environment)}
+    return meetings.meeting(thread, dict(zip(indices, _extents(calls, environment), strict=True)), numbers, shapes)
+
+
 def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(environment[extent_of(i)]) for i in calls.signature.indices)
 
@@ -154,9 +181,13 @@ def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
 
 def _outside(calls: Calls, arguments: Arguments, r: Reached) -> ArgumentError:
     """Of a call that cannot be right."""
-    grid = f"grid={_tuple(_extents(calls, arguments.totals))}"
+    grid = _grid(calls, arguments)
     hint = "arrays and a grid that fit each other, or a condition around the access"
     return surely_outside(calls.name, r, _shape(calls, arguments, r.statement.array), grid, hint)
+
+
+def _grid(calls: Calls, arguments: Arguments) -> str:
+    return f"grid={_tuple(_extents(calls, arguments.totals))}"
 
 
 def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
