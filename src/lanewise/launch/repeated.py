@@ -255,24 +255,8 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_apart",
-        "_around",
-        "_changed",
-        "_device",
-        "_from",
-        "_holds",
-        "_identical",
-        "_kernel",
-        "_made",
-        "_module",
-        "_named",
-        "_own_only",
-        "_results",
-        "_several",
-        "_slots",
-        "_template",
-        "_uses",
-        "_values",
+        "_apart", "_around", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_own_only",
+        "_results", "_several", "_slots", "_template", "_uses", "_values",
     )  # fmt: skip
 
     def __init__(
