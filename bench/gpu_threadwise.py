@@ -13,7 +13,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ from lanewise.ladders.compiler_kernels import (
     transpose,
     transposed,
 )
+from lanewise.ladders.compiler_plans import naive_plan
+from lanewise.plan import NEUTRAL
 
 ROUNDS = 7
 SECONDS = 0.004  # of a measurement
@@ -97,7 +99,9 @@ class Benchmark:
     plans: tuple[dict[str, Any], ...]
     others: tuple[tuple[str, Callable[[Any, dict[str, Any]], Any]], ...] = ()
     tolerance: float = 2e-4
-    naive: dict[str, Any] = field(default_factory=lambda: {"block": 256})
+    naive: dict[str, Any] = field(
+        default_factory=dict[str, Any]
+    )  # what differs from a thread for each index that does all alone
     original: bool = False  # one of those of Yang, Xiang, Kong and Zhou, PLDI 2010
 
 
@@ -405,7 +409,7 @@ BENCHMARKS = (
                _torch(lambda torch, g: torch.mv(g["a"].T, g["x"], out=g["c"]))), original=True),
     Benchmark("sum 16384", total, _many, "", lambda cp, g: g["a"].sum(dtype=cp.float64), 4.0 * 16384**2, "TB/s", TOTAL,
               (("CuPy", lambda cp, g: g["a"].sum()), _torch(lambda torch, g: g["a"].sum())),
-              1e-4, naive={"block": 256, "slices": 256, "unroll": 1}, original=True),
+              1e-4, naive={"slices": 256}, original=True),
     Benchmark("softmax 65536 x 4096", softmax, _rows, "c", _soft, 8.0 * 65536 * 4096, "TB/s", SOFTMAX,
               (_torch(lambda torch, g: torch.softmax(g["a"], 1, out=g["c"])),)),
     Benchmark("transpose 4096", transpose, _image("a", N, 0), "c", lambda cp, g: g["a"].T, 8.0 * N**2, "TB/s", TRANSPOSE,
@@ -471,9 +475,10 @@ def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
     calls: list[tuple[str, Callable[[], Any]]] = []
     kinds: list[str] = []
     failed: list[Row] = []
-    for wish in ({}, *(p for p in b.plans if p != b.naive), b.naive):
-        plan = lw.Plan(**wish) if wish else None
-        text = "by default" if plan is None else str(plan)
+    naive = replace(naive_plan("cuda"), block=256, **b.naive)
+    plans = [None, *(p for p in (lw.Plan(**wish) for wish in b.plans) if p.filled(NEUTRAL) != naive)]
+    for plan in [*plans, naive] if b.plans else plans:  # calls of lanewise's own have no plans
+        text = "by default" if plan is None else f"naive: {plan.short()}" if plan is naive else str(plan)
         if time.perf_counter() > deadline:
             failed.append(Row(text, problem="no time left"))
             continue
@@ -494,7 +499,7 @@ def run(cp: Any, b: Benchmark, deadline: float) -> list[Row]:
         if plan is None and not isinstance(bound, Bound):
             text += f": {bound.compiled.plan.short()}"
         calls.append((f"{text} (built in {compiled:.1f} s, off by {error:.0e})", bound.launch))
-        kinds.append("default" if plan is None else "naive" if wish == b.naive else "")
+        kinds.append("default" if plan is None else "naive" if plan is naive else "")
     calls += [(name, partial(call, cp, given)) for name, call in b.others]
     kinds += [""] * len(b.others)
     del expected
