@@ -143,6 +143,9 @@ def test_refused() -> None:
     assert refused(lambda: lw.Population(cells(3), ids="serial", next_id=2)) == (
         "Population(next_id=2): wanted a whole number from 3 on, which no record has"
     )
+    assert refused(lambda: lw.Population(cells(3), ids="serial").step(start)) == (
+        "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+    )
     assert "a view has the records that it was cut with" in refused(lambda: lw.Population(cells(9)[:3], ids="serial"))
     assert lw.Population(cells(3), ids="serial", next_id=11).next_id == 11
 
