@@ -112,7 +112,9 @@ class Population:
         records = self._records
         self._look_at_ids()
         if fates is None:
-            raise ArgumentError("fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate")
+            raise ArgumentError(
+                "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+            )
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
             raise ArgumentError(
