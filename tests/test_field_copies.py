@@ -166,6 +166,26 @@ def test_fields_that_are_copies(layout: lw.Layout, device: str) -> None:
     assert not isinstance(bodies.velocity * 2, type(bodies.velocity))
 
 
+@pytest.mark.parametrize("count", [5, 0])
+def test_copies_on_the_host_stay_read_only(count: int) -> None:
+    """What would be written to one would be lost, or be overwritten by the other side."""
+    bodies = Body.array(velocity=np.ones((count, 3)), mass=np.arange(1.0, count + 1), layout=lw.AoSoA(2), device="cpu")
+    other_side = Body.zeros(count, host_layout=lw.AoS(), device="cpu").host
+    for values in (
+        bodies.velocity,
+        bodies.mass,
+        bodies.mass[::2],
+        bodies[1:3].mass,
+        other_side.mass,
+        bodies.to_structured(),
+    ):
+        for unlock in (lambda x=values: x.setflags(write=True), lambda x=values: setattr(x.flags, "writeable", True)):
+            with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+                unlock()
+    assert bodies.velocity.shape == (count, 3)
+    assert (bodies.mass.dtype, bodies.to_structured().dtype) == (np.float32, Body.dtype)
+
+
 @lw.elementwise
 def speed2(body: Body) -> lw.f32:
     return lw.dot(body.velocity, body.velocity)

@@ -143,6 +143,9 @@ def test_refused() -> None:
     assert refused(lambda: lw.Population(cells(3), ids="serial", next_id=2)) == (
         "Population(next_id=2): wanted a whole number from 3 on, which no record has"
     )
+    assert refused(lambda: lw.Population(cells(3), ids="serial").step(start)) == (
+        "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+    )
     assert "a view has the records that it was cut with" in refused(lambda: lw.Population(cells(9)[:3], ids="serial"))
     assert lw.Population(cells(3), ids="serial", next_id=11).next_id == 11
 
@@ -168,6 +171,36 @@ def test_records_that_others_add_are_counted() -> None:
     assert population.records.serial.tolist() == [0, 1, 2, 3, 4, 5]
     population.records.append(Cell(serial=2))
     assert "two records of Cell have the serial 2" in refused(lambda: population.apply([1] * 7))
+
+
+@pytest.mark.parametrize("device", ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_ids_that_others_write_are_looked_at(device: str, layout: lw.Layout) -> None:
+    """By an assignment, a view, a row or a kernel: they are different, or nothing happens to the population."""
+
+    @lw.elementwise
+    def renumber(cell: Cell, number: lw.i64) -> lw.Fate:
+        cell.serial = number
+        return lw.Fate.KEEP
+
+    def assign(population: lw.Population) -> None:
+        population.records.serial = 0
+
+    def write_a_row(population: lw.Population) -> None:
+        population.records[2].serial = 0
+
+    for write in (assign, write_a_row):
+        population = lw.Population(cells(3, layout=layout, device=device), ids="serial")
+        write(population)
+        before = population.records.serial.tolist()
+        for act in (lambda p=population: p.apply([0, 1, 2]), lambda p=population: p.next_id):
+            assert refused(act) == "two records of Cell have the serial 0; number them first: .serial = np.arange(3)"
+        assert population.records.serial.tolist() == before
+    population = lw.Population(cells(3, layout=layout, device=device), ids="serial")
+    assert "two records of Cell have the serial 7" in refused(lambda: population.step(renumber, 7))
+    population.records.serial = [9, 8, 20]
+    assert population.apply([2, 1, 1]).born == 1
+    assert population.records.serial.tolist() == [9, 8, 20, 21]
 
 
 def test_copies_are_populations_of_their_own() -> None:

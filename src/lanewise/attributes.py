@@ -15,8 +15,14 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 def near(name: str, names: Iterable[str]) -> str:
     """`; did you mean 'softening'?`, or nothing where no known name is like this one."""
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    close = difflib.get_close_matches(name, list(names))
+    if not close:
+        return ""
+    alike = [difflib.SequenceMatcher(None, known, name).ratio() for known in close]
+    best = [known for known, ratio in zip(close, alike, strict=True) if ratio == alike[0]]
+    # Of several that are as close, the one with the same letters at the beginning and as many: 'sao' is 'soa', and no 'soaoas'.
+    nearest = min(best, key=lambda known: (abs(len(known) - len(name)), known[:1] != name[:1]))
+    return f"; did you mean {nearest!r}?"
 
 
 def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:

@@ -193,9 +193,11 @@ def _pointer_class(base: type[Any]) -> type[Any]:
 def field_copy(values: Any, advice: str) -> Any:
     """A new array as a read-only copy of a field. advice: what a writer should do, for the error."""
     if isinstance(values, np.ndarray):
-        copy = values.view(FieldCopy)
+        locked: Any = values.view()
+        locked.flags.writeable = False
+        # Whoever has memory of NumPy may make it writable again (`setflags(write=True)`), of a buffer that is read-only nobody may.
+        copy = np.asarray(memoryview(locked)).view(FieldCopy)
         copy.advice = advice
-        copy.flags.writeable = False
         return copy
     return device_copy(values, advice)
 

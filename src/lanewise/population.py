@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, owner_of, places_of
+from lanewise.arrays import RecordArray, owner_of
 from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
@@ -40,7 +40,7 @@ class Population:
     on every device and in every layout. On a GPU no record comes to the host, only how many there are.
     """
 
-    __slots__ = ("_ids", "_next_id", "_places", "_records")
+    __slots__ = ("_ids", "_next_id", "_records")
 
     def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
         """Keep up `records`, in place.
@@ -59,29 +59,28 @@ class Population:
             )
         if number > MOST_IDS:
             raise ArgumentError(f"Population(next_id={shown(next_id)}): ids are i64 and end at {MOST_IDS - 1:,}")
-        self._next_id, self._places = int(number), places_of(records)
+        self._next_id = int(number)
 
     @property
     def records(self) -> RecordArray:
-        """The array. Its fields may be written, but for the ids. Records may be added that have ids from `next_id` on, and taken out."""
+        """The array. Its fields may be written, but for the ids. Records may be added that have ids from `next_id` on, and taken out.
+
+        Ids are looked at in every step: two records that have the same one, whoever wrote it, are refused.
+        """
         return self._records
 
     @property
     def next_id(self) -> int:
         """The id of the next record that is born. It is never used again, whoever dies.
 
-        Raises `ArgumentError` where the array was changed in length by others, and two of its records have the same id now.
+        Raises `ArgumentError` where others wrote ids or added records, and two records have the same id now.
         """
-        self._count_arrivals()
+        self._look_at_ids()
         return self._next_id
 
-    def _count_arrivals(self) -> None:
-        """Look at the ids again where others have changed the array in length: who came may have numbers that are no longer free."""
-        if places_of(self._records) is self._places:
-            return
-        _check_distinct(self._records, self._ids)
+    def _look_at_ids(self) -> None:
+        """Ids are the user's to write, by assignments, views and kernels; who came may have numbers that are no longer free."""
         self._next_id = max(self._next_id, _free(self._records, self._ids))
-        self._places = places_of(self._records)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._records, self._ids, self.next_id)
@@ -105,12 +104,17 @@ class Population:
         newborn: called with the array of those that are born, before they join, where there are any: a kernel may make something else of
         the copies of their parents. They have their ids by then.
 
-        Raises `ArgumentError` for another shape or type and for numbers that are no fate; then nothing has changed.
+        Raises `ArgumentError` for another shape or type, for numbers that are no fate, and where two records have the same id; then
+        nothing has changed.
         """
         if newborn is not None:
             _check_callable("newborn=, a function of the array of those that are born", newborn)
         records = self._records
-        self._count_arrivals()
+        self._look_at_ids()
+        if fates is None:
+            raise ArgumentError(
+                "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+            )
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
             raise ArgumentError(
@@ -145,7 +149,7 @@ class Population:
         before = len(records)
         kept = records.compact(chosen != int(Fate.DIE))
         records.append(children)
-        self._next_id, self._places = self._next_id + born, places_of(records)
+        self._next_id += born
         return Turnover(kept, before - kept, born)
 
 
@@ -171,23 +175,24 @@ def _checked(records: Any, ids: Any) -> RecordArray:
     if kind != t.I64:
         raise ArgumentError(f"the ids of {record.name} are in the field {ids!r} of type {kind}; wanted {ids}: lw.i64")
     records.reserve(len(records))  # refuses a view, which has the length that it was cut with
-    _check_distinct(records, ids)
     return records
 
 
 def _free(records: RecordArray, ids: str) -> int:
-    """The first number above all ids."""
-    return int(getattr(records, ids).max()) + 1 if len(records) else 0
-
-
-def _check_distinct(records: RecordArray, ids: str) -> None:
-    numbers = array_module(records.device).sort(getattr(records, ids))
+    """The first number above all ids. Raises `ArgumentError` where two are the same."""
+    if not len(records):
+        return 0
+    given = getattr(records, ids)
+    if bool((given[1:] > given[:-1]).all()):  # as they are where nobody else writes ids: no need to sort
+        return int(given[-1]) + 1
+    numbers = array_module(records.device).sort(given)
     twice = numbers[1:] == numbers[:-1]
-    if len(records) > 1 and bool(twice.any()):
+    if bool(twice.any()):
         raise ArgumentError(
             f"two records of {records.record.name} have the {ids} {int(numbers[int(twice.argmax())])}; number them first: "
             f".{ids} = np.arange({len(records)})"
         )
+    return int(numbers[-1]) + 1
 
 
 def _again(records: RecordArray, ids: str, next_id: int) -> Population:

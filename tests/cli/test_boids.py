@@ -194,6 +194,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "no obstacle": ("--obstacle walls.toml", "walls.toml: there is no such file"),
     "every": ("--every 3", "--every needs --out or --movie: frames go there"),
     "checkpoints": ("--checkpoint-every 3", "--checkpoint-every needs --out: checkpoints go there"),
+    "table": ("--final a.h5", "--final a.h5: wanted a name that ends in .csv"),
     "picture": ("--plot a.jpg", "--plot a.jpg: pictures are PNG; wanted a name that ends in .png"),
     "movie": ("--movie a.avi", "--movie a.avi: animations are GIF or MP4; wanted a name that ends in .gif or .mp4"),
     "no folder": ("--movie no/a.gif", "no/a.gif: the folder no does not exist; create it first"),

@@ -211,3 +211,14 @@ def test_all_rows_are_shown_when_asked_for(lanewise: Command) -> None:
 def test_all_rows_are_rows_of_the_table(lanewise: Command, other: str) -> None:
     message = f"--all is of the table, which {other.split()[0]} does not print"
     assert_refused(lanewise("explain", "gravity", "--all", *other.split()), message)
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("kernel", ["gravity", "boids", "waves", "lbm"])
+def test_explanations_fit_the_terminal(
+    kernel: str, columns: int, lanewise: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    outcome = lanewise("explain", kernel)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert max(map(len, outcome.out.splitlines())) <= columns

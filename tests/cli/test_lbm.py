@@ -141,7 +141,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "cavity --collision kbc --smagorinsky 0.1",
         "the collision operator 'kbc' is not combined with Smagorinsky's model; wanted one of bgk, trt, regularised",
     ),
-    "lattice": ("cavity --lattice D2Q5", "cavity runs on D2Q9, D3Q19, D3Q27, found lattice 'D2Q5'"),
+    "lattice": ("cavity --lattice D2Q5", "cavity runs on D2Q9, D3Q19, D3Q27, found lattice 'D2Q5'; did you mean 'D2Q9'?"),
     "storage": ("cavity --storage f16", "storage f16 is for GPUs, which convert float16 in one instruction; on a CPU choose storage f32"),
     "streaming": ("cavity --streaming x", "unknown streaming 'x'; wanted one of pull, push, in-place"),
     "tolerance": (

@@ -50,6 +50,10 @@ OPTIONS: dict[str, tuple[str, str]] = {
         "--layout foo",
         "unknown layout 'foo'; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)",
     ),
+    "letters in another order": (
+        "--layout sao",
+        "unknown layout 'sao'; did you mean 'soa'? wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)",
+    ),
     "seed": ("--seed -1", "the seed is -1; wanted zero or more"),
     "large seed": (f"--seed {2**63}", f"the seed is {2**63}; wanted at most {2**63 - 1}"),
     "ic": (

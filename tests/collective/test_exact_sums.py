@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from fractions import Fraction
 from typing import Any
 
@@ -185,3 +186,26 @@ def test_the_texts_compile_for_a_gpu(kind: Format) -> None:
     assert "an exact sum in words beside the array, rounded once behind the kernel" in " ".join(
         str(compiled.explain()).split()
     )
+
+
+@lw.elementwise
+def add_twice(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, place, 2.0 * v)
+
+
+def test_threads_that_share_a_bound_call_take_turns() -> None:
+    """Its words are one piece of memory: what a thread adds is rounded into the sums before the next one begins."""
+    n = 20_000
+    sums = np.zeros(64, np.float32)
+    call = add_twice.bind(np.arange(n, dtype=np.int32) % 64, np.ones(n, np.float32), sums, plan=lw.Plan())
+
+    def work() -> None:
+        for _ in range(100):
+            call.launch()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sums.tolist() == [400 * 2.0 * len(range(k, n, 64)) for k in range(64)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as json_module
 import shutil
+import textwrap
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
@@ -98,7 +99,8 @@ def explain(
         print(json_module.dumps({"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False))
         return
     texts = [as_text(e, columns(), every=every) for e in explanations]
-    print(*([heading] if heading else []), *texts, sep="\n\n" if heading else "\n")
+    above = [textwrap.fill(heading, columns())] if heading else []
+    print(*above, *texts, sep="\n\n" if heading else "\n")
     print()
     if not every and any(r.place != "here" for e in explanations for r in e.rows):
         print("A row for every optimisation: the same command with --all")

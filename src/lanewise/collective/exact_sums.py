@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from lanewise import exact_sums
 from lanewise.collective import exact_sums_device, exact_sums_host
 from lanewise.runtime import memory
+from lanewise.runtime.prepared import Turns
 from lanewise.target import CPU, PYTHON
 
 
@@ -22,19 +24,23 @@ def words_for(array: Any, device: str) -> Any:
 
 
 def summed(
-    arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None]
-) -> Callable[[], None]:
-    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those that are added to."""
+    arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None], turns: Turns | None = None
+) -> Callable[[], None]:  # fmt: skip
+    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those that are added to.
+
+    turns: at the words, where the launch may be called again and by several threads.
+    """
 
     def run() -> None:
-        try:
-            launch()
-        except BaseException:
-            for each in words.values():
-                each[:] = 0
-            raise
-        for name, each in words.items():
-            close(each, arrays[name], device)
+        with nullcontext() if turns is None else turns:
+            try:
+                launch()
+            except BaseException:
+                for each in words.values():
+                    each[:] = 0
+                raise
+            for name, each in words.items():
+                close(each, arrays[name], device)
 
     return run
 

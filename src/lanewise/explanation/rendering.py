@@ -149,7 +149,7 @@ def _resource(name: str, value: object) -> str:
     return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
 
 
-WIDTH, NARROWEST, REASON = 120, 80, 36  # columns: of a text, at least, of a reason beside its row at least
+WIDTH, NARROWEST, REASON = 120, 60, 36  # columns: of a text, at least, of a reason beside its row at least
 INDENT = "    "
 
 

@@ -325,7 +325,7 @@ class Repeatable:
         for name, fields in self._changed:
             if (side := side_of(arrays[name])).sides is not None:
                 side.write(fields)
-        views = partial(_on_host if self._module is np else _on_gpu, arrays)
+        views = views_of(arrays, self._device)
         if self._around is None:
             self._template.launch(views, matched.values)
         else:
@@ -335,6 +335,11 @@ class Repeatable:
 
 def _memory(array: Any) -> Any:
     return places_of(array).data if type(array) is RecordArray else array
+
+
+def views_of(arrays: Mapping[str, Any], device: str) -> Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]]:
+    """What a template asks for: the arguments of launches for the places of these arrays."""
+    return partial(_on_gpu if is_gpu(device) else _on_host, arrays)
 
 
 def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:

@@ -74,6 +74,17 @@ def test_profiles_change_no_bits() -> None:
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "agents": ({"agents": -1}, "-1 agents asked for; wanted 0 or more"),
     "world": ({"world": 0}, "the radius of the world is 0; wanted a finite length above zero"),
+    "small world": ({"world": 1e-30}, "the radius of the world is 1e-30; wanted at least 1e-15: distances are squared"),
+    "small radius": ({"radius": 1e-31}, "the radius is 1e-31; wanted 1e-15 to 1e+15: distances are squared"),
+    "large radius": ({"radius": 1e20}, "the radius is 1e+20; wanted 1e-15 to 1e+15: distances are squared"),
+    "unseen": (
+        {"cohesion_radius": 12},
+        "the cohesion radius is 12, and flockmates are seen up to the radius 9; wanted at most that, or a larger radius",
+    ),
+    "unseen in the thesis": (
+        {"semantics": "thesis", "alignment_radius": 7},
+        "the alignment radius is 7, and flockmates are seen up to the radius 4.24264; wanted at most that, or a larger radius",
+    ),
     "semantics": ({"semantics": "x"}, "unknown semantics 'x'; wanted one of sync, seq, thesis"),
     "boundary": (
         {"boundary": "x"},

@@ -58,6 +58,17 @@ def test_a_constant_acts_from_the_next_step_on(name: str, device: str) -> None:
     assert flock.step == 15
 
 
+def test_a_behaviour_never_looks_beyond_the_search() -> None:
+    """What was chosen acts, or is refused; usual radii give way to a smaller search."""
+    flock = Flock(10, radius=4.0)
+    with pytest.raises(InputError, match=r"^the cohesion radius is 5, and flockmates are seen up to the radius 4;"):
+        flock.cohesion_radius = 5.0
+    assert (flock.radius, flock.cohesion_radius) == (4.0, 9.0)
+    flock.radius = 12.0
+    flock.cohesion_radius = 12.0
+    flock.run(1)
+
+
 def test_every_constant_has_another_value_here() -> None:
     plain = make_parameters("sync")
     assert OTHERS.keys() == set(NUMBERS)

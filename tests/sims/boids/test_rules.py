@@ -40,10 +40,11 @@ def of_reference(rules: Rules) -> dict[str, Any]:
 @given(seed=st.integers(0, 10**6), data=st.data())
 def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObject) -> None:
     def behaviour() -> tuple[float, float, float]:
-        return tuple(data.draw(st.floats(low, high)) for low, high in ((0, 12), (-1, 1), (-20, 20)))  # type: ignore[return-value]
+        return tuple(data.draw(st.floats(low, high)) for low, high in ((0, radius), (-1, 1), (-20, 20)))  # type: ignore[return-value]
 
+    radius = data.draw(st.floats(1, 12))
     rules = replace(
-        RULES[semantics], radius=data.draw(st.floats(1, 12)), near2=data.draw(st.floats(0, 9)), separation=behaviour(),
+        RULES[semantics], radius=radius, near2=data.draw(st.floats(0, 9)), separation=behaviour(),
         alignment=behaviour(), cohesion=behaviour(), most_force=data.draw(st.floats(1, 50)), mass=data.draw(st.floats(0.1, 10)),
         world=20.0,
     )  # fmt: skip

@@ -85,6 +85,11 @@ def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Pl
     return compile_kernel(reference, complete, sites.device, wish=plan)
 
 
+def result_names(count: int) -> tuple[str, ...]:
+    """The arrays of so many results, in the IR."""
+    return tuple(own("result" if count == 1 else f"result{number}") for number in range(count))
+
+
 def bind_phase(
     executable: Executable,
     sites: Sites,
@@ -103,8 +108,8 @@ def bind_phase(
         bound[MARKS] = bind_value_array(sites.marks, U32)
     if sites.solids is not None:
         bound[SOLIDS] = bind_value_array(sites.solids, U32)
-    for number, (array, kind) in enumerate(results):
-        bound[own("result" if len(results) == 1 else f"result{number}")] = bind_value_array(array, kind)
+    for name, (array, kind) in zip(result_names(len(results)), results, strict=True):
+        bound[name] = bind_value_array(array, kind)
     if arrived is not None:
         bound[ARRIVED] = bind_record(arrived)
     environment: dict[str, Any] = {**values.environment, COUNT: sites.count}

@@ -65,6 +65,22 @@ class Observed:
         return f"<what {self.name} observes of {self.sites!r}>"
 
 
+def is_unchanging(value: Any) -> bool:
+    """Whether a value is the same for as long as it is there. An array may be written to."""
+    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(is_unchanging, value)))
+
+
+def same_values(before: dict[str, Any], now: dict[str, Any]) -> bool:
+    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
+    if before.keys() != now.keys():
+        return False
+    for name, value in before.items():
+        other = now[name]
+        if value is not other and (type(value) is not type(other) or repr(value) != repr(other)):
+            return False
+    return True
+
+
 def in_order(observed: Iterable[Observed]) -> tuple[Observed, ...]:
     """What is observed and all that it needs, each once, behind what it needs."""
     order: dict[int, Observed] = {}

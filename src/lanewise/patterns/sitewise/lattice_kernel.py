@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-
 from lanewise.errors import LanewiseError, brief, shortened
 from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
-from lanewise.patterns.sitewise.function import SiteValues
+from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
@@ -112,11 +110,11 @@ class LatticeKernel(ABC):
             plan, self.kernels.tunings, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation,
         )  # fmt: skip
         cached = sites.kept.get(self)
-        if cached is not None and cached[0] == made_of and _same(cached[1], values):
+        if cached is not None and cached[0] == made_of and same_values(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])
         classified = self._proved(sites, values)
         made = self._stepper(sites, plan, classified)
-        if all(map(_is_unchanging, values.values())):
+        if all(map(is_unchanging, values.values())):
             sites.kept[self] = (made_of, values, classified, made.bound)
         return made
 
@@ -125,19 +123,3 @@ class LatticeKernel(ABC):
         classified = self.kinds.values(sites, values)  # which checks that the sites are of this kernel
         self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified
-
-
-def _is_unchanging(value: Any) -> bool:
-    """Whether a value is the same for as long as it is there. An array may be written to."""
-    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(_is_unchanging, value)))
-
-
-def _same(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
-    if before.keys() != now.keys():
-        return False
-    for name, value in before.items():
-        other = now[name]
-        if value is not other and (type(value) is not type(other) or repr(value) != repr(other)):
-            return False
-    return True

@@ -19,6 +19,7 @@ from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, place_of
 from lanewise.patterns.threadwise.names import POINTS
+from lanewise.runtime import cuda
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import overlap
 from lanewise.target import CPU, PYTHON
@@ -68,7 +69,8 @@ def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Argume
     words = {n: words_for(row, arguments.device) for n, row in rows.items()}
     arguments.added |= {n: (each, I64) for n, each in words.items()}
     arguments.summed |= rows
-    arguments.surround(partial(summed, rows, words, arguments.device))
+    turns = cuda.turns(f"a bound call of {signature.source.name}", arguments.device)
+    arguments.surround(partial(summed, rows, words, arguments.device, turns=turns))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:

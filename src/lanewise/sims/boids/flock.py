@@ -39,7 +39,7 @@ from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_worl
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
+from lanewise.sims.boids.parameters import THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics, rules_of, steering
 from lanewise.sims.boids.settings import (
@@ -75,9 +75,9 @@ class Constant:
         return self if flock is None else getattr(flock.settings.parameters, self._name)
 
     def __set__(self, flock: Flock, value: float) -> None:
-        p, s = flock.settings.parameters, flock.settings
-        numbers = {n: getattr(p, n) for n in NUMBERS} | {self._name: value}
-        flock._change(parameters=make_parameters(s.semantics, numbers))  # pyright: ignore[reportPrivateUsage]
+        s = flock.settings
+        parameters = make_parameters(s.semantics, {self._name: value}, s.parameters)
+        flock._change(parameters=parameters)  # pyright: ignore[reportPrivateUsage]
 
 
 _FIXED = {

@@ -32,7 +32,7 @@ class Parameters:
 
     near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 where offsets to flockmates are taken
     backwards in the test of the angle. unit_side: whether the side is normalised after forward x up; else up gets shorter than 1.
-    Where the three radii of the behaviours are larger than the search radius, the search decides.
+    Where the usual radii of the three behaviours are larger than the search radius, the search decides; chosen ones may not be.
     """
 
     radius: float = _rule(9.0, "how far flockmates are seen", "; thesis 4.243")
@@ -58,10 +58,13 @@ class Parameters:
         check_fields(self, InputError)
 
 
+SHORTEST, LONGEST = 1e-15, 1e15
+"""Lengths whose squares, and the inverses of these, are numbers in float32."""
 THESIS = Parameters(radius=math.sqrt(18.0), near_radius=math.sqrt(1.5), facing=-1.0, unit_side=False)
 THESIS_K = 7
 POSITIVE = ("radius", "max_force", "max_speed", "mass", "agent_radius")
 NOT_NEGATIVE = ("near_radius", "separation_radius", "alignment_radius", "cohesion_radius", "avoid_time")
+BEHAVIOURS = ("separation_radius", "alignment_radius", "cohesion_radius")
 COSINES = ("separation_cosine", "alignment_cosine", "cohesion_cosine")
 NUMBERS = tuple(f.name for f in fields(Parameters) if option_of(f))
 """Those that a user may choose; the others make the semantics."""
@@ -73,16 +76,28 @@ def check_semantics(name: str) -> None:
         raise InputError(unknown("semantics", name, SEMANTICS))
 
 
-def make_parameters(semantics: str, chosen: Mapping[str, float] | None = None) -> Parameters:
-    """The numbers of these semantics with those `chosen` instead. Raises `InputError` for unknown names and values out of range."""
+def make_parameters(
+    semantics: str, chosen: Mapping[str, float] | None = None, before: Parameters | None = None
+) -> Parameters:
+    """The numbers of these semantics, or those of `before`, with those `chosen` instead.
+
+    Raises `InputError` for unknown names, values out of range, and a chosen radius of a behaviour beyond the search radius.
+    """
     check_semantics(semantics)
     for name in chosen or {}:
         if name not in NUMBERS:
             raise InputError(
                 f"unknown parameter {name!r} of the rules{near(name, NUMBERS) or ';'} wanted some of {', '.join(NUMBERS)}"
             )
-    result = replace(THESIS if semantics == "thesis" else Parameters(), **dict(chosen or {}))
+    usual = THESIS if semantics == "thesis" else Parameters()
+    result = replace(before or usual, **dict(chosen or {}))
     check_parameters(result)
+    for name in BEHAVIOURS:
+        if name in (chosen or {}) and (value := getattr(result, name)) > result.radius:
+            raise InputError(
+                f"the {name.replace('_', ' ')} is {value:g}, and flockmates are seen up to the radius {result.radius:g}; wanted at most "
+                "that, or a larger radius"
+            )
     return result
 
 
@@ -96,6 +111,8 @@ def check_parameters(p: Parameters) -> None:
             raise InputError(f"the {shown} is {value:g}; wanted a finite number above zero")
         if name in NOT_NEGATIVE and value < 0:
             raise InputError(f"the {shown} is {value:g}; wanted zero or more")
+        if name == "radius" and not SHORTEST <= value <= LONGEST:
+            raise InputError(f"the radius is {value:g}; wanted {SHORTEST:g} to {LONGEST:g}: distances are squared")
         if name in COSINES and abs(value) > 1:
             raise InputError(f"the {shown} is {value:g}; wanted a cosine, from -1 to 1")
 

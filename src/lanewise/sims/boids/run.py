@@ -281,4 +281,4 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
     check_pictures(output.pictures)
     p = output.pictures
     files = {"out": output.out, "final": output.final, "plot": p.plot, "movie": p.movie}
-    check_files(files, overwrite=output.overwrite, resumed=resumed, suffixes={"out": HDF5})
+    check_files(files, overwrite=output.overwrite, resumed=resumed, suffixes={"out": HDF5, "final": (".csv",)})

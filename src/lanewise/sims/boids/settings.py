@@ -14,14 +14,12 @@ from lanewise.io.schema import record
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obstacle_of
-from lanewise.sims.boids.parameters import Parameters, check_parameters, check_semantics
+from lanewise.sims.boids.parameters import LONGEST, SHORTEST, Parameters, check_parameters, check_semantics
 from lanewise.sims.boids.rules import RECORDS
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.marching import Clock
 from lanewise.target import is_gpu
-
-LARGEST_WORLD = 1e15
 
 
 @frozen
@@ -87,13 +85,13 @@ def _obstacle(values: Mapping[str, Any]) -> Obstacle:
 
 
 def check_world(world: float) -> None:
-    """Refuse what is no positive, finite length, and one whose square float32 cannot hold."""
+    """Refuse what is no positive, finite length, and one whose square or its inverse float32 cannot hold."""
     if not (math.isfinite(world) and world > 0):
         raise InputError(f"the radius of the world is {world:g}; wanted a finite length above zero")
-    if world > LARGEST_WORLD:
-        raise InputError(
-            f"the radius of the world is {world:g}; wanted at most {LARGEST_WORLD:g}: distances are squared"
-        )
+    if world > LONGEST:
+        raise InputError(f"the radius of the world is {world:g}; wanted at most {LONGEST:g}: distances are squared")
+    if world < SHORTEST:
+        raise InputError(f"the radius of the world is {world:g}; wanted at least {SHORTEST:g}: distances are squared")
 
 
 def check_think_every(every: int) -> None:

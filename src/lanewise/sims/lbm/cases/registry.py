@@ -166,7 +166,8 @@ class Case:
         """What is asked for, completed; InputError for what the case does not have."""
         chosen_lattice = self.lattices[0] if lattice is None else lattice.upper()
         if chosen_lattice not in self.lattices:
-            raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}")
+            asked = near(chosen_lattice, self.lattices)
+            raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}{asked}")
         if drive is not None and drive not in self.drives:
             wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
             raise InputError(f"{self.name} has no way {drive!r} to drive it{near(drive, self.drives) or ';'} {wanted}")
