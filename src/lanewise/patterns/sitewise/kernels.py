@@ -353,9 +353,8 @@ def _untested(lowered: Lowered) -> Lowered:
     return replace(lowered, function=replace(nothing, parameters=()), results=(t.I64,), numbered=())
 
 
-MOST_KEPT = (
-    1 << 22
-)  # bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part
+# Bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part.
+MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
