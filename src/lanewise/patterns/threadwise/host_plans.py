@@ -1,9 +1,9 @@
 """Default plans of threadwise kernels on a CPU, read off their accesses.
 
 Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
-points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; everything
-else asks for a few rows. Rows that are another array's columns are turned in tiles. Where a point's own loop runs along memory its
-rounds are the lanes, and what several such loops compute is kept.
+points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; windows and
+stencils ask for a line of memory at once, row by row. Rows that are another array's columns are turned in tiles. Where a point's own loop
+runs along memory its rounds are the lanes, and what several such loops compute is kept.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ PRODUCT, PRODUCT_OF_16 = (
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
-LAYERS = Plan(targets=2)
-NEAR = Plan(rows=4)
+NEAR = Plan(
+    rows=1
+)  # a whole line of memory at once; what rows share the first cache holds, and several are no stream any more
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
@@ -75,7 +76,10 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
         best = _family(kernel, accesses(body, indices), indices, bits, count)
-        return tuple(replace(p, across=count, vector_bits=kept.vector_bits) for p in (best, PLAIN))
+        line = BYTES // max(4, size) if best is NEAR else count
+        return tuple(
+            replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(((best, line), (PLAIN, count)))
+        )
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
         return (replace(square, tile=TILE // max(4, size)), square)
@@ -100,4 +104,4 @@ def _family(
     if any(a.way(indices[-2]) == "same" for a in inside):
         return WINDOW if rank == 2 else BATCH
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
-    return LAYERS if rank > 2 else NEAR if near else STREAM
+    return NEAR if near or rank > 2 else STREAM
