@@ -1,7 +1,6 @@
 """CSV text: a line of column names `x,y,z,vx,vy,vz,mass` and perhaps `id,component`, in any order, then a body a line.
 
-Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin with #, are passed over. Every body
-has an id of its own.
+Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin with #, are passed over.
 """
 
 from __future__ import annotations
@@ -28,18 +27,12 @@ WANTED = f"{','.join(REAL)} and perhaps {','.join(WHOLE)}"
 
 
 def read_csv(path: FilePath) -> Particles:
-    """The bodies of a CSV file. Raises InputError naming the file, the line (from 1) and the column that is wrong.
-
-    An id that comes twice is refused with both lines.
-    """
+    """The bodies of a CSV file. Raises InputError naming the file, the line (from 1) and the column that is wrong."""
     file = existing_file(path)
     with reading(path, "CSV", (UnicodeDecodeError, csv.Error)), file.open(encoding="utf-8-sig", newline="") as stream:
         lines = csv.reader(_without_comments(stream))
         names = _column_names(lines)
         table = np.fromiter(_rows(lines, names), [(name, "i8" if name in WHOLE else "f8") for name in names])
-        if "id" in names and len(np.unique(table["id"])) < len(table):
-            stream.seek(0)
-            raise _second_of_an_id(csv.reader(_without_comments(stream)))
         return Particles.of(
             position=_columns(table, "x", "y", "z"),
             velocity=_columns(table, "vx", "vy", "vz"),
@@ -114,21 +107,6 @@ def _bad_cell(line: int, names: list[str], converters: list[Callable[[str], floa
             wanted = "a whole number" if name in WHOLE else "a finite number"
             return InputError(f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}")
     raise AssertionError("called for a good line")
-
-
-def _second_of_an_id(lines: Any) -> InputError:
-    """The first line with the id of an earlier one: looked for only now, to keep good files fast."""
-    names = _column_names(lines)
-    line_of: dict[int, int] = {}
-    for row in _rows(lines, names):
-        number = int(row[names.index("id")])
-        if number in line_of:
-            return InputError(
-                f"line {lines.line_num} has the id {number}, as line {line_of[number]} has; wanted an id of its own for each body, or no "
-                "column id"
-            )
-        line_of[number] = lines.line_num
-    raise AssertionError("called for ids of their own")
 
 
 def _finite(cell: str) -> float:
