@@ -164,3 +164,15 @@ def test_assignments_are_refused() -> None:
     gradient = corpus.gravity.gradient(wrt="position")
     with pytest.raises(AttributeError):
         gradient.wrt = ("mass",)
+
+
+def test_the_gradient_of_a_gradient() -> None:
+    @lw.elementwise
+    def square(x: lw.f32) -> lw.f32:
+        return x * x
+
+    for gradient, wrt in ((square.gradient("x"), "x"), (corpus.gravity.gradient("position"), "position")):
+        with pytest.raises(
+            lw.ArgumentError, match=r"\.gradient: there are no second derivatives; write the first one as"
+        ):
+            gradient.gradient(wrt)

@@ -25,6 +25,7 @@ from lanewise.patterns.gradients import (
     modes,
     sought,
 )
+from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.plan import Plan
 
@@ -95,6 +96,11 @@ class ElementwiseGradient:
     def wrt(self) -> tuple[str, ...]:
         """The names that it is taken with respect to."""
         return self._sought.names
+
+    @brief
+    def gradient(self, wrt: Any) -> Any:
+        """Second derivatives, which there are none of: raises `ArgumentError`."""
+        raise no_second_gradient(self._kernel.__name__)
 
     @brief
     def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:

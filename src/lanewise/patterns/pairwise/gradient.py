@@ -35,6 +35,7 @@ from lanewise.patterns.gradients import (
     modes,
     sought,
 )
+from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.pairwise.cotangents import Cotangent
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import AllPairs, Periodic, Search
@@ -132,6 +133,11 @@ class PairwiseGradient:
     def wrt(self) -> tuple[str, ...]:
         """The names that it is taken with respect to."""
         return self._sought.names
+
+    @brief
+    def gradient(self, wrt: Any) -> Any:
+        """Second derivatives, which there are none of: raises `ArgumentError`."""
+        raise no_second_gradient(self._kernel.__name__)
 
     def using(self, search: Search) -> PairwiseGradient:
         """The same gradient over another search structure."""
