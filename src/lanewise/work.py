@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
@@ -38,7 +39,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         wide=any(x.type.size == 8 for x in results),
         strided=source.arrangement != SoA().arrange(source.leaves),
         rearranged=rearranged,
-        both_ways=_both_ways(simple),
+        **_both_ways(simple),
         regrouped=reorders(reference),
         straight=all(_is_straight(f.body) for f in functions(simple.body).values()),
         converts=any(isinstance(x, ir.Cast) for x in used),
@@ -81,7 +82,13 @@ def _is_sequence(e: ir.Expression) -> bool:
             return False
 
 
-def _both_ways(kernel: ir.Kernel) -> int:
-    """Operations of a pair from both sides, 0 where there is no reciprocity."""
+def _both_ways(kernel: ir.Kernel) -> dict[str, Any]:
+    """What a default plan asks about pairs that are computed once for both sides."""
     reference = reciprocity.examine(kernel)
-    return 0 if isinstance(reference, str) else reference.both.together
+    if isinstance(reference, str):
+        return {}
+    reductions = reference.accumulators
+    # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_reductions_both_ways.md).
+    light = all(len(a.state) == 1 for a in reductions)
+    kept = reference.both.same_bits or not any(a.reduction.exact for a in reductions)
+    return {"both_ways": reference.both.together, "exchanges": light and kept}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import PlanError
+from lanewise.ir.verify import verify_kernel
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, build_executable
 from lanewise.passes import reciprocity, thread_mapping, tiling
@@ -146,23 +147,64 @@ def test_refusals():
     assert refusal(lambda: reciprocity.apply(loops, 1, "scratch", 1)) == f"{HEAD}pull: its loops are shaped already"
 
 
-NUMBERS = ("Min", "Max", "ArgMin", "ArgMax", "LogSumExp", "KMin", "ArgKMin")
+KINDS = {
+    "Min": "lw.Min[lw.f32]", "Max": "lw.Max[lw.vec2]", "ArgMin": "lw.ArgMin[lw.f32]", "ArgMax": "lw.ArgMax[lw.i32]",
+    "KMin": "lw.KMin[lw.f32, 3]", "ArgKMin": "lw.ArgKMin[lw.f32, 3]", "LogSumExp": "lw.LogSumExp[lw.f32]", "Any": "lw.Any", "All": "lw.All",
+    "Count": "lw.Count",
+}  # fmt: skip
+VALUES = {"lw.Max[lw.vec2]": "d * r", "lw.ArgMax[lw.i32]": "lw.i32(r) * (1 + source.level)"}
 
 
-@pytest.mark.parametrize("name", [*NUMBERS, "Any", "All", "Count"])
-def test_other_reductions_than_sums_are_refused(name):
-    """Both directions of a pair would have to be joined with what other tasks have; a sum beside them does not help."""
-    lines = {"KMin": "lw.KMin[lw.f32, 2]", "ArgKMin": "lw.ArgKMin[lw.f32, 2]"}
-    kind = lines.get(name, f"lw.{name}[lw.f32]" if name in NUMBERS else f"lw.{name}")
+def _reducing(*names: str, extra: str = "") -> Case:
+    """A function of distances that are whole numbers, most of them several times; one side has something of its own."""
+    kinds = [*(KINDS[n] for n in names), *([extra] if extra else [])]
+    values = [VALUES.get(k, "r < 20.0" if k in ("lw.Any", "lw.All", "lw.Count") else "r") for k in kinds]
     text = f"""
         @lw.pairwise
-        def near(target: Bead, source: Bead) -> tuple[lw.f32, {kind}]:
-            r = lw.length(target.place - source.place)
-            return r, r{"" if name in NUMBERS else " < 1.0"}
+        def near(target: Bead, source: Bead) -> {f"tuple[{', '.join(kinds)}]" if len(kinds) > 1 else kinds[0]}:
+            d = target.place - source.place
+            r = lw.dot(d, d) * lw.dot(d, d)
+            return {", ".join(values)}
         """
-    c = Case("near", module(text, Bead=Bead).near, (Bead, Bead), _fill, lambda *_: ())
-    reason = f"its tasks add the values of pairs to sums in memory, and {name.lower()} of values is no sum of them"
-    assert refusal(lambda: reciprocity.apply(simple(c), 1, "scratch", 1)) == f"{HEAD}near: {reason}"
+    return Case("near", module(text, Bead=Bead).near, (Bead, Bead), _fill, lambda *_: (), rtol=1e-6)
+
+
+def _same(found, wanted, *, exact=True) -> None:
+    """To the bit, but for sums of exponentials, which are merged in another order."""
+    for f, w in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(f, w) if exact else np.testing.assert_allclose(f, w, rtol=2e-6)
+
+
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("name", KINDS)
+def test_every_reduction(name, mode):
+    """States travel as sums do: whatever a target takes from one side, it takes from both."""
+    c = _reducing(name)
+    for n, targets, threads, layout in ((1, 1, 32, lw.SoA()), (70, 1, 64, lw.AoS()), (97, 2, 32, lw.AoSoA(32))):
+        before, given_input = simple(c, layout=layout), Input(c, n, None, n)
+        after = shaped(before, targets, mode, threads=threads)
+        for k in after:
+            verify_kernel(k)
+        found, wanted = (run_kernels(k, given_input, layout) for k in (after, (before,)))
+        _same(found, wanted, exact=name != "LogSumExp")
+
+
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+def test_several_reductions(golden, mode):
+    """A sum is added to its result in turn, beside states that have memory of their own; in float64 it has it, too."""
+    c = _reducing("ArgMin", "Count", "Min", extra="lw.f32")
+    before = simple(c)
+    golden(f"states_{mode}", before_and_after(before, *shaped(before, 1, mode), functions=True))
+    for wide in (False, True):
+        given_input = Input(c, 75, None, 3)
+        found = run_kernels(shaped(before, 2, mode, wide=wide), given_input, lw.SoAoAS())
+        _same(found, run_kernels((before,), given_input, lw.SoAoAS()))
+
+
+def test_float64_is_for_sums():
+    c = _reducing("ArgMin", "Min")
+    reason = "float64 accumulation cannot be applied to near: it has no sums: float64 adds nothing to argmin, min"
+    assert refusal(lambda: reciprocity.apply(simple(c), 1, "scratch", 1, wide=True)) == reason
 
 
 def test_plans_that_do_not_go_with_it():
@@ -197,6 +239,21 @@ def test_on_a_gpu_it_is_right_and_repeats_to_the_bit(name, mode):
             assert_close(first, expected(g), c, scale=4.0)
         else:
             assert_close(first, [x.get() for x in _tuple(whole)], c, scale=8.0)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("mode", ["scratch", "ordered"])
+@pytest.mark.parametrize("name", KINDS)
+def test_on_a_gpu_every_reduction_is_that_of_one_side(name, mode):
+    c = _reducing(name)
+    for n, targets, block in ((1, 1, 32), (33, 1, 64), (1000, 2, 128), (5003, 4, 32)):
+        plan = Plan(reciprocity=mode, targets=targets, block=block, tile=0, slices=1, parts=1, unroll=4)
+        (beads, _) = Input(c, n, None, n).records(lw.SoAoAS(), "cuda")
+        run = c.kernel.bind(beads, beads, plan=plan)
+        found = [x.get().copy() for x in _tuple(run())]
+        _same([x.get() for x in _tuple(run())], found)
+        wanted = [x.get() for x in _tuple(c.kernel(beads, beads, plan=Plan(reciprocity="off")))]
+        _same(found, wanted, exact=name != "LogSumExp")
 
 
 def _tuple(x):

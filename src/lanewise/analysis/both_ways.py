@@ -2,7 +2,7 @@
 
     gravity(target, source)  ->  gravity_both_ways(target, source): the action on the target, and the reaction on the source
 Both directions are numbered in one table (`value_numbering`); the function is written back from it, with the user's names where a value
-has one. Values are shared only when they are equal to the last bit, so the action is exactly what the user's function gives.
+has one. Values are shared only when they are equal to the last bit, so each direction is what the user's function gives.
 """
 
 from __future__ import annotations
@@ -24,11 +24,15 @@ LEAST_SAVING = (
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """The combined function, and how many operations it has beside two calls of the original."""
+    """The combined function, and how many operations it has beside two calls of the original.
+
+    same_bits: also where a compiler fuses multiplications and additions, each direction has the bits that the function gives alone.
+    """
 
     function: ir.Function
     alone: int
     together: int
+    same_bits: bool
 
     @property
     def saved(self) -> float:
@@ -69,7 +73,7 @@ def both_ways(function: ir.Function, target: str, source: str) -> BothWays | str
         f"{function.name}_both_ways", tuple(ir.Parameter(str(n.payload), n.type) for n in leaves),
         (*function.results, *reactions), (*writer.body, ir.Return(values)), function.location,
     )  # fmt: skip
-    return BothWays(combined, alone, together)
+    return BothWays(combined, alone, together, not table.products_turned)
 
 
 def reaction_of(result: str) -> str:

@@ -1,11 +1,10 @@
 """Value numbering with signs: which values of a function are equal, or equal up to a minus sign, for all inputs.
 
-Every expression becomes a node of one table; equal nodes are one node. A value is a node and a sign, because negation
-is exact in floating
-point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of them. Nothing
-here relies on an
-algebraic law that rounding breaks (no reassociation, no distribution), so values that share a node are equal to the
-last bit.
+Every expression becomes a node of one table; equal nodes are one node. A value is a node and a sign, because negation is exact in floating
+point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of them. Nothing here relies on an
+algebraic law that rounding breaks (no reassociation, no distribution), so values that share a node are equal to the last bit. One thing is
+not of the language but of compilers: of a sum of two products they round one, and fuse the other with the addition. `products_turned` says
+whether two such products stand in one place this way round and in another one the other way round.
 """
 
 from __future__ import annotations
@@ -56,6 +55,7 @@ class Table:
         self.nodes: list[Node] = []
         self._numbers: dict[Node, int] = {}
         self.labels: dict[int, tuple[str, Location]] = {}  # the user's first name for a value, and where it is
+        self.products_turned = False
 
     def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
         """The number of a node, an old one if it is known."""
@@ -194,6 +194,8 @@ class _Numbering:
             operands = (left.number, right.number)
             number = t.add(e.operator, tuple(sorted(operands)) if e.operator == "*" else operands, e.type)
             return Value(number, left.negative != right.negative)
+        if left.number > right.number and all(t.nodes[v.number].operation == "*" for v in (left, right)):
+            t.products_turned = True
         if e.operator == "-":
             right = Value(right.number, not right.negative)
         if left.negative == right.negative:  # a + b, or -(a + b)

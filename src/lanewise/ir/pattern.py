@@ -88,13 +88,14 @@ class Work:
     """A pattern over a number of elements, and the traits of its function that decide plans.
 
     wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a sum of products can be
-    reordered for fused multiply-adds; both_ways: operations for both directions of a pair when reciprocity applies, else 0; converts: the
-    function converts between types; sequences: it has operations that take a sequence of instructions, such as divisions and
-    exponentials; regrouped: compilers may add what the sources give in any order, in lanes of SIMD registers; straight: the function has
-    no loops, and no branch with much on one side; result_bytes: of the results of one element; source_bytes: what one source takes in a
-    tile; alike: how many neighbouring elements go over the same list, and items: how long lists are, on average; rounds: of loops that
-    threads could share, where there are such; suggested: plans that suit the accesses of a kernel; together: how many elements a thread
-    of a GPU had better compute where there are very many.
+    reordered for fused multiply-adds; both_ways: operations for both directions of a pair when reciprocity applies, else 0; exchanges:
+    reciprocity keeps the bits of exact results, and its states are light enough to travel; converts: the function converts between types;
+    sequences: it has operations that take a sequence of instructions, such as divisions and exponentials; regrouped: compilers may add what
+    the sources give in any order, in lanes of SIMD registers; straight: the function has no loops, and no branch with much on one side;
+    result_bytes: of the results of one element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go
+    over the same list, and items: how long lists are, on average; rounds: of loops that threads could share, where there are such;
+    suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a GPU had better compute where there are
+    very many.
     """
 
     pattern: Pattern
@@ -103,6 +104,7 @@ class Work:
     strided: bool = False
     rearranged: bool = False
     both_ways: int = 0
+    exchanges: bool = False
     converts: bool = False
     sequences: bool = False
     regrouped: bool = True

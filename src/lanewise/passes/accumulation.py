@@ -21,6 +21,11 @@ def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
     if not has_tiles(kernel):
         return "its sources are not cut into tiles (Plan(tile=...))"
+    return no_sums(kernel)
+
+
+def no_sums(kernel: ir.Kernel) -> str | None:
+    """Why float64 adds nothing to its reductions, or None."""
     words = dict.fromkeys(a.reduction.word for a in accumulators_of(kernel))
     if words and not any(a.reduction.widens for a in accumulators_of(kernel)):
         return f"it has no sums: float64 adds nothing to {', '.join(words)}"

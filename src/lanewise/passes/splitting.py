@@ -15,11 +15,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, copy_of, own, partial_of
 from lanewise.ir.pattern import COMBINE
-from lanewise.ir.reductions import SUM, Accumulator
+from lanewise.ir.reductions import Accumulator
 from lanewise.ir.traverse import flat_map, reads, statements
-from lanewise.layouts import SoA
 from lanewise.passes.base import find_parallel, has_tiles, refuse
-from lanewise.record import Leaf
+from lanewise.passes.states import is_plain, of_array, state_array
 from lanewise.types import F64, Scalar
 
 PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
@@ -41,7 +40,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     if reason := legal(kernel, parts):
         raise refuse("splitting of sources", kernel, reason)
     written = [a for a in kernel.arrays if a.written and a.space == "global"]
-    partial = {a.name: _partial(kernel, a) for a in written}
+    partial = {a.name: state_array(kernel, a, partial_of(a.name)) for a in written}
     count = kernel.counts[0]
     part, first, last = (ir.Local(n, count.type) for n in (PART, FIRST, LAST))
     tiles = next(s for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.For) and s.role == "tiles").stop
@@ -67,30 +66,10 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
     return split, _combine(kernel, written, partial, parts)
 
 
-def _of_array(kernel: ir.Kernel, name: str) -> tuple[Accumulator, ...]:
-    """The reductions whose results an array holds."""
-    result = name.removeprefix(MARK)
-    return tuple(a for a in kernel.reductions if a.value.name.removeprefix(MARK).partition(".")[0] == result)
-
-
-def _is_plain(reductions: tuple[Accumulator, ...]) -> bool:
-    """Whether the result is the state: sums, and what has no reductions of its own."""
-    return all(a.finish() == a.state for a in reductions)
-
-
-def _partial(kernel: ir.Kernel, a: ir.ArrayArgument) -> ir.ArrayArgument:
-    """The array of the states of one result, for every part and target."""
-    reductions = _of_array(kernel, a.name)
-    if _is_plain(reductions):
-        return replace(a, name=partial_of(a.name))
-    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(x for r in reductions for x in r.state))
-    return replace(a, name=partial_of(a.name), leaves=leaves, arrangement=SoA().arrange(leaves))
-
-
 def _state_writes(kernel: ir.Kernel, s: ir.StoreRecord) -> tuple[tuple[str, ir.Expression], ...]:
     """The states in place of the results that are made of them."""
-    reductions = _of_array(kernel, s.array)
-    if _is_plain(reductions):
+    reductions = of_array(kernel, s.array)
+    if is_plain(reductions):
         return s.writes
     copies = {copy_of(n) for _, e in s.writes for n in reads(e)} - {""}
     if copies:
@@ -107,8 +86,8 @@ def _combine(
     place, all_parts = build.add(build.multiply(part, n), i), ir.Literal(parts, part.type)
     body: list[ir.Statement] = []
     for a in written:
-        reductions = _of_array(kernel, a.name)
-        if _is_plain(reductions) and all(r.reduction == SUM for r in reductions):
+        reductions = of_array(kernel, a.name)
+        if is_plain(reductions) and all(r.reduction.adds for r in reductions):
             body += add_parts(a, partial[a.name].name, place, part, i, all_parts)
         else:
             body += merge_parts(a, partial[a.name], reductions, place, part, i, all_parts)

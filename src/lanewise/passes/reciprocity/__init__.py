@@ -6,6 +6,10 @@
 A lane meets each source of a slice once; the sums for the sources travel around the warp and are home after 32 steps. Tasks with a == b
 are computed from one side. Every tile takes one contribution for each tile there is, in a fixed order, so the bits do not depend on timing:
 "scratch" writes each to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn.
+
+Sums stand for any reduction: its state takes the place of the sum. Every pair of two elements is in one task, which gives one direction to
+each of the two; every element with itself is in one task, which gives it once. So each element has taken the value of every source once, in
+states that were merged; a state is an element of a commutative monoid and `take` a merge, so that this is the reduction of all sources.
 """
 
 from __future__ import annotations
@@ -15,16 +19,17 @@ from dataclasses import replace
 from lanewise.analysis.both_ways import LEAST_SAVING
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.passes.accumulation import no_sums
 from lanewise.passes.base import refuse
-from lanewise.passes.reciprocity.computing import both_sided, give_sums, load_target, one_sided
+from lanewise.passes.reciprocity.computing import both_sided, give_states, load_target, one_sided
 from lanewise.passes.reciprocity.shape import WARP, Mode, Reference, Shape, make_shape, take_apart
 from lanewise.passes.reciprocity.tasks import (
     final_kernel,
     find_task,
     in_task,
+    keeping,
     memory,
     number_of_tasks,
-    results,
     task_tiles,
 )
 
@@ -77,17 +82,19 @@ def apply(
         raise refuse("reciprocity", kernel, reference)
     if reason := _misshapen(targets, threads):
         raise refuse("reciprocity", kernel, reason)
+    if wide and (reason := no_sums(kernel)):
+        raise refuse("float64 accumulation", kernel, reason)
     shape = make_shape(kernel, reference, targets, threads // WARP, mode, unroll, wide=wide)
     grid = ir.Grid(number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks)
     pieces, scratch = memory(shape)
-    aside = mode == "scratch" or shape.wide  # sums go elsewhere first
-    written = {a.name for a in results(shape)}
-    kept = tuple(a for a in kernel.arrays if not aside or a.name not in written)
-    main = replace(kernel, arrays=(*kept, *pieces), body=_body(shape), grid=grid, scratch=scratch)
-    return (main, final_kernel(shape)) if aside else (main,)
+    later = {k.result.name for k in keeping(shape) if k.aside}  # the results that are made of states afterwards
+    arrays = tuple(a for a in kernel.arrays if a.name not in later)
+    main = replace(kernel, arrays=(*arrays, *pieces), body=_body(shape), grid=grid, scratch=scratch)
+    last = final_kernel(shape)
+    return (main,) if last is None else (main, last)
 
 
 def _body(shape: Shape) -> ir.Block:
     loads = tuple(s for r in range(shape.targets) for s in load_target(shape, r))
     work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
-    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *loads, work, *give_sums(shape))))
+    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *loads, work, *give_states(shape))))

@@ -1,16 +1,18 @@
 """The pairs of a task, a tile with itself or two tiles, slice by slice; and what the task gives to the elements of its tiles.
 
-It gives into partial sums of its turn, or to the result when its turn comes.
+It gives into partial states of its turn, or to the result when its turn comes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import numbered, own, partial_of
-from lanewise.passes.reciprocity.shape import WARP, Shape, add, narrow, zeros
-from lanewise.passes.reciprocity.tasks import REACTIONS, SLICE, TURN_A, TURN_B, TURNS, following, total_of
-from lanewise.types import F64
+from lanewise.ir.names import numbered, own
+from lanewise.passes.reciprocity.shape import WARP, Shape, start, states, take
+from lanewise.passes.reciprocity.tasks import REACTIONS, SLICE, TURN_A, TURN_B, TURNS, Kept, following, keeping
+from lanewise.passes.splitting import cast
 
 ONE_SIDED_UNROLL = 4
 
@@ -23,7 +25,7 @@ def load_target(shape: Shape, r: int) -> ir.Block:
     return (
         ir.Assign(shape.at(r).name, place),
         ir.LoadRecord(shape.reference.target, safe, reads),
-        *zeros(shape.sums(r)),
+        *start(shape.forth(r)),
     )
 
 
@@ -39,7 +41,7 @@ def one_sided(shape: Shape) -> ir.Block:
     for r in range(shape.targets):
         results = tuple(numbered(name, r) for name in shape.reference.apply.results)
         call = _apply(shape, shape.reference.apply.function, r, results, build.equal(shape.at(r), j))
-        body += [call, *add(shape.sums(r), results)]
+        body += [call, *take(shape.forth(r), results, shape.place(j, in_order=True))]
     zero, one = ir.Literal(0, shape.type), ir.Literal(1, shape.type)
     return (ir.For(k.name, zero, stop, one, tuple(body), role="sources", unroll=ONE_SIDED_UNROLL),)
 
@@ -48,17 +50,25 @@ def both_sided(shape: Shape) -> ir.Block:
     """Two tiles: one slice of 32 sources after the other meets all targets of the warp."""
     piece, step, first, mine = map(shape.local, ("piece", "step", "first", "mine"))
     meet = ir.LoadRecord(SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape))
-    rotate = ir.Rotate(shape.back)
+    rotate = ir.Rotate(states(shape.back))
     j = shape.reference.source_index
     place = ir.Assign(j.name, build.add(first, build.remainder(build.add(shape.lane, step), WARP)))
     zero, one, warp = (ir.Literal(x, shape.type) for x in (0, 1, WARP))
-    inner = ir.For(step.name, zero, warp, one, (meet, *_pairs(shape), rotate), role="sources", unroll=shape.unroll)
+    inner = ir.For(
+        step.name,
+        zero,
+        warp,
+        one,
+        (*((place,) if shape.indexed else ()), meet, *_pairs(shape), rotate),
+        role="sources",
+        unroll=shape.unroll,
+    )
     edge = ir.For(step.name, zero, warp, one, (place, meet, *_existing_pairs(shape, j), rotate), role="sources")
     body: ir.Block = (
         ir.Assign(first.name, build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))),
         ir.Assign(mine.name, build.add(first, shape.lane)),
         *_stage(shape, mine), ir.Barrier("warp"),
-        *zeros(shape.back), ir.If(_is_full(shape, first), (inner,), (edge,)),
+        *start(shape.back), ir.If(_is_full(shape, first), (inner,), (edge,)),
         *_give_reactions(shape, piece, mine), ir.Barrier("warp"),
     )  # fmt: skip
     return (shape.count(shape.targets, body, piece, role="tiles"), *_give_kept_reactions(shape))
@@ -87,24 +97,26 @@ def _is_full(shape: Shape, first: ir.Local) -> ir.Expression:
 
 
 def _pair(shape: Shape, r: int) -> tuple[ir.Apply, ir.Block]:
-    """Target r of a lane with the source at hand: the call, and what is added."""
+    """Target r of a lane with the source at hand: the call, and what both take."""
     f = shape.reference.both.function
     results = tuple(numbered(own(x.name), r) for x in f.results)
     count = len(shape.back)
-    return _apply(shape, f, r, results), (*add(shape.sums(r), results[:count]), *add(shape.back, results[count:]))
+    there, back = shape.place(shape.reference.source_index), shape.place(shape.at(r))
+    takes = (*take(shape.forth(r), results[:count], there), *take(shape.back, results[count:], back))
+    return _apply(shape, f, r, results), takes
 
 
 def _pairs(shape: Shape) -> ir.Block:
-    return tuple(s for r in range(shape.targets) for call, adds in [_pair(shape, r)] for s in (call, *adds))
+    return tuple(s for r in range(shape.targets) for call, takes in [_pair(shape, r)] for s in (call, *takes))
 
 
 def _existing_pairs(shape: Shape, source: ir.Local) -> ir.Block:
-    """In a tile that is not full, only pairs of elements that exist are added."""
+    """In a tile that is not full, only pairs of elements that exist are taken."""
     out: list[ir.Statement] = []
     for r in range(shape.targets):
-        call, adds = _pair(shape, r)
+        call, takes = _pair(shape, r)
         exist = ir.Logical("and", build.less(shape.at(r), shape.n), build.less(source, shape.n))
-        out += [call, ir.If(exist, adds)]
+        out += [call, ir.If(exist, takes)]
     return tuple(out)
 
 
@@ -123,42 +135,42 @@ def _apply(
     return ir.Apply(f, tuple(map(argument, f.parameters)), results, location=shape.reference.apply.location)
 
 
-def give_sums(shape: Shape) -> ir.Block:
-    """The sums of the targets. The first contribution to a tile is the one that it computes with itself."""
+def give_states(shape: Shape) -> ir.Block:
+    """The states of the targets. The first contribution to a tile is the one that it computes with itself."""
     turn = shape.local(TURN_A)
     gives: list[ir.Statement] = []
     for r in range(shape.targets):
-        there, sums = shape.at(r), shape.sums(r)
-        give = _partial(shape, sums, turn, there)
+        there, given = shape.at(r), shape.states(r)
+        give = _partial(shape, given, turn, there)
         if shape.mode == "ordered":
-            first = _stores(shape, tuple(_total(shape, s) for s in sums), there)
-            give = (ir.If(build.equal(turn, 0), first, _add_to_result(shape, sums, there)),)
+            give = (ir.If(build.equal(turn, 0), _first(shape, given, there), _merge(shape, given, there)),)
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
 
 def _give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
-    """The sums of a slice of sources: aside until the turn comes, for waiting now would keep others waiting through the whole task."""
+    """The states of a slice of sources: aside until the turn comes, for waiting now would keep others waiting through the whole task."""
+    back = states(shape.back)
     if shape.mode == "scratch":
-        return (ir.If(build.less(mine, shape.n), _partial(shape, shape.back, shape.local(TURN_B), mine)),)
-    return (ir.StoreRecord(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(shape.back))),)
+        return (ir.If(build.less(mine, shape.n), _partial(shape, back, shape.local(TURN_B), mine)),)
+    return (ir.StoreRecord(REACTIONS, _aside(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(back))),)
 
 
 def _give_kept_reactions(shape: Shape) -> ir.Block:
-    """The sums of all sources of the tile."""
+    """The states of all sources of the tile."""
     if shape.mode == "scratch":
         return ()
-    piece, mine = shape.local("piece"), shape.local("mine")
-    take = ir.LoadRecord(REACTIONS, _kept(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(shape.back)))
-    give = ir.If(build.less(mine, shape.n), (take, *_add_to_result(shape, shape.back, mine)))
+    piece, mine, back = shape.local("piece"), shape.local("mine"), states(shape.back)
+    load = ir.LoadRecord(REACTIONS, _aside(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(back)))
+    give = ir.If(build.less(mine, shape.n), (load, *_merge(shape, back, mine)))
     first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
     index = ir.Assign(mine.name, build.add(first, shape.lane))
     loop = shape.count(shape.targets, (index, give), piece, role="slices")
     return _in_turn(shape, shape.b, shape.local(TURN_B), (loop,))
 
 
-def _kept(shape: Shape, piece: ir.Local) -> ir.Expression:
-    """The place of a sum that waits for its turn."""
+def _aside(shape: Shape, piece: ir.Local) -> ir.Expression:
+    """The place of a state that waits for its turn."""
     return shape.mine(build.add(build.multiply(piece, WARP), shape.lane), shape.size)
 
 
@@ -166,40 +178,45 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
     return (ir.AwaitTurn(TURNS, tile, turn), *gives, ir.EndTurn(TURNS, tile, following(shape, turn)))
 
 
-def _partial(shape: Shape, values: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
-    """Write the sums of one element into the memory of a turn."""
-    place = build.add(build.multiply(turn, shape.n), index)
-    stores = _stores(shape, values, index)
-    reference = shape.reference.stores
-    return tuple(ir.StoreRecord(partial_of(n.array), place, c.writes) for c, n in zip(stores, reference, strict=True))
+def _partial(shape: Shape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
+    """Write the states of one element into the memory of a turn."""
+    place, values = build.add(build.multiply(turn, shape.n), index), _by_name(shape, given)
+    return tuple(_store(k, values, place) for k in keeping(shape))
 
 
-def _stores(shape: Shape, values: tuple[ir.Expression, ...], index: ir.Expression) -> tuple[ir.StoreRecord, ...]:
-    """Write the sums of one element into the results, or into their float64 totals."""
-    by_sum = {s.name: v for s, v in zip(shape.reference.sums, values, strict=True)}
-    name = total_of if shape.wide else str
-    return tuple(
-        ir.StoreRecord(
-            name(c.array), index, tuple((leaf, by_sum[v.name]) for leaf, v in c.writes if isinstance(v, ir.Local))
-        )
-        for c in shape.reference.stores
-    )
+def _first(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
+    """Write the states of one element, which has none yet."""
+    values = _by_name(shape, given)
+    return tuple(_store(k, values, index) for k in keeping(shape))
 
 
-def _total(shape: Shape, value: ir.Local) -> ir.Expression:
-    """A sum of the task as it is added to others."""
-    return ir.Cast(value, F64) if shape.wide and narrow(value.type) else value
-
-
-def _add_to_result(shape: Shape, values: tuple[ir.Local, ...], index: ir.Expression) -> ir.Block:
-    """Read the results of one element, add, and write them back."""
-    before = tuple(ir.Local(own(f"before{n}"), _total(shape, v).type) for n, v in enumerate(values))
-    stores = _stores(shape, before, index)
+def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
+    """Read the states of one element, merge others into them, and write them back."""
+    kept, values = keeping(shape), _by_name(shape, given)
+    types = {name: leaf.type for k in kept for name, leaf in zip(k.states, k.array.leaves, strict=True)}
+    before = {name: ir.Local(own(f"before{n}"), types[name]) for n, name in enumerate(values)}
     loads = tuple(
-        ir.LoadRecord(c.array, index, tuple((leaf, v.name) for leaf, v in c.writes if isinstance(v, ir.Local)))
-        for c in stores
+        ir.LoadRecord(
+            k.array.name, index, tuple((x.name, before[s].name) for s, x in zip(k.states, k.array.leaves, strict=True))
+        )
+        for k in kept
     )
-    adds = tuple(
-        ir.Assign(b.name, ir.Binary("+", b, _total(shape, v), b.type)) for b, v in zip(before, values, strict=True)
-    )
-    return (*loads, *adds, *stores)
+    merges = list[ir.Statement]()
+    for a in shape.reference.accumulators:
+        there, here = tuple(before[x.name] for x in a.state), tuple(values[x.name] for x in a.state)
+        if a.reduction.adds:  # maybe in float64
+            ((total,), (value,)) = there, here
+            merges.append(ir.Assign(total.name, ir.Binary("+", total, cast(value, total.type), total.type)))
+        else:
+            merges += replace(a, state=there).merge(here)
+    return (*loads, *merges, *(_store(k, before, index) for k in kept))
+
+
+def _store(kept: Kept, values: dict[str, ir.Local], index: ir.Expression) -> ir.StoreRecord:
+    leaves = zip(kept.states, kept.array.leaves, strict=True)
+    return ir.StoreRecord(kept.array.name, index, tuple((x.name, cast(values[name], x.type)) for name, x in leaves))
+
+
+def _by_name(shape: Shape, given: tuple[ir.Local, ...]) -> dict[str, ir.Local]:
+    """States under the names that they have in the reference kernel."""
+    return {x.name: v for x, v in zip(states(shape.reference.accumulators), given, strict=True)}

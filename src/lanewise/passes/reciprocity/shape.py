@@ -1,18 +1,18 @@
-"""What all parts of the kernel of tasks share: the reference kernel taken apart, sizes, variables, the fields that either side reads."""
+"""What all parts of the kernel of tasks share: the reference kernel taken apart, sizes, variables, states, fields that are read."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from lanewise.analysis.both_ways import BothWays, both_ways
+from lanewise.analysis.both_ways import BothWays, both_ways, reaction_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, is_own, numbered, own
-from lanewise.ir.reductions import accumulators_of
+from lanewise.ir.reductions import Accumulator, Place, accumulators_of
 from lanewise.passes.base import source_loops
 from lanewise.record import Leaf
-from lanewise.types import F64, Scalar
+from lanewise.types import F64, I32, Scalar
 
 WARP = 32
 Mode = Literal["scratch", "ordered"]
@@ -32,7 +32,7 @@ class Shape:
     unroll: int
     wide: bool  # add the sums of tasks in float64
     fields: tuple[Leaf, ...]  # that the function reads of a target, of a source, or of both
-    back: tuple[ir.Local, ...]  # the sums for the source that a lane has at hand
+    back: tuple[Accumulator, ...]  # what the source that a lane has at hand takes
 
     @property
     def size(self) -> int:
@@ -92,9 +92,22 @@ class Shape:
         """The index of target r of a lane."""
         return ir.Local(numbered(self.reference.index.name, r), self.type)
 
-    def sums(self, r: int) -> tuple[ir.Local, ...]:
-        """The sums of target r of a lane."""
-        return tuple(ir.Local(numbered(s.name, r), s.type) for s in self.reference.sums)
+    def states(self, r: int) -> tuple[ir.Local, ...]:
+        """The states of target r of a lane."""
+        return tuple(ir.Local(numbered(x.name, r), x.type) for x in states(self.reference.accumulators))
+
+    def forth(self, r: int) -> tuple[Accumulator, ...]:
+        """What target r of a lane takes."""
+        return tuple(a.copy(r) for a in self.reference.accumulators)
+
+    @property
+    def indexed(self) -> bool:
+        """Whether a reduction asks which elements meet."""
+        return any(a.reduction.indexed for a in self.back)
+
+    def place(self, index: ir.Local, *, in_order: bool = False) -> Place:
+        """An element as the caller counts. Tasks meet elements in the order of neither."""
+        return Place(index if self.type == I32 else ir.Cast(index, I32), in_order=in_order)
 
     def count(self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]) -> ir.For:
         """A loop `for variable in range(stop)`."""
@@ -110,40 +123,51 @@ def make_shape(
     names = [p.name.partition(".") for f in functions for p in f.parameters]
     read = {leaf for who, _, leaf in names if who in (reference.target, reference.source)}
     fields = tuple(x for x in kernel.array(reference.target).leaves if x.name in read)
-    back = tuple(
-        ir.Local(own(f"back{r.name.removeprefix('result')}"), r.type) for r in reference.apply.function.results
-    )
-    return Shape(
-        kernel, reference, targets, warps, mode, unroll, wide and any(narrow(x.type) for x in back), fields, back
-    )
+    results = reference.apply.function.results
+    back = tuple(_turned(a, r) for a, r in zip(reference.accumulators, results, strict=True))
+    wide = wide and any(map(narrow, back))
+    return Shape(kernel, reference, targets, warps, mode, unroll, wide, fields, back)
 
 
-def zeros(sums: tuple[ir.Local, ...]) -> ir.Block:
-    """Set sums to zero."""
-    return tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
+def _turned(a: Accumulator, result: ir.Parameter) -> Accumulator:
+    """The same reduction for the other direction."""
+    value = ir.Local(own(reaction_of(result.name)), result.type)
+    base = own(f"back{result.name.removeprefix('result')}")
+    names = [base] if len(a.state) == 1 else [f"{base}.s{n}" for n in range(len(a.state))]
+    return replace(a, value=value, state=tuple(ir.Local(n, x.type) for n, x in zip(names, a.state, strict=True)))
 
 
-def add(sums: tuple[ir.Local, ...], values: tuple[str, ...]) -> ir.Block:
-    """Add to each sum the variable of that name."""
-    pairs = zip(sums, values, strict=True)
-    return tuple(ir.Assign(s.name, ir.Binary("+", s, ir.Local(v, s.type), s.type)) for s, v in pairs)
+def states(accumulators: tuple[Accumulator, ...]) -> tuple[ir.Local, ...]:
+    """The scalars of all states."""
+    return tuple(x for a in accumulators for x in a.state)
 
 
-def narrow(kind: Scalar) -> bool:
-    """Whether a sum of this type gains from float64."""
-    return kind.is_float and kind != F64
+def start(accumulators: tuple[Accumulator, ...]) -> ir.Block:
+    """The states of no pair."""
+    return tuple(s for a in accumulators for s in a.start())
+
+
+def take(accumulators: tuple[Accumulator, ...], values: tuple[str, ...], place: Place) -> ir.Block:
+    """Take the variables of these names, of a pair with the element at a place, into the states."""
+    taken = (replace(a, value=ir.Local(v, a.value.type)) for a, v in zip(accumulators, values, strict=True))
+    return tuple(s for a in taken for s in a.take(place))
+
+
+def narrow(a: Accumulator) -> bool:
+    """Whether it gains from float64."""
+    return a.reduction.widens and any(x.type.is_float and x.type != F64 for x in a.state)
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the new kernel is made of: indices, the function and its both-way form, sums, stores."""
+    """What the new kernel is made of: indices, the function and its both-way form, reductions, stores."""
 
     index: ir.Local
     source_index: ir.Local
     apply: ir.Apply
     target: str
     source: str
-    sums: tuple[ir.Local, ...]  # in the order of the function's results
+    accumulators: tuple[Accumulator, ...]  # in the order of the function's results
     stores: tuple[ir.StoreRecord, ...]
     both: BothWays
 
@@ -157,10 +181,6 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
         return "its loops are shaped already"
     if not kernel.identical:
         return "its targets and its sources are two arrays"
-    if others := dict.fromkeys(a.reduction.word for a in accumulators_of(kernel) if not a.reduction.adds):
-        return (
-            f"its tasks add the values of pairs to sums in memory, and {', '.join(others)} of values is no sum of them"
-        )
     outer, (loop,) = kernel.body[0], loops
     applies = [s for s in loop.body if isinstance(s, ir.Apply)]
     if len(applies) != 1 or sum(isinstance(s, ir.Apply) for s in outer.body):
@@ -174,17 +194,8 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
     both = both_ways(applied.function, target, source)
     if isinstance(both, str):
         return f"it is not known what the two directions of a pair share: {both}"
-    added = {right: name for s in loop.body for right, name in _sum(s)}
+    taking = {a.value.name: a for a in accumulators_of(kernel)}
     return Reference(
         ir.Local(outer.variable, outer.extent.type), ir.Local(loop.variable, loop.start.type), applied, target, source,
-        tuple(added[r] for r in applied.results), tuple(s for s in outer.body if isinstance(s, ir.StoreRecord)), both,
+        tuple(taking[r] for r in applied.results), tuple(s for s in outer.body if isinstance(s, ir.StoreRecord)), both,
     )  # fmt: skip
-
-
-def _sum(s: ir.Statement) -> list[tuple[str, ir.Local]]:
-    """The value and the sum of a statement `sum = sum + value`."""
-    match s:
-        case ir.Assign(name=name, value=ir.Binary(operator="+", right=ir.Local(name=right), type=kind)):
-            return [(right, ir.Local(name, kind))]
-        case _:
-            return []

@@ -9,15 +9,17 @@ In memory are a slice of sources, counters, and what is kept until it is added.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.pattern import COMBINE
+from lanewise.ir.reductions import Accumulator
 from lanewise.layouts import SoA, SoAoAS
-from lanewise.passes.reciprocity.shape import WARP, Shape, narrow
-from lanewise.passes.splitting import add_parts, cast
+from lanewise.passes.reciprocity.shape import WARP, Shape, narrow, states
+from lanewise.passes.splitting import add_parts, cast, merge_parts
+from lanewise.passes.states import is_plain, of_array, state_array
 from lanewise.record import Leaf
 from lanewise.types import F64, I32
 
@@ -94,6 +96,42 @@ def results(shape: Shape) -> list[ir.ArrayArgument]:
     return [a for a in shape.kernel.arrays if a.written and a.space == "global"]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """Where the tasks leave the states of one result: by the names that states have in the reference kernel, one for each leaf."""
+
+    result: ir.ArrayArgument
+    array: ir.ArrayArgument
+    states: tuple[str, ...]
+    accumulators: tuple[Accumulator, ...]
+
+    @property
+    def aside(self) -> bool:
+        """Whether the result has to be made of them afterwards."""
+        return self.array.name != self.result.name
+
+
+def keeping(shape: Shape) -> list[Kept]:
+    """For each result: itself, where sums are added to it in turn; states that it is not, and float64 sums, have an array of their own."""
+    return [_kept(shape, a) for a in results(shape)]
+
+
+def _kept(shape: Shape, result: ir.ArrayArgument) -> Kept:
+    accumulators = of_array(shape.kernel, result.name)
+    array = state_array(shape.kernel, result, result.name)
+    if (
+        shape.mode == "scratch"
+    ):  # for every turn and element; components apart, so that the lanes of a warp write neighbours
+        array = replace(array, name=partial_of(result.name), arrangement=SoA().arrange(array.leaves))
+    elif shape.wide or not is_plain(accumulators):
+        leaves = tuple(
+            replace(x, type=F64 if shape.wide and narrow(a) else x.type)
+            for (a, x) in zip((a for a in accumulators for _ in a.state), array.leaves, strict=True)
+        )
+        array = replace(array, name=total_of(result.name), leaves=leaves, arrangement=SoA().arrange(leaves))
+    return Kept(result, array, tuple(x.name for a in accumulators for x in a.state), accumulators)
+
+
 def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch, ...]]:
     """Arrays beside the kernel's own, and how long those in global memory are.
 
@@ -103,81 +141,70 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
     slice_ = ir.ArrayArgument(
         SLICE, fields, SoAoAS().arrange(fields), written=True, space="shared", length=2 * WARP * shape.warps
     )
+    aside = tuple(k.array for k in keeping(shape) if k.aside)
     if shape.mode == "scratch":
-        partial = _partial(shape)
-        scratch = tuple(ir.Scratch(p.name, build.multiply(shape.tile_count, shape.n)) for p in partial)
-        return (slice_, *partial), scratch
+        scratch = tuple(ir.Scratch(p.name, build.multiply(shape.tile_count, shape.n)) for p in aside)
+        return (slice_, *aside), scratch
     number = (Leaf("number", I32),)
-    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(shape.back))
+    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(states(shape.back)))
     tasks = ir.ArrayArgument(TASKS, number, SoA().arrange(number), written=True)
-    aside = ir.ArrayArgument(
+    reactions = ir.ArrayArgument(
         REACTIONS, leaves, SoA().arrange(leaves), written=True, space="shared", length=shape.size * shape.warps
     )
     counters = (
         ir.Scratch(TASKS, ir.Literal(1, shape.type), zeroed=True),
         ir.Scratch(TURNS, shape.tile_count, zeroed=True),
     )
-    totals = _totals(shape)
-    lengths = tuple(ir.Scratch(t.name, shape.n) for t in totals)
-    return (slice_, aside, tasks, replace(tasks, name=TURNS), *totals), (*counters, *lengths)
-
-
-def _partial(shape: Shape) -> list[ir.ArrayArgument]:
-    """One result for every turn and element; components apart, so that the lanes of a warp write neighbours."""
-    return [replace(a, name=partial_of(a.name), arrangement=SoA().arrange(a.leaves)) for a in results(shape)]
+    lengths = tuple(ir.Scratch(t.name, shape.n) for t in aside)
+    return (slice_, reactions, tasks, replace(tasks, name=TURNS), *aside), (*counters, *lengths)
 
 
 def total_of(array: str) -> str:
-    """The array that holds the float64 totals of a result."""
+    """The array that holds the states of a result, all of them or the float64 totals."""
     return own(f"total.{array.removeprefix(MARK)}")
 
 
-def _totals(shape: Shape) -> list[ir.ArrayArgument]:
-    """The results in float64, if that is how they are added."""
-    if not shape.wide:
-        return []
-    leaves = {
-        a.name: tuple(replace(x, type=F64 if narrow(x.type) else x.type) for x in a.leaves) for a in results(shape)
-    }
-    return [
-        replace(a, name=total_of(a.name), leaves=leaves[a.name], arrangement=SoA().arrange(leaves[a.name]))
-        for a in results(shape)
-    ]
+def final_kernel(shape: Shape) -> ir.Kernel | None:
+    """What is left to do when all tasks are done, if anything."""
+    aside = [k for k in keeping(shape) if k.aside]
+    if not aside:
+        return None
+    return _combine(shape, aside) if shape.mode == "scratch" else _finish(shape, aside)
 
 
-def final_kernel(shape: Shape) -> ir.Kernel:
-    """What is left to do when all tasks are done."""
-    return _combine(shape) if shape.mode == "scratch" else _round(shape)
-
-
-def _round(shape: Shape) -> ir.Kernel:
-    """Bring the float64 totals into the type of the results."""
+def _finish(shape: Shape, aside: list[Kept]) -> ir.Kernel:
+    """Make results of the states, in their types."""
     i = shape.local("i")
     body: list[ir.Statement] = []
-    for a, t in zip(results(shape), _totals(shape), strict=True):
-        values = [ir.Local(own(f"total.{a.name.removeprefix(MARK)}.{x.name}"), x.type) for x in t.leaves]
-        body.append(ir.LoadRecord(t.name, i, tuple((x.name, v.name) for x, v in zip(t.leaves, values, strict=True))))
-        writes = tuple((x.name, cast(v, x.type)) for x, v in zip(a.leaves, values, strict=True))
-        body.append(ir.StoreRecord(a.name, i, writes))
-    arrays = (*(replace(t, written=False) for t in _totals(shape)), *results(shape))
-    return _last(shape, "round", arrays, ir.Parallel(i.name, shape.n, tuple(body)))
+    for k in aside:
+        bare, leaves = k.result.name.removeprefix(MARK), k.array.leaves
+        held = tuple(ir.Local(own(f"total.{bare}.{x.name}"), x.type) for x in leaves)
+        body.append(ir.LoadRecord(k.array.name, i, tuple((x.name, v.name) for x, v in zip(leaves, held, strict=True))))
+        values, first = list[ir.Expression](), 0
+        for a in k.accumulators:
+            mine = held[first : first + len(a.state)]
+            first += len(a.state)
+            values += a.reduction.finish(mine)
+        writes = tuple((x.name, cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True))
+        body.append(ir.StoreRecord(k.result.name, i, writes))
+    return _last(shape, "round" if shape.wide else "finish", aside, ir.Parallel(i.name, shape.n, tuple(body)))
 
 
-def _last(shape: Shape, name: str, arrays: tuple[ir.ArrayArgument, ...], loop: ir.Parallel) -> ir.Kernel:
+def _last(shape: Shape, name: str, aside: list[Kept], loop: ir.Parallel) -> ir.Kernel:
     kernel = shape.kernel
     name = f"{kernel.name}_{name}"
+    arrays = (*(replace(k.array, written=False) for k in aside), *(k.result for k in aside))
     return ir.Kernel(name, COMBINE, arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
 
 
-def _combine(shape: Shape) -> ir.Kernel:
-    """Add the contributions to every element in the order of their turns."""
-    i, turn = shape.local("i"), shape.local("turn")
+def _combine(shape: Shape, aside: list[Kept]) -> ir.Kernel:
+    """Merge the contributions to every element in the order of their turns."""
+    i, turn, tiles = shape.local("i"), shape.local("turn"), shape.tile_count
     place = build.add(build.multiply(turn, shape.n), i)
-    partial = _partial(shape)
-    body = tuple(
-        s
-        for a, p in zip(results(shape), partial, strict=True)
-        for s in add_parts(a, p.name, place, turn, i, shape.tile_count, unroll=COMBINE_UNROLL, wide=shape.wide)
-    )
-    arrays = (*(replace(p, written=False) for p in partial), *results(shape))
-    return _last(shape, "combine", arrays, ir.Parallel(i.name, shape.n, body))
+    body: list[ir.Statement] = []
+    for k in aside:
+        if all(a.reduction.adds for a in k.accumulators):
+            body += add_parts(k.result, k.array.name, place, turn, i, tiles, unroll=COMBINE_UNROLL, wide=shape.wide)
+        else:
+            body += merge_parts(k.result, k.array, k.accumulators, place, turn, i, tiles, unroll=COMBINE_UNROLL)
+    return _last(shape, "combine", aside, ir.Parallel(i.name, shape.n, tuple(body)))

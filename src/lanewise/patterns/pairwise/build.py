@@ -112,7 +112,7 @@ def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
     """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
     if wish.reciprocity is not None:
         return wish.reciprocity != "off"
-    if not work.both_ways or any(getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
+    if not work.exchanges or any(getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
         return False
     if wish.self_term == "loops":
         return False
