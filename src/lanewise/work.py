@@ -88,7 +88,7 @@ def _both_ways(kernel: ir.Kernel) -> dict[str, Any]:
     if isinstance(reference, str):
         return {}
     reductions = reference.accumulators
-    # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_reductions_both_ways.md).
+    # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_both_ways.md).
     light = all(len(a.state) == 1 for a in reductions)
     kept = reference.both.same_bits or not any(a.reduction.exact for a in reductions)
     return {"both_ways": reference.both.together, "exchanges": light and kept}

@@ -13,6 +13,9 @@ from lanewise.launch.executable import BoundArray, build_executable
 from lanewise.passes import reciprocity, thread_mapping, tiling
 from lanewise.patterns.results import result_arrays
 from lanewise.plan import Plan
+from lanewise.plans import complete_plan
+from lanewise.target import Machine
+from lanewise.work import describe_work
 from tests.corpus import Case, Fields, case
 from tests.harness import Input, assert_close, expected, program, run_kernel, run_kernels
 from tests.passes.probe import PULL, Bead, before_and_after, check, layouts, refusal, simple
@@ -199,6 +202,29 @@ def test_several_reductions(golden, mode):
         given_input = Input(c, 75, None, 3)
         found = run_kernels(shaped(before, 2, mode, wide=wide), given_input, lw.SoAoAS())
         _same(found, run_kernels((before,), given_input, lw.SoAoAS()))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_states_of_one_number_are_exchanged_by_default(name):
+    """The others do not pay for their way around the warp (bench/results/gpu_both_ways.md)."""
+    work = describe_work(simple(_reducing(name)), 20_000)
+    plan = complete_plan(None, Machine("cuda", 132), work)
+    assert work.both_ways > 0
+    assert (plan.reciprocity != "off") is work.exchanges is (name in ("Min", "Max", "Any", "All", "Count"))
+
+
+@pytest.mark.parametrize(("kind", "expected_default"), [("lw.Max[lw.f32]", False), ("lw.f32", True)])
+def test_exact_results_keep_their_bits_by_default(kind, expected_default):
+    """A compiler fuses one of two products that are added; from the other side they stand the other way round."""
+    text = f"""
+        @lw.pairwise
+        def area(target: Bead, source: Bead) -> {kind}:
+            a, b = target.place, source.place
+            return abs(a.x * b.y - a.y * b.x) * lw.sqrt(a.x * a.x + b.x * b.x + 1.0)
+        """
+    c = Case("area", module(text, Bead=Bead).area, (Bead, Bead), _fill, lambda *_: ())
+    assert describe_work(simple(c), 20_000).exchanges is expected_default
+    assert reciprocity.legal(simple(c), 1) is None
 
 
 def test_float64_is_for_sums():
