@@ -181,7 +181,8 @@ def text_of(rows: list[dict[str, Any]], machine: dict[str, str]) -> str:
     lines = [
         "# Reductions over one array, from one side and both ways",
         "",
-        "Milliseconds of a call; in brackets how pairs are computed, and targets a thread. The bound: the default plan's busiest unit,\nwhich for the five smallest counts an insertion for every pair (they are rare).",
+        "Milliseconds of a call; in brackets how pairs are computed, and targets a thread. The bound: the default plan's busiest unit,",
+        "which for the five smallest counts an insertion for every pair (they are rare).",
         "",
         "| kernel | bodies | one side | default | | both ways, best | | faster than one side: default, best | bound |",
         "|---|---:|---:|---:|---|---:|---|---:|---:|",
