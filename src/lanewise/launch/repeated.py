@@ -256,7 +256,7 @@ class Repeatable:
 
     __slots__ = (
         "_apart", "_around", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_own_only",
-        "_results", "_several", "_slots", "_template", "_uses", "_values",
+        "_results", "_several", "_slots", "_template", "_uses", "_values", "_views",
     )  # fmt: skip
 
     def __init__(
@@ -278,7 +278,7 @@ class Repeatable:
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
         self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot) for s in slots) > 1  # arrays of records
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
-        self._module = array_module(device)
+        self._module, self._views = array_module(device), _on_gpu if is_gpu(device) else _on_host
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
 
     @property
@@ -325,7 +325,7 @@ class Repeatable:
         for name, fields in self._changed:
             if (side := side_of(arrays[name])).sides is not None:
                 side.write(fields)
-        views = views_of(arrays, self._device)
+        views = partial(self._views, arrays)
         if self._around is None:
             self._template.launch(views, matched.values)
         else:

@@ -9,8 +9,8 @@ import _signal  # pyright: ignore[reportMissingImports]
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
@@ -113,22 +113,32 @@ class Interruption:
             self._handler(number, frame)
 
 
-@contextmanager
-def deferred_interruption() -> Generator[Interruption]:
+class _Deferral:
+    """A context manager by hand, since single steps in a loop enter one each: a generator takes three times as long."""
+
+    __slots__ = ("_before", "_interruption")
+
+    def __enter__(self) -> Interruption:
+        before: Any = _get_handler(signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread() or not callable(before):
+            self._before: Any = None
+            return Interruption(signal.default_int_handler)
+        self._before, self._interruption = before, Interruption(before)
+        _set_handler(signal.SIGINT, self._interruption.note)
+        return self._interruption
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if (before := self._before) is None:
+            return
+        _set_handler(signal.SIGINT, before)
+        if kind is None and self._interruption.asked and before is not signal.default_int_handler:
+            self._interruption.deliver()  # a host program may count on it, though all of the work is done
+
+
+def deferred_interruption() -> AbstractContextManager[Interruption, None]:
     """Within the block Ctrl-C is kept back until somebody calls `deliver`.
 
     In another thread than the main one nothing changes, as Python runs handlers in the main thread; nor where Ctrl-C is
     ignored, or handled by no function of Python.
     """
-    before: Any = _get_handler(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(before):
-        yield Interruption(signal.default_int_handler)
-        return
-    interruption = Interruption(before)
-    _set_handler(signal.SIGINT, interruption.note)
-    try:
-        yield interruption
-    finally:
-        _set_handler(signal.SIGINT, before)
-    if interruption.asked and before is not signal.default_int_handler:
-        interruption.deliver()  # a host program may count on it, though all of the work is done
+    return _Deferral()

@@ -195,8 +195,7 @@ class SearchCalls:
     def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
         calls = self._calls
         calls.notice()
-        bind = partial(calls.bound_by, plan=None)
-        return self.searched.call(arguments, named, out, lambda: calls.given(arguments, named), bind)
+        return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
 
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         return self.searched.compile(arguments, plan, partial(self._calls.bound_by, plan=plan))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial, reduce
 from operator import or_
@@ -98,7 +97,8 @@ class Searched:
         return self._compile(self._specialisation(arguments, plan), plan, bind)
 
     def call(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any, classify: Callable[[], Arguments], bind: Callable[..., Call]
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any,
+        classify: Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments], bound_by: Callable[..., Call],
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
         points: tuple[Points, Points] | None = None
@@ -106,8 +106,10 @@ class Searched:
         if repeatable and (match := self._repeated.find(arguments, named)):
             kept, matched = match
             if out is None and kept.watched is not None:
-                with suppress(Unsound):  # then what is wrong is said below, or nothing is wrong any more
+                try:
                     return kept.watched.run(matched)
+                except Unsound:  # what is wrong is said below, or nothing is wrong any more
+                    pass
             points = kept.again()
             records = {n: matched.arrays[n] for n in self._records}
             self._check(records, points)
@@ -115,9 +117,9 @@ class Searched:
             if kept.fits(points[1], pick):
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
-        classified = classify()
+        classified = classify(arguments, named)
         s = self._specialisation(classified, None, points=points)
-        call = self._bound(s, out, None, bind)
+        call = self._bound(s, out, None, partial(bound_by, plan=None))
         launch: Any = call.launch
         count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]

@@ -208,12 +208,12 @@ class SiteKinds:
 
     # ------------------------------------------------------------ what a call gives
 
-    def notice(self) -> None:
-        """Start anew with functions whose surroundings have changed."""
-        for _, function in self.functions.values():
-            function.notice()
-        for function in self.fields.values():
-            function.notice()
+    def notice(self) -> list[int]:
+        """Start anew with functions whose surroundings have changed. What kernels of all of them are known by, beside their numbers."""
+        versions = [f.notice() for _, f in self.functions.values()]
+        if self.fields:
+            versions += [f.notice() for f in self.fields.values()]
+        return versions
 
     def values(self, sites: Sites, arguments: Mapping[str, Any]) -> SiteValues:
         """What a call gives, by what it is. Raises `ArgumentError` for sites of another flow and values that do not fit."""

@@ -213,10 +213,14 @@ def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundSteps:
-    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what runs them. The sites may keep it."""
+    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what runs them. The sites may keep it.
+
+    observes: whether something is looked at before them.
+    """
 
     parts: dict[Hashable, Part]
     program: ScheduleRunner
+    observes: bool
 
 
 class SiteStepper:
@@ -235,7 +239,7 @@ class SiteStepper:
         self._cycle = max(len(sites.form.phases), len(sites.copies))
         if bound is None:
             parts: dict[Hashable, Part] = {}
-            bound = BoundSteps(parts, make_program(sites.device, parts, profile))
+            bound = BoundSteps(parts, make_program(sites.device, parts, profile), bool(observed))
         self.bound = bound
 
     def profiled(self, profile: Profile | None) -> SiteStepper:

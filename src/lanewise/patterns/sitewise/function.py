@@ -314,11 +314,12 @@ class SiteFunction:
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
 
-    def notice(self) -> None:
-        """Start anew where a helper or a constant stands for something else than it did."""
+    def notice(self) -> int:
+        """Start anew where a helper or a constant stands for something else than it did; the version that it has now."""
         if self._seen is not None and not self._seen.same():
             self._signature = self._update = self._seen = None
             self.version += 1
+        return self.version
 
 
 def _checked_stencil(signature: Signature) -> Signature:

@@ -173,7 +173,8 @@ class Sitewise(LatticeKernel):
                 *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
             ]
 
-        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
+        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
+        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=observed)
 
     @brief
     def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:

@@ -103,12 +103,17 @@ class LatticeKernel(ABC):
 
     def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
-        self.kinds.notice()
+        versions = self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
         made_of = (
-            plan, self.kernels.tunings, self.kinds.versions, tuple(self.kinds.fields), self.kinds.walls, sites.interpolation,
-        )  # fmt: skip
+            plan,
+            self.kernels.tunings,
+            versions,
+            tuple(self.kinds.fields),
+            self.kinds.walls,
+            sites.interpolation,
+        )
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and same_values(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])

@@ -132,7 +132,8 @@ class Stencil(LatticeKernel):
         def calls(step: int, fresh: bool) -> list[NamedLaunch]:
             return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
 
-        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=self.kernels.observed(sites, values))
+        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
+        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=observed)
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
