@@ -276,7 +276,8 @@ class Repeatable:
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
-        self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot) for s in slots) > 1  # arrays of records
+        # Arrays of records that may be others than before; the very same ones share what they shared when a first call took them.
+        self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot, SameRecords) for s in slots) > 1
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
         self._module, self._views = array_module(device), _on_gpu if is_gpu(device) else _on_host
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
