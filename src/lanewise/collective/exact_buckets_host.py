@@ -99,6 +99,8 @@ def bucket_sums_kernel(
             for s in range(first, stop, {block}):
                 size, others = min({block}, stop - s), 0
                 for j in range(size):
+                    prefetch_to_store(state, base + uint64(within[uint64(s + j)]) << uint64(1))
+                for j in range(size):
                     x = float64(kept[uint64(s + j)])
                     whole = x + top
                     rest = x - (whole - top)

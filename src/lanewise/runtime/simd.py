@@ -444,19 +444,23 @@ def _load(count: int) -> Any:
     return intrinsic(load)
 
 
-def _prefetch(typing_context: Any, array: Any, place: Any) -> Any:
-    """Ask for what lies at a place, which may be beyond the end, before it is loaded: into the second cache of a core."""
+def _prefetch(*, stores: bool, near: int) -> Any:
+    """Ask for what lies at a place, which may be beyond the end. near: how close to the core; 3 is its first cache, 2 its second one."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
-        name = "llvm.prefetch.p0i8"
-        callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        builder.call(callee, [builder.bitcast(pointer, byte), *(ir.Constant(number, n) for n in (0, 2, 1))])
-        return context.get_dummy_value()
+    def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+            name = "llvm.prefetch.p0i8"
+            callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+            told = (ir.Constant(number, n) for n in (int(stores), near, 1))
+            builder.call(callee, [builder.bitcast(pointer, byte), *told])
+            return context.get_dummy_value()
 
-    return types.void(array, place), generate
+        return types.void(array, place), generate
+
+    return intrinsic(prefetch)
 
 
 def _masked(builder: Any, name: str, result: Any, pointer: Any, arguments: list[Any], size: int) -> Any:
@@ -620,7 +624,9 @@ def _exchanged(builder: Any, rows: list[Any], distance: int, count: int) -> list
 
 is_far = intrinsic(_is_far)
 phase = intrinsic(_phase)
-prefetch = intrinsic(_prefetch)
+prefetch = _prefetch(stores=False, near=2)
+# Stores end one after the other: one that waits for its line holds up those behind it.
+prefetch_to_store = _prefetch(stores=True, near=3)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
