@@ -66,11 +66,27 @@ class NamedLaunch:
         return self.call()
 
 
-def check(calls: Iterable[Work]) -> None:
-    """Raise `ArgumentError` where what the launches are bound to has changed: a graph would go on with the memory of before."""
-    for call in bare(calls):
-        if isinstance(call, Checked):
-            call.check()
+class Checks:
+    """What is asked before a schedule runs: whether the memory that launches are bound to is still that of their arrays.
+
+    A graph would go on with the memory of before. Which launches know is found out once for a part, since a schedule has a part often.
+    """
+
+    __slots__ = ("_of", "_parts")
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._of: dict[Hashable, tuple[Work, ...]] = {}
+
+    def run(self, schedule: Schedule) -> None:
+        """Raise `ArgumentError` where an array has changed in length since."""
+        for key in dict.fromkeys(key for key, _ in schedule):
+            checks = self._of.get(key)
+            if checks is None:
+                calls = bare(self._parts[key].calls)
+                self._of[key] = checks = tuple(call.check for call in calls if isinstance(call, Checked))
+            for check in checks:
+                check()
 
 
 @runtime_checkable

@@ -20,13 +20,13 @@ from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, Sequence
 from lanewise.profiling.trace import Track
 from lanewise.runtime import cuda
 from lanewise.runtime.programs import (
+    Checks,
     Part,
     Parts,
     Schedule,
     ScheduleRunner,
     Work,
     bare,
-    check,
     in_graphs,
     names_of,
     repeat,
@@ -47,12 +47,11 @@ class _GraphProgram:
     """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the rest."""
 
     def __init__(self, device: str, parts: Parts) -> None:
-        self._device, self._parts = device, parts
+        self._device, self._parts, self._checks = device, parts, Checks(parts)
         self._graphs: dict[tuple[Hashable, int], cuda.Graph] = {}
 
     def run(self, schedule: Schedule) -> None:
-        for key, _ in schedule:
-            check(self._parts[key].calls)
+        self._checks.run(schedule)
         # All are captured before the first is launched: the device would be done with it long before the next one is there.
         graphs = [(self._graph(key, size), count) for key, many in schedule for size, count in in_graphs(many)]
         cuda.synchronize(self._device)  # earlier work on other streams comes first
@@ -234,11 +233,11 @@ class ProfiledGraphProgram:
 
     def __init__(self, device: str, parts: Parts, profile: Profile) -> None:
         self._device, self._parts, self._profile, self._loop = device, parts, profile, profile.loop()
+        self._checks = Checks(parts)
         self._made: dict[Hashable, _GraphPart] = {}
 
     def run(self, schedule: Schedule) -> None:
-        for key, _ in schedule:
-            check(self._parts[key].calls)
+        self._checks.run(schedule)
         todo = [(self._part(key), size, n) for key, many in schedule for size, n in in_graphs(many)]
         if not todo:
             return
