@@ -168,6 +168,20 @@ def test_targets_and_sources_of_two_arrays() -> None:
         kernel(targets, sources, 1.0)
 
 
+@pytest.mark.parametrize("layout", [lw.AoS(), lw.SoA(), lw.SoAoAS()], ids=str)
+def test_targets_and_sources_of_one_array(layout: Any, counted: list[int]) -> None:
+    """Parts of one array that share some of their elements are again the parts that they were."""
+    search = lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1, 1)))
+    kernel, bodies = crowd.using(search), agents(600, 4, layout=layout)
+    targets, sources = bodies[:400], bodies[200:]
+    for step in range(3):
+        bodies.position[:] = np.random.default_rng(step).random((600, 3), np.float32)
+        wanted = crowd.using(search)(targets, sources, 1.0)
+        before = counted[0]
+        assert bits(kernel(targets, sources, 1.0)) == bits(wanted)
+        assert counted[0] - before == (step == 0)
+
+
 def test_results_of_the_user() -> None:
     kernel, bodies, out = crowd.using(SEARCHES["curve"]), agents(300, 1), np.zeros(300, np.float32)
     wanted = kernel(bodies, bodies, 1.0)
