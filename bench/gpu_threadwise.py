@@ -99,9 +99,8 @@ class Benchmark:
     plans: tuple[dict[str, Any], ...]
     others: tuple[tuple[str, Callable[[Any, dict[str, Any]], Any]], ...] = ()
     tolerance: float = 2e-4
-    naive: dict[str, Any] = field(
-        default_factory=dict[str, Any]
-    )  # what differs from a thread for each index that does all alone
+    # What differs from a thread for each index that does all alone.
+    naive: dict[str, Any] = field(default_factory=dict[str, Any])
     original: bool = False  # one of those of Yang, Xiang, Kong and Zhou, PLDI 2010
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
@@ -33,13 +32,15 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
     used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
     results = [x for a in reference.arrays if a.written for x in a.leaves]
     source = reference.arrays[1]
+    both_ways, exchanges = _both_ways(simple)
     return Work(
         reference.pattern,
         targets,
         wide=any(x.type.size == 8 for x in results),
         strided=source.arrangement != SoA().arrange(source.leaves),
         rearranged=rearranged,
-        **_both_ways(simple),
+        both_ways=both_ways,
+        exchanges=exchanges,
         regrouped=reorders(reference),
         straight=all(_is_straight(f.body) for f in functions(simple.body).values()),
         converts=any(isinstance(x, ir.Cast) for x in used),
@@ -82,13 +83,13 @@ def _is_sequence(e: ir.Expression) -> bool:
             return False
 
 
-def _both_ways(kernel: ir.Kernel) -> dict[str, Any]:
-    """What a default plan asks about pairs that are computed once for both sides."""
+def _both_ways(kernel: ir.Kernel) -> tuple[int, bool]:
+    """Operations of a pair from both sides, 0 where there is no reciprocity, and whether a default plan may have it."""
     reference = reciprocity.examine(kernel)
     if isinstance(reference, str):
-        return {}
+        return 0, False
     reductions = reference.accumulators
     # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_both_ways.md).
     light = all(len(a.state) == 1 for a in reductions)
     kept = reference.both.same_bits or not any(a.reduction.exact for a in reductions)
-    return {"both_ways": reference.both.together, "exchanges": light and kept}
+    return reference.both.together, light and kept

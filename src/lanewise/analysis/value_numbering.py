@@ -3,8 +3,8 @@
 Every expression becomes a node of one table; equal nodes are one node. A value is a node and a sign, because negation is exact in floating
 point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of them. Nothing here relies on an
 algebraic law that rounding breaks (no reassociation, no distribution), so values that share a node are equal to the last bit. One thing is
-not of the language but of compilers: of a sum of two products they round one, and fuse the other with the addition. `products_turned` says
-whether two such products stand in one place this way round and in another one the other way round.
+not of the language but of compilers: of a sum of two products they round one, and fuse the other with the addition. A node has its operands
+in the order in which they were first met; `products_turned` says whether the text has such a sum the other way round anywhere.
 """
 
 from __future__ import annotations

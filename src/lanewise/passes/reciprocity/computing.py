@@ -54,15 +54,8 @@ def both_sided(shape: Shape) -> ir.Block:
     j = shape.reference.source_index
     place = ir.Assign(j.name, build.add(first, build.remainder(build.add(shape.lane, step), WARP)))
     zero, one, warp = (ir.Literal(x, shape.type) for x in (0, 1, WARP))
-    inner = ir.For(
-        step.name,
-        zero,
-        warp,
-        one,
-        (*((place,) if shape.indexed else ()), meet, *_pairs(shape), rotate),
-        role="sources",
-        unroll=shape.unroll,
-    )
+    full = (*((place,) if shape.indexed else ()), meet, *_pairs(shape), rotate)
+    inner = ir.For(step.name, zero, warp, one, full, role="sources", unroll=shape.unroll)
     edge = ir.For(step.name, zero, warp, one, (place, meet, *_existing_pairs(shape, j), rotate), role="sources")
     body: ir.Block = (
         ir.Assign(first.name, build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))),
@@ -143,7 +136,7 @@ def give_states(shape: Shape) -> ir.Block:
         there, given = shape.at(r), shape.states(r)
         give = _partial(shape, given, turn, there)
         if shape.mode == "ordered":
-            give = (ir.If(build.equal(turn, 0), _first(shape, given, there), _merge(shape, given, there)),)
+            give = (ir.If(build.equal(turn, 0), _write(shape, given, there), _merge(shape, given, there)),)
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
@@ -180,14 +173,13 @@ def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> i
 
 def _partial(shape: Shape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
     """Write the states of one element into the memory of a turn."""
-    place, values = build.add(build.multiply(turn, shape.n), index), _by_name(shape, given)
-    return tuple(_store(k, values, place) for k in keeping(shape))
+    return _write(shape, given, build.add(build.multiply(turn, shape.n), index))
 
 
-def _first(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
-    """Write the states of one element, which has none yet."""
+def _write(shape: Shape, given: tuple[ir.Local, ...], place: ir.Expression) -> ir.Block:
+    """Write states where there are none yet."""
     values = _by_name(shape, given)
-    return tuple(_store(k, values, index) for k in keeping(shape))
+    return tuple(_store(k, values, place) for k in keeping(shape))
 
 
 def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:

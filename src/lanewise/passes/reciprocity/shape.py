@@ -160,7 +160,7 @@ def narrow(a: Accumulator) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What the new kernel is made of: indices, the function and its both-way form, reductions, stores."""
+    """What the new kernel is made of: indices, the function and its both-way form, reductions."""
 
     index: ir.Local
     source_index: ir.Local
@@ -168,7 +168,6 @@ class Reference:
     target: str
     source: str
     accumulators: tuple[Accumulator, ...]  # in the order of the function's results
-    stores: tuple[ir.StoreRecord, ...]
     both: BothWays
 
 
@@ -197,5 +196,5 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
     taking = {a.value.name: a for a in accumulators_of(kernel)}
     return Reference(
         ir.Local(outer.variable, outer.extent.type), ir.Local(loop.variable, loop.start.type), applied, target, source,
-        tuple(taking[r] for r in applied.results), tuple(s for s in outer.body if isinstance(s, ir.StoreRecord)), both,
+        tuple(taking[r] for r in applied.results), both,
     )  # fmt: skip

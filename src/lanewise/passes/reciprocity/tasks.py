@@ -119,9 +119,7 @@ def keeping(shape: Shape) -> list[Kept]:
 def _kept(shape: Shape, result: ir.ArrayArgument) -> Kept:
     accumulators = of_array(shape.kernel, result.name)
     array = state_array(shape.kernel, result, result.name)
-    if (
-        shape.mode == "scratch"
-    ):  # for every turn and element; components apart, so that the lanes of a warp write neighbours
+    if shape.mode == "scratch":  # components apart, so that the lanes of a warp write neighbours
         array = replace(array, name=partial_of(result.name), arrangement=SoA().arrange(array.leaves))
     elif shape.wide or not is_plain(accumulators):
         leaves = tuple(

@@ -106,14 +106,8 @@ class LatticeKernel(ABC):
         versions = self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
-        made_of = (
-            plan,
-            self.kernels.tunings,
-            versions,
-            tuple(self.kinds.fields),
-            self.kinds.walls,
-            sites.interpolation,
-        )
+        fields, walls = tuple(self.kinds.fields), self.kinds.walls
+        made_of = (plan, self.kernels.tunings, versions, fields, walls, sites.interpolation)
         cached = sites.kept.get(self)
         if cached is not None and cached[0] == made_of and same_values(cached[1], values):
             return self._stepper(sites, plan, cached[2], cached[3])

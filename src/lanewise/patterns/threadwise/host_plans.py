@@ -35,9 +35,8 @@ PRODUCT, PRODUCT_OF_16 = (
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
-NEAR = Plan(
-    rows=1
-)  # a whole line of memory at once; what rows share the first cache holds, and several are no stream any more
+# A whole line of memory at once; what rows share the first cache holds, and several are no stream any more.
+NEAR = Plan(rows=1)
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
