@@ -816,7 +816,7 @@ def places_of(array: RecordArray) -> FieldViews:
 
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
-    return array._places  # pyright: ignore[reportPrivateUsage]
+    return array._seen if array._base is None else array._places  # pyright: ignore[reportPrivateUsage]
 
 
 def host_field(array: RecordArray, field: Field) -> Any:
@@ -832,6 +832,12 @@ def owner_of(array: RecordArray) -> RecordArray:
 def side_of(array: RecordArray) -> Side:
     """Which side of its array this is: who reads or changes fields says so to it, see `Side.read` and `Side.write`."""
     return array._side  # pyright: ignore[reportPrivateUsage]
+
+
+def side_at(array: RecordArray, places: FieldViews | None) -> Side | None:
+    """`side_of` an array whose records are there still, else None."""
+    seen = array._seen if array._base is None else array._places  # pyright: ignore[reportPrivateUsage]
+    return array._side if seen is places else None  # pyright: ignore[reportPrivateUsage]
 
 
 def check_usable(array: RecordArray, kernel: str, name: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import weakref
 from pathlib import Path
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.arrays import MOST_PARTS
+from lanewise.arrays import MOST_PARTS, places_of
 from lanewise.collective import value_buckets
 from lanewise.errors import ArgumentError
 from lanewise.launch.repeated import Repeated
-from lanewise.runtime.memory import to_host
+from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
+from lanewise.runtime import cuda
+from lanewise.runtime.memory import overlap, to_host
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8)]
@@ -494,3 +497,115 @@ def test_steps_of_sites_again_and_with_other_values(device: str) -> None:
         assert memory() is None
     finally:
         gc.enable()
+
+
+@lw.elementwise
+def told(body: Body, sign: lw.f32, turns: lw.i32, wind: lw.vec3) -> tuple[lw.f32, lw.f32, lw.f32]:
+    """What the arguments are, seen from a kernel: of a zero also its sign."""
+    return lw.atan2(sign, lw.f32(-1)), lw.f32(turns), body.mass + wind.x
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_of_the_very_same_arguments_each_may_change(device: str) -> None:
+    """Every call is made often enough to be known by its arguments before one of them is another."""
+    a, b = bodies(device, seed=1), bodies(device, seed=2)
+    wind = np.array([1.0, 0.0, 0.0], np.float32)
+    calls: list[tuple[Any, ...]] = [
+        (a, 0.0, 1, (1.0, 0.0, 0.0)), (a, -0.0, 1, (1.0, 0.0, 0.0)), (a, 1.0, 1, (1.0, 0.0, 0.0)), (a, 1, 1, (1.0, 0.0, 0.0)),
+        (a, 1.0, 2, (1.0, 0.0, 0.0)), (a, 1.0, 2, (2.0, 0.0, 0.0)), (a, 1.0, 2, lw.vec3(3.0, 0.0, 0.0)), (a, 1.0, 2, [4.0, 0.0, 0.0]),
+        (b, 1.0, 2, lw.vec3(3.0, 0.0, 0.0)), (a, float("nan"), 2, lw.vec3(3.0, 0.0, 0.0)), (a, np.float32(0.5), 2, wind),
+    ]  # fmt: skip
+    for arguments in (*calls, *reversed(calls)):
+        wanted = told.bind(*arguments)()
+        for _ in range(4):
+            assert same(told(*arguments), wanted)
+    for _ in range(4):
+        wind[0] += 1  # the same array, which holds another number
+        assert same(told(a, 1.0, 2, wind), told.bind(a, 1.0, 2, wind)())
+    values = [1.0, 0.0, 0.0]
+    for _ in range(4):
+        values[0] += 1
+        assert same(told(a, 1.0, 2, values), told.bind(a, 1.0, 2, values)())
+    with pytest.raises(ArgumentError, match="'turns' holds i32: float64 would lose information"):
+        told(a, 1.0, 2.5, (1.0, 0.0, 0.0))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_very_same_records_change_grow_and_are_two(device: str) -> None:
+    a, b = bodies(device, seed=1), bodies(device, seed=2)
+    for targets, sources in ((a, a), (a, b), (a, a), (b, a), (b, b)):
+        for _ in range(3):
+            assert same(gravity(targets, sources, 0.1), gravity.bind(targets, sources, 0.1)())
+    a.mass = 3.0
+    assert same(gravity(a, a, 0.1), gravity.bind(a, a, 0.1)())
+    a.append(bodies(device, 5, seed=3))
+    for _ in range(3):
+        assert gravity(a, a, 0.1).shape == (25, 3)
+        assert same(gravity(a, a, 0.1), gravity.bind(a, a, 0.1)())
+    half = a[::2]
+    for _ in range(3):
+        assert same(energy(half), energy.bind(half)())
+    a.append(b)
+    with pytest.raises(ArgumentError, match="the array was changed in length since"):
+        energy(half)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_the_very_same_records_have_two_sides(device: str) -> None:
+    """What the other side changed between two calls is brought, and what a call changes is late there."""
+    random = np.random.default_rng(4)
+    a = Body.array(
+        position=random.random((20, 3)),
+        velocity=np.zeros((20, 3)),
+        mass=np.ones(20),
+        device=device,
+        host_layout=lw.AoS(),
+    )
+    one, nothing = np.ones((20, 3), np.float32), (0.0, 0.0, 0.0)
+    force = one if device == "cpu" else cuda.cupy().asarray(one)
+    for n in range(6):
+        kick(a, force, nothing, 1.0, 1)
+        assert (np.asarray(a.host.velocity) == n + 1).all()
+        a.host.mass = float(n)
+        assert (to_host(energy(a)[0]) == 1.5 * n * (n + 1) ** 2).all()
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_results_of_the_very_same_call_are_new_ones_or_those_of_the_caller(device: str) -> None:
+    a = bodies(device)
+    first = [gravity(a, a, 0.1) for _ in range(4)]
+    assert all(x is not y and not overlap(x, y) for x, y in itertools.combinations(first, 2))
+    out = first[0].copy()
+    out[:] = 0
+    assert gravity(a, a, 0.1, out=out) is out
+    assert same(out, first[1])
+    with pytest.raises(ArgumentError):
+        gravity(a, a, 0.1, out=a.position)
+    assert all(same(gravity(a, a, 0.1), first[0]) for _ in range(2))
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+def test_the_very_same_call_is_known_by_its_arguments(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records and numbers are not looked at one by one."""
+    kernel, searched, a = (
+        lw.pairwise(gravity.python),
+        lw.pairwise(search=lw.StaticGrid(radius=0.4))(crowd.python),
+        bodies(device),
+    )
+    wanted, near = kernel(a, a, 0.1), searched(a, a, 0.5)
+    for _ in range(2):
+        kernel(a, a, 0.1), searched(a, a, 0.5)
+    for cls in (RecordSlot, SameRecords, ValueSlot):
+        monkeypatch.setattr(cls, "take", lambda *_: pytest.fail("was looked at"))
+    assert same(kernel(a, a, 0.1), wanted)
+    assert same(searched(a, a, 0.5), near)
+
+
+def test_the_very_same_call_drops_memory_that_has_grown() -> None:
+    a = bodies("cpu", 1000)
+    for _ in range(3):
+        energy(a)
+    memory = weakref.ref(places_of(a).data)
+    a.append(a.copy())
+    gc.collect()
+    assert memory() is None

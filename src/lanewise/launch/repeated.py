@@ -7,19 +7,15 @@ way of a first call, which also says what is wrong with it.
 from __future__ import annotations
 
 import itertools
-import math
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Protocol
-
-import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray, are_same, places_of, side_of
 from lanewise.frontend.function import Signature
+from lanewise.launch.again import Again
 from lanewise.launch.arguments import (
     Arguments,
     device_without_records,
@@ -28,187 +24,14 @@ from lanewise.launch.arguments import (
     shape_of_result,
 )
 from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.support import ALL_USED, Uses
+from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SameSlot, Slot, ValueSlot, slots_of
+from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
-from lanewise.record import Record
 from lanewise.runtime.memory import array_module, overlap
-from lanewise.runtime.prepared import ArrayPlace, Prepared
-from lanewise.target import CPU, is_gpu, target_of
-from lanewise.vectors import VectorValue
+from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.target import is_gpu
 
 MOST = 8  # kinds of calls that a kernel remembers
-EXACT = 2**53  # whole numbers up to here are floats
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-_ALIGNED = 16  # bytes
-_UNLIKE: Any = object()  # in place of a number: the way of a first call
-
-
-class Given:
-    """The arguments of a call: arrays by parameter, numbers by their IR names."""
-
-    __slots__ = ("arrays", "values")
-
-    def __init__(self) -> None:
-        self.arrays: dict[str, Any] = {}
-        self.values: dict[str, Any] = {}
-
-
-class Slot(Protocol):
-    """What one argument has to be like."""
-
-    def take(self, value: Any, matched: Given) -> bool: ...
-
-
-class SameRecords:
-    """The very same array of records, which has not changed in length. reads: of its fields, which are brought up to date."""
-
-    __slots__ = ("_name", "_places", "_reads", "_seen")
-
-    def __init__(self, name: str, array: RecordArray, reads: int) -> None:
-        self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
-        self._reads = reads
-
-    def take(self, value: Any, matched: Given) -> bool:
-        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
-            return False
-        if (side := side_of(value)).sides is not None:
-            side.read(self._reads)
-        matched.arrays[self._name] = value
-        return True
-
-
-class RecordSlot:
-    """An array of the same record, layout, device and size, whose parts begin as far from where its memory does.
-
-    reads: of its fields, which are brought up to date.
-    """
-
-    __slots__ = ("_layout", "_name", "_places", "_reads", "_seen", "_size")
-
-    def __init__(self, name: str, array: RecordArray, reads: int) -> None:
-        self._name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
-        self._reads = reads
-        self._layout, self._size = array.layout, _size(array)
-
-    def take(self, value: Any, matched: Given) -> bool:
-        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
-            if type(value) is not RecordArray or not places_of(value).is_regular:
-                return False
-            if _size(value) != self._size or value.layout != self._layout:
-                return False
-            self._seen, self._places = weakref.ref(value), weakref.ref(places_of(value))
-        if (side := side_of(value)).sides is not None:
-            side.read(self._reads)
-        matched.arrays[self._name] = value
-        return True
-
-
-def _size(array: RecordArray) -> tuple[Any, ...]:
-    """How many records of which kind are where, apart from the address of the memory."""
-    places = places_of(array)
-    return len(array), places.arrangement.pinned, array.record, array.device
-
-
-class ArraySlot:
-    """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
-
-    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_shape", "name")
-
-    def __init__(self, name: str, array: Any) -> None:
-        self.name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
-        self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
-        self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
-
-    def take(self, value: Any, matched: Given) -> bool:
-        if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
-            return False
-        flags = value.flags
-        if not flags.c_contiguous:
-            return False
-        if not flags.writeable if self._gpu is None else value.data.device_id != self._gpu:
-            return False
-        if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
-            return False
-        matched.arrays[self.name] = value
-        return True
-
-
-class SameSlot:
-    """A number or a tuple of numbers, the same again, and of the same types: 4.0 is not 4."""
-
-    __slots__ = ("_seen",)
-
-    def __init__(self, value: Any) -> None:
-        self._seen = _with_types(value)
-
-    def take(self, value: Any, matched: Given) -> bool:
-        return _with_types(value) == self._seen
-
-
-def _with_types(value: Any) -> tuple[Any, ...]:
-    if type(value) not in (tuple, list):
-        return type(value), value
-    items: tuple[Any, ...] = tuple(value)
-    return (type(value), items, *map(type, items))
-
-
-class ValueSlot:
-    """A uniform argument, or the components of one."""
-
-    __slots__ = ("_leaves", "_number", "_vector", "_whole")
-
-    def __init__(self, name: str, kind: t.ValueType, host: bool) -> None:
-        self._leaves, self._vector = t.leaves(name, kind), isinstance(kind, t.Vector)
-        self._number, self._whole = _number(t.scalar_of(kind), host), not t.scalar_of(kind).is_float
-
-    def take(self, value: Any, matched: Given) -> bool:
-        parts = self._parts(value) if self._vector else (value,)
-        if parts is None or len(parts) != len(self._leaves):
-            return False
-        for leaf, part in zip(self._leaves, parts, strict=True):
-            number = self._number(part)
-            if number is _UNLIKE:
-                return False
-            matched.values[leaf] = number
-        return True
-
-    def _parts(self, value: Any) -> Sequence[Any] | None:
-        match value:
-            case VectorValue() | tuple() | list():
-                return tuple(value)
-            case np.ndarray() if value.ndim == 1 and value.dtype.kind in ("iu" if self._whole else "f"):
-                return value.tolist()
-            case _:
-                return None
-
-
-def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
-    """What makes a number of this type of an argument that surely fits it, as `converted` would."""
-    own = kind.dtype.type
-    if kind.is_float:
-        most = float(np.finfo(kind.dtype.name).max)
-
-        def real(x: Any) -> Any:
-            cls = type(x)
-            if cls is own:
-                return x
-            if cls is np.float32:
-                x, cls = float(x), float
-            if cls is float or cls is np.float64:
-                return own(x) if -most <= x <= most or not math.isfinite(x) else _UNLIKE
-            return own(x) if (cls is int or cls is np.int64) and -EXACT <= x <= EXACT else _UNLIKE
-
-        return real
-    if kind == t.BOOL:
-        return lambda x: own(x) if type(x) in (bool, own) else _UNLIKE
-    low, high = (int(x) for x in t.limits(kind))
-
-    def whole(x: Any) -> Any:
-        if type(x) is own or (type(x) in (int, np.int64, np.int32) and low <= x <= high):
-            return int(x) if host else own(x)
-        return _UNLIKE
-
-    return whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,23 +78,24 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_apart", "_around", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module", "_named", "_own_only",
-        "_results", "_several", "_slots", "_template", "_uses", "_values", "_views",
+        "_again", "_apart", "_around", "_bound", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module",
+        "_named", "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views",
     )  # fmt: skip
 
     def __init__(
         self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
-        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None,
+        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None, bound: bool = False,
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
         holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
         uses: of records. own_only: whether an element reads no fields but its own. around: what a run does besides its launches.
+        bound: whether the template has the records already.
         """
-        self._around = around
+        self._around, self._bound = around, bound
         self._uses, self._own_only = uses, own_only
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
@@ -279,7 +103,9 @@ class Repeatable:
         # Arrays of records that may be others than before; the very same ones share what they shared when a first call took them.
         self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot, SameRecords) for s in slots) > 1
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
-        self._module, self._views = array_module(device), _on_gpu if is_gpu(device) else _on_host
+        self._module, self._views = array_module(device), _views_on(device)
+        self._again: Again | None = None
+        self._others = 0  # calls since one was that before it
         self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
 
     @property
@@ -297,7 +123,10 @@ class Repeatable:
             return None
         if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
             return None
-        matched = Given()
+        if self._again is not None and (again := self._again.take(arguments)) is not None:
+            self._others = 0
+            return None if self._apart and self._overlap(again.complete()) else again
+        matched = Given({}, {})
         for slot, value in zip(self._slots, arguments, strict=True):
             if not slot.take(value, matched):
                 return None
@@ -307,13 +136,26 @@ class Repeatable:
                 return None
         if self._several and _share(matched.arrays):
             return None
-        if self._apart and any(overlap(*(_memory(matched.arrays[n]) for n in pair)) for pair in self._apart):
+        if self._apart and self._overlap(matched.arrays):
             return None
-        return matched if self._holds is None or self._holds(matched.values) else None
+        if self._holds is not None and not self._holds(matched.values):
+            return None
+        self._others += 1
+        if not self._others & (self._others - 1):  # ever more seldom: others may come one after the other
+            self._again = Again.of(self._slots, arguments, matched)
+            if self._again is not None and isinstance(self._template, Template):
+                self._again.fill(self._template, partial(self._views, matched.arrays), matched)
+        return matched
+
+    def _overlap(self, arrays: Mapping[str, Any]) -> bool:
+        """Whether arrays share memory that have to be apart."""
+        return any(overlap(*(_memory(arrays[n]) for n in pair)) for pair in self._apart)
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
-        arrays = matched.arrays
+        arrays, template = matched.arrays, matched.template
+        if out is not None or self._around is not None or (template is None and not self._bound):
+            arrays = matched.complete()
         if out is None:
             results = [self._module.empty(shape, dtype) for _, shape, dtype in self._made]
         else:
@@ -324,13 +166,14 @@ class Repeatable:
         for (name, _, _), array in zip(self._made, results, strict=True):
             arrays[name] = array
         for name, fields in self._changed:
-            if (side := side_of(arrays[name])).sides is not None:
+            array = arrays.get(name)  # of the very same call those alone that have two sides
+            if array is not None and (side := side_of(array)).sides is not None:
                 side.write(fields)
-        views = partial(self._views, arrays)
+        views, template = partial(self._views, arrays), template or self._template
         if self._around is None:
-            self._template.launch(views, matched.values)
+            template.launch(views, matched.values)
         else:
-            self._around(arrays, partial(self._template.launch, views, matched.values))
+            self._around(arrays, partial(template.launch, views, matched.values))
         return tuple(results)
 
 
@@ -340,7 +183,11 @@ def _memory(array: Any) -> Any:
 
 def views_of(arrays: Mapping[str, Any], device: str) -> Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]]:
     """What a template asks for: the arguments of launches for the places of these arrays."""
-    return partial(_on_gpu if is_gpu(device) else _on_host, arrays)
+    return partial(_views_on(device), arrays)
+
+
+def _views_on(device: str) -> Callable[[Mapping[str, Any], str, tuple[ArrayPlace, ...]], list[Any]]:
+    return _on_gpu if is_gpu(device) else _on_host
 
 
 def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
@@ -354,40 +201,6 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
     if type(array) is not RecordArray:
         return [array if array.ndim == 1 else array.reshape(-1)]  # of one type, in one buffer
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
-
-
-def slots_of(
-    signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
-    uses: Mapping[str, Uses] = NOTHING,
-) -> tuple[Slot, ...] | None:  # fmt: skip
-    """What arguments like these are; None where one was converted, and would have to be each time.
-
-    own: slots of the pattern's. uses: of records.
-    """
-    host = target_of(arguments.device) is CPU
-    names = [*signature.names[: len(positional)], *named]
-    slots: list[Slot] = []
-    for name, value in zip(names, (*positional, *named.values()), strict=True):
-        if name in own:
-            slots.append(own[name])
-            continue
-        if name in signature.arrays:  # never converted
-            slots.append(ArraySlot(name, value))
-            continue
-        if name in signature.asked:
-            slots.append(SameSlot(value))
-            continue
-        kind = signature.parameters[name]
-        if isinstance(kind, Record):
-            slots.append(record_slot(name, arguments.records[name], uses.get(name, ALL_USED).reads))
-        elif name in arguments.uniforms:
-            slots.append(ValueSlot(name, kind, host))
-        elif type(value) is array_module(arguments.device).ndarray and arguments.unflattened.get(name) is value:
-            slots.append(ArraySlot(name, value))
-        else:
-            return None
-    return tuple(slots)
 
 
 def _both(

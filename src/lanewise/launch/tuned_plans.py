@@ -126,6 +126,9 @@ def make_key(
 
 FORMAT = 1
 SWITCH = "LANEWISE_TUNED"
+# What `os.environ` looks into, which raises and catches an error for every name that is not set: a microsecond of each call.
+_VARIABLES: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
+_SWITCH: Any = SWITCH if _VARIABLES is os.environ else getattr(os.environ, "encodekey", str)(SWITCH)
 
 
 class StoreWarning(UserWarning):
@@ -155,7 +158,9 @@ def store_directory() -> Path:
 
 
 def store_enabled() -> bool:
-    """Whether tuned plans are used: `LANEWISE_TUNED=off` ignores them."""
+    """Whether tuned plans are used: `LANEWISE_TUNED=off` ignores them. Every call asks, as a program may set it at any time."""
+    if _SWITCH not in _VARIABLES:
+        return True
     chosen = os.environ.get(SWITCH, "on")
     if chosen not in ("on", "off"):
         raise ArgumentError(f"{SWITCH}={chosen!r}: wanted on or off")

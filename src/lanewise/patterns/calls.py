@@ -33,9 +33,10 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
-from lanewise.launch.repeated import NOTHING, Repeated, Repeats, Result, Slot
+from lanewise.launch.repeated import Repeated, Repeats, Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.slots import NOTHING, Slot
 from lanewise.launch.support import (
     Uses,
     bind_record,

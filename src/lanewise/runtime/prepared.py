@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.errors import ArgumentError
@@ -113,6 +113,16 @@ class Template:
                 p.run(_filled(p, views, values))
 
 
+    def closed(
+        self,
+        arrays: frozenset[str],
+        views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]],
+        values: Mapping[str, Any],
+    ) -> Template:
+        """The same launches with these arrays and all values filled in: they wait for the other arrays. It keeps these in memory."""
+        return Template(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
+
+
 def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Open:
     places = {name: tuple(a for a in p.arrays if a.name == name) for name in dict.fromkeys(a.name for a in p.arrays)}
     numbers = tuple((name, position) for name, position in p.values if name in values)
@@ -121,6 +131,17 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Open:
     kept = tuple(memory for name, memory in p.kept if name not in arrays)
     opened = ((n, at, _neighbours(at)) for n, at in places.items() if n in arrays)
     return Open(p.run, arguments, tuple(opened), numbers, kept)
+
+
+def _closed(
+    p: Open,
+    arrays: frozenset[str],
+    views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]],
+    values: Mapping[str, Any],
+) -> Open:
+    filled = replace(p, arrays=tuple(a for a in p.arrays if a[0] in arrays))
+    others = tuple(a for a in p.arrays if a[0] not in arrays)
+    return Open(p.run, _filled(filled, views, values), others, (), p.kept)
 
 
 def _neighbours(places: tuple[ArrayPlace, ...]) -> slice | None:

@@ -19,7 +19,8 @@ from lanewise.arrays import RecordArray, places_of
 from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.repeated import Given, Repeatable, Result, SameRecords, slots_of
+from lanewise.launch.repeated import Repeatable, Result
+from lanewise.launch.slots import Given, SameRecords, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
@@ -158,7 +159,7 @@ class RepeatedSearches:
         template = launch.template(frozenset(r.name for r in results) | tables, values)
         if slots is None or template is None:
             return
-        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device, uses=uses)
+        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device, uses=uses, bound=True)
         call = make(template, results)
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return

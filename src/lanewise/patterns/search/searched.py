@@ -111,7 +111,8 @@ class Searched:
                 except Unsound:  # what is wrong is said below, or nothing is wrong any more
                     pass
             points = kept.again()
-            records = {n: matched.arrays[n] for n in self._records}
+            arrays = matched.complete()
+            records = {n: arrays[n] for n in self._records}
             self._check(records, points)
             pick = partial(self._pick_again, records, points[1]) if self._picker.looks(points[1]) else None
             if kept.fits(points[1], pick):

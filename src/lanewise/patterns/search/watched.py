@@ -16,7 +16,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise.errors import DeviceError
-from lanewise.launch.repeated import Given, Repeatable
+from lanewise.launch.repeated import Repeatable
+from lanewise.launch.slots import Given
 from lanewise.patterns.search.builders.survey import survey_launch
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.runtime import cuda

@@ -165,7 +165,7 @@ class Segmentwise(AbstractKernel):
             if out is None:
                 return unpacked(again.run(matched, None))
             self._check_out(out, again.axes)
-            self._check_apart(out, matched.arrays)
+            self._check_apart(out, matched.complete())
             again.run(matched, out)
             return (
                 out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))

@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from lanewise.launch.repeated import Given, Slot
+from lanewise.launch.slots import Given, Slot
 from lanewise.ragged import RaggedArray, entries, views
 from lanewise.record import Record
 

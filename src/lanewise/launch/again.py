@@ -1,0 +1,108 @@
+"""The very same arguments again: most calls of a loop are the one before, with new results.
+
+Records are the same when they still lie where they did, and numbers when type and value are. Then nothing is looked at but other arrays,
+and what is launched has all but these and the results filled in already.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+
+from lanewise.arrays import RecordArray, places_of, side_at
+from lanewise.field_values import FieldViews
+from lanewise.launch.slots import Given, RecordSlot, SameRecords, SameSlot, Slot, ValueSlot
+from lanewise.runtime.prepared import ArrayPlace, Template
+from lanewise.vectors import VectorValue
+
+NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
+
+
+class Again:
+    """What a call was given, to recognise the next one by.
+
+    Of arrays it holds weak references to where their records lie, and drops what it launches when these are no more there.
+    """
+
+    __slots__ = ("__weakref__", "_named", "_numbers", "_others", "_records", "_template", "_twins", "_values")
+
+    def __init__(self, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> None:
+        drop = partial(_drop, weakref.ref(self))
+        named: list[tuple[str, int]] = []
+        first: dict[int, int] = {}
+        reads: dict[int, int] = {}
+        twins: list[tuple[int, int]] = []
+        numbers: list[tuple[int, Any, type[Any] | None]] = []
+        others: list[tuple[int, Slot]] = []
+        for n, (slot, value) in enumerate(zip(slots, arguments, strict=True)):
+            match slot:
+                case SameRecords() | RecordSlot():
+                    named.append((slot.name, n))
+                    if (same := first.setdefault(id(value), n)) != n:
+                        twins.append((n, same))
+                    reads[same] = reads.get(same, 0) | slot.reads
+                case SameSlot() | ValueSlot():
+                    # Zeros are equal that differ in sign, and vectors take long to compare: these have to be the very same.
+                    numbers.append((n, value, type(value) if type(value) in NUMBERS and value != 0 else None))
+                case _:
+                    others.append((n, slot))
+        self._named, self._twins = tuple(named), tuple(twins)
+        self._records = tuple((n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values())
+        self._numbers, self._others = tuple(numbers), tuple(others)
+        self._values = matched.values
+        self._template: Template | None = None
+
+    @classmethod
+    def of(cls, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> Self | None:
+        """None where a number is one that may change: an element of an array of NumPy."""
+        for slot, value in zip(slots, arguments, strict=True):
+            if isinstance(slot, SameSlot | ValueSlot) and not _is_fixed(value):
+                return None
+        return cls(slots, arguments, matched)
+
+    def fill(
+        self, template: Template, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], matched: Given
+    ) -> None:
+        """Launch this from now on, with the records and the numbers filled in."""
+        self._template = template.closed(frozenset(name for name, _ in self._named), views, matched.values)
+
+    def take(self, arguments: tuple[Any, ...]) -> Given | None:
+        """The arguments of a call that is this one again, as many as it had; None for another one."""
+        for position, number, cls in self._numbers:
+            value = arguments[position]
+            if value is not number and (type(value) is not cls or value != number):
+                return None
+        for one, other in self._twins:
+            if arguments[one] is not arguments[other]:
+                return None
+        matched = Given({}, self._values, self._template)
+        matched.records, matched.arguments = self._named, arguments
+        for position, places, reads in self._records:
+            array = arguments[position]
+            if type(array) is not RecordArray or (side := side_at(array, places())) is None:
+                return None
+            if side.sides is not None:
+                side.read(reads)
+                matched.complete()  # of what has two sides is said what a launch writes
+        for position, slot in self._others:
+            if not slot.take(arguments[position], matched):
+                return None
+        return matched
+
+    def forget(self) -> None:
+        """Hold no memory any more. No array lies where what is gone did, so that no call is this one again."""
+        self._template = None
+
+
+def _is_fixed(value: Any) -> bool:
+    cls = type(value)
+    return cls in NUMBERS or isinstance(value, VectorValue) or (cls is tuple and all(map(_is_fixed, value)))
+
+
+def _drop(again: weakref.ref[Again], places: weakref.ref[FieldViews]) -> None:
+    if (alive := again()) is not None:
+        alive.forget()
