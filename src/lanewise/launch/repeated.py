@@ -155,16 +155,19 @@ class Repeatable:
         """The results, new or those of `out`."""
         arrays, template = matched.arrays, matched.template
         if out is not None or self._around is not None or (template is None and not self._bound):
-            arrays = matched.complete()
+            matched.complete()
+        results: list[Any] = []
         if out is None:
-            results = [self._module.empty(shape, dtype) for _, shape, dtype in self._made]
+            empty = self._module.empty
+            for name, shape, dtype in self._made:
+                arrays[name] = made = empty(shape, dtype)
+                results.append(made)
         else:
             count, axes = (self._results[0].count, self._results[0].axes) if self._results else (0, ())
             results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
             check_in_place(self._kernel, results, arrays, self._values)
             check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
-        for (name, _, _), array in zip(self._made, results, strict=True):
-            arrays[name] = array
+            arrays |= {name: array for (name, _, _), array in zip(self._made, results, strict=True)}
         for name, fields in self._changed:
             array = arrays.get(name)  # of the very same call those alone that have two sides
             if array is not None and (side := side_of(array)).sides is not None:

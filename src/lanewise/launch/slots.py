@@ -107,25 +107,32 @@ def _size(array: RecordArray) -> tuple[Any, ...]:
 class ArraySlot:
     """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
 
-    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_shape", "name")
+    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_seen", "_shape", "name")
 
     def __init__(self, name: str, array: Any) -> None:
         self.name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
         self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
+        self._seen: Callable[[], Any] = _nothing
 
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
             return False
-        flags = value.flags
-        if not flags.c_contiguous:
-            return False
-        if not flags.writeable if self._gpu is None else value.data.device_id != self._gpu:
-            return False
-        if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
-            return False
+        if self._gpu is None:
+            flags = value.flags
+            if not (flags.c_contiguous and flags.writeable):
+                return False
+        elif value is not self._seen():  # the memory of an array of CuPy stays what it was
+            if not value.flags.c_contiguous or value.data.device_id != self._gpu:
+                return False
+            if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
+                return False
+            self._seen = weakref.ref(value)
         matched.arrays[self.name] = value
         return True
+
+
+def _nothing() -> None: ...
 
 
 class SameSlot:
