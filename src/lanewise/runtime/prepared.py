@@ -112,7 +112,6 @@ class Template:
             for p in self.pieces:
                 p.run(_filled(p, views, values))
 
-
     def closed(
         self,
         arrays: frozenset[str],
