@@ -32,7 +32,12 @@ ABOVE_TOP, BELOW_TOP = 42, 43
 SAMPLE = 1_024  # values that tell how large they are
 TEXT = (
     HEAD
-    + """@njit(error_model="numpy", nogil=True)
+    + """from lanewise.runtime.simd import bits_of, lanes
+
+load_pair, add_pairs, store_pair = lanes(2, "load", "add", "store")
+
+
+@njit(error_model="numpy", nogil=True)
 def carried(words, count, element, word, piece):  # what leaves a word that wraps goes two words higher
     while True:
         words[count * uint64({words}) + uint64(word)] = 1
@@ -84,8 +89,7 @@ def bucket_sums_kernel(
     count = uint64(len(words) // {words} - 1)
     top, low, limit, one_top, one_low = weights[0], weights[1], weights[2], weights[3], weights[4]
     top_bias, low_bias, top_place, low_place = biases[0], biases[1], places[0], places[1]
-    tops, lows = np.empty({block}, np.float64), np.empty({block}, np.float64)
-    top_bits, low_bits = tops.view(np.int64), lows.view(np.int64)
+    pairs = np.empty(2 * {block}, np.int64)  # both numbers of a value, side by side
 {prepare}    for b in range(begin, end):
         base = uint64(b) << uint64(shift)
         beyond = min(base + (uint64(1) << uint64(shift)), uint64(len(array)))
@@ -105,23 +109,24 @@ def bucket_sums_kernel(
                     whole = x + top
                     rest = x - (whole - top)
                     part = rest + low
-                    tops[uint64(j)], lows[uint64(j)] = whole, part
+                    pairs[uint64(j) << uint64(1)] = bits_of(whole) - top_bias
+                    pairs[uint64(j) << uint64(1) | uint64(1)] = bits_of(part) - low_bias
                     others += (not (abs(x) < limit)) | (part - low != rest)
                 if others:
                     for j in range(size):
                         x, element = float64(kept[uint64(s + j)]), base + uint64(within[uint64(s + j)])
                         rest = x - ((x + top) - top)
                         if abs(x) < limit and (rest + low) - low == rest:
-                            state[element << uint64(1)] += top_bits[uint64(j)] - top_bias
-                            state[element << uint64(1) | uint64(1)] += low_bits[uint64(j)] - low_bias
+                            state[element << uint64(1)] += pairs[uint64(j) << uint64(1)]
+                            state[element << uint64(1) | uint64(1)] += pairs[uint64(j) << uint64(1) | uint64(1)]
                         else:
                             mixed[b] = 1
                             added(words, count, element, bits[uint64(s + j)])
                     continue
                 for j in range(size):
                     at = base + uint64(within[uint64(s + j)]) << uint64(1)
-                    state[at] += top_bits[uint64(j)] - top_bias
-                    state[at | uint64(1)] += low_bits[uint64(j)] - low_bias
+                    both = add_pairs(load_pair(state, at), load_pair(pairs, uint64(j) << uint64(1)))
+                    store_pair(state, at, both)
         if last:
             for e in range(base, beyond):
                 element = uint64(e)

@@ -622,6 +622,16 @@ def _exchanged(builder: Any, rows: list[Any], distance: int, count: int) -> list
     return done
 
 
+def _bits_of(typing_context: Any, number: Any) -> Any:
+    """The bits of a float64 as a whole number."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+bits_of = intrinsic(_bits_of)
 is_far = intrinsic(_is_far)
 phase = intrinsic(_phase)
 prefetch = _prefetch(stores=False, near=2)
