@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.patterns.sitewise.kernels import Observer, SiteKernels
+from lanewise.patterns.sitewise.kernels import SiteKernels
+from lanewise.patterns.sitewise.observer import Observer
 from lanewise.runtime.memory import to_host
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]

@@ -236,7 +236,6 @@ class SiteStepper:
         """
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
         self.observed = in_order(observed)
-        self._cycle = max(len(sites.form.phases), len(sites.copies))
         if bound is None:
             parts: dict[Hashable, Part] = {}
             bound = BoundSteps(parts, make_program(sites.device, parts, profile), bool(observed))
@@ -259,7 +258,7 @@ class SiteStepper:
     @property
     def cycle(self) -> int:
         """After how many steps the same launches come again."""
-        return self._cycle
+        return self._sites.cycle
 
     def launches(self, step: int, fresh: bool) -> Sequence[NamedLaunch]:
         """Those of a step, behind what is observed."""
@@ -299,15 +298,15 @@ class SiteStepper:
         schedule: list[tuple[Hashable, int]] = []
         fresh = self._sites.fresh
         while step < end:
-            cycles = (end - step) // self._cycle if not fresh and step % self._cycle == 0 else 0
-            taken = self._cycle if cycles else 1
+            cycles = (end - step) // self._sites.cycle if not fresh and step % self._sites.cycle == 0 else 0
+            taken = self._sites.cycle if cycles else 1
             schedule.append((self._part(range(step, step + taken), fresh), cycles or 1))
             step, fresh = step + (cycles or 1) * taken, False
         return schedule
 
     def _part(self, steps: range, fresh: bool) -> Hashable:
         """The key of these steps; they stand for all at the same place of a cycle."""
-        key = (fresh, steps.start % self._cycle, len(steps))
+        key = (fresh, steps.start % self._sites.cycle, len(steps))
         if key not in self.bound.parts:
             self.bound.parts[key] = Part([call for step in steps for call in self._all_calls(step, fresh)], len(steps))
         return key

@@ -18,13 +18,12 @@ from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.patterns.sitewise.call_kinds import SiteKinds, require_flow
-from lanewise.patterns.sitewise.calls import BoundSteps, SiteStepper
 from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolation
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
-from lanewise.patterns.sitewise.kernels import Observer
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
+from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
@@ -164,17 +163,13 @@ class Sitewise(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _stepper(
-        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
-    ) -> SiteStepper:
-        def calls(step: int, fresh: bool) -> list[NamedLaunch]:
-            return [
-                self.kernels.step(sites, step, fresh, values, plan).named("collide-stream"),
-                *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
-            ]
-
-        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
-        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=observed)
+    def _launches(
+        self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
+    ) -> list[NamedLaunch]:
+        return [
+            self.kernels.step(sites, step, fresh, values, plan).named("collide-stream"),
+            *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
+        ]
 
     @brief
     def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 from lanewise.errors import LanewiseError, brief, shortened
@@ -15,6 +16,7 @@ from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
+from lanewise.runtime.programs import NamedLaunch
 
 
 class LatticeKernel(ABC):
@@ -96,10 +98,18 @@ class LatticeKernel(ABC):
         return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
 
     @abstractmethod
+    def _launches(
+        self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
+    ) -> list[NamedLaunch]:
+        """What a step of these sites launches, in its order, with values that are checked."""
+
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
         """What takes steps of these sites with values that are checked; `bound`: what an earlier one of the same has bound."""
+        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
+        launches = partial(self._launches, sites, plan, values)
+        return SiteStepper(self.__name__, sites, launches, bound=bound, observed=observed)
 
     def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""

@@ -157,6 +157,16 @@ class Sites:
         return self._parts[kind]
 
     @property
+    def cycle(self) -> int:
+        """Steps after which the same kernels run on the same memory again."""
+        return max(len(self.form.phases), len(self.copies))
+
+    @property
+    def place(self) -> tuple[int, bool]:
+        """Where the sites stand in a cycle of steps, and whether they have made none."""
+        return self.step % self.cycle, self.fresh
+
+    @property
     def classes(self) -> Classes:
         """The classes of sites whose links lead alike."""
         if self._classes is None:

@@ -17,12 +17,11 @@ from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import BoundSteps, SiteStepper
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues
-from lanewise.patterns.sitewise.kernels import Observer
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_shape
+from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.plan import Plan
@@ -126,14 +125,10 @@ class Stencil(LatticeKernel):
 
     # ------------------------------------------------------------ steps
 
-    def _stepper(
-        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
-    ) -> SiteStepper:
-        def calls(step: int, fresh: bool) -> list[NamedLaunch]:
-            return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
-
-        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
-        return SiteStepper(self.__name__, sites, calls, bound=bound, observed=observed)
+    def _launches(
+        self, sites: Sites, plan: Plan | None, values: SiteValues, step: int, fresh: bool
+    ) -> list[NamedLaunch]:
+        return [self.kernels.step(sites, step, fresh, values, plan).named("stencil")]
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
