@@ -82,7 +82,7 @@ class SearchedTemplate:
 class Kept:
     """A call that can be made again.
 
-    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive; lengths: where
+    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive, and where
     their records were. watched: its quick way, where the structure fits wherever the elements are and no choice depends on it.
     """
 
@@ -91,14 +91,15 @@ class Kept:
     sources: Points
     picked: Picked
     structure: Structure
-    arrays: tuple[weakref.ref[RecordArray], ...]
-    lengths: tuple[weakref.ref[FieldViews], ...]
+    arrays: tuple[tuple[weakref.ref[RecordArray], weakref.ref[FieldViews]], ...]
     watched: Watched | None = None
 
     def outdated(self) -> bool:
         """Whether an array was changed in length: what is kept for it would only hold the memory that it had."""
-        now = (a() for a in self.arrays)
-        return any(a is not None and places_of(a) is not seen() for a, seen in zip(now, self.lengths, strict=True))
+        for array, places in self.arrays:  # noqa: SIM110  (every call asks, and a generator takes longer)
+            if (now := array()) is not None and places_of(now) is not places():
+                return True
+        return False
 
     def again(self) -> tuple[Points, Points]:
         """The positions of the targets and of the sources as they are now."""
@@ -167,12 +168,9 @@ class RepeatedSearches:
         if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
             quick = watched(looks, template.filling, template.kernel, template.turns, call, lambda t: make(t, results))
         drop = partial(_drop, weakref.ref(self))
-        arrays = tuple(weakref.ref(r, drop) for r in arguments.records.values())
-        lengths = tuple(weakref.ref(places_of(r)) for r in arguments.records.values())
-        self._entries = (
-            Kept(call, *points, picked, launch.structure, arrays, lengths, quick),
-            *self._entries[: MOST - 1],
-        )
+        records = {id(r): r for r in arguments.records.values()}.values()
+        arrays = tuple((weakref.ref(r, drop), weakref.ref(places_of(r))) for r in records)
+        self._entries = (Kept(call, *points, picked, launch.structure, arrays, quick), *self._entries[: MOST - 1])
 
     def discard(self, kept: Kept) -> None:
         """Let go of a call whose structure does not fit any more."""
@@ -180,7 +178,7 @@ class RepeatedSearches:
 
     def without(self, array: weakref.ref[RecordArray]) -> None:
         """Let go of the calls on an array that is no more."""
-        self._entries = tuple(k for k in self._entries if not any(a is array for a in k.arrays))
+        self._entries = tuple(k for k in self._entries if not any(a is array for a, _ in k.arrays))
 
     def forget(self) -> None:
         self._entries = ()
