@@ -36,7 +36,7 @@ def _tile(value: int, kind: str) -> str:
         return "sources are read one by one"
     if is_gpu(kind):
         return f"{value} sources at a time are staged in shared memory by the whole block"
-    return f"sources are summed in tiles of {value} (for points: packed, turned in tiles, or values kept for so many rounds)"
+    return f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so many of them, or values kept)"
 
 
 def _unroll(value: int, kind: str) -> str:
@@ -92,7 +92,8 @@ class Plan(Generic[Open]):
     for up to `tile` rounds.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
     (CUDA).
-    unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides).
+    unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides, but for rounds of a loop
+    around the points of a tile, of which so many go together).
     block: threads of a block (CUDA). 1: one thread of the whole GPU computes everything, for comparison.
     min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch bounds). 0: no cap.
     accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in float64.
@@ -113,8 +114,10 @@ class Plan(Generic[Open]):
     blocks that add to the result in a fixed order (CUDA).
     across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
     On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
-    share in a loop is packed for up to `tile` rounds. Where rows are another array's columns, as many rows as lanes are a square, and
-    squares go in tiles of `tile` points along the rows that are read, which are written row by row. 0: the loops as they are written.
+    share in a loop is packed for up to `tile` rounds. A loop that goes down columns changes places with its points: it runs around `tile`
+    neighbours, whose variables lie in memory of the core, and `unroll` rounds go together. Where rows are another array's columns, as many
+    rows as lanes are a square, and squares go in tiles of `tile` points along the rows that are read, which are written row by row. 0: the
+    loops as they are written.
     Of pairs on a CPU: neighbouring targets that a loop takes side by side, up to 4096.
     down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
     rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the

@@ -215,7 +215,7 @@ POINTS = (
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
 ON_A_CPU = ("across", "rows", "layers")  # of these
 BOXES = tuple(o.field for o in OPTIMISATIONS if o.boxes)  # that elements in a box have too
-HOST_POINTS = ("tile", "targets", "slices")  # that the points of an index space on a CPU have too
+HOST_POINTS = ("tile", "targets", "slices", "unroll")  # that the points of an index space on a CPU have too
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:

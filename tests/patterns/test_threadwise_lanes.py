@@ -113,6 +113,26 @@ def test_large_arrays_are_written_past_the_caches() -> None:
     np.testing.assert_array_equal(c, u[:, None] * v)
 
 
+def test_rows_with_masked_ends_are_streams_where_they_are_long() -> None:
+    for shape in ((1031, 4099), (4099, 1031), (4099, 1040)):
+        a, c = np.random.default_rng(2).normal(size=shape).astype("f4"), np.zeros(shape, "f4")
+        run = copied.bind(a, c, grid=shape, plan=Plan(across=16))
+        assert "far(c_array) and (x_extent % i32(16) == 0 or x_extent >= i32(2048))" in run.compiled.source
+        run()
+        np.testing.assert_array_equal(c, a)
+        c.fill(0)
+        run = softmax.bind(a, c, grid=shape[0], plan=Plan(slices=16))
+        assert "_unbroken = k_whole == " in run.compiled.source
+        run()
+        e = np.exp(a.astype(np.float64) - a.max(axis=1, keepdims=True))
+        np.testing.assert_allclose(c, e / e.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+@lw.threadwise
+def copied(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x]
+
+
 @lw.threadwise
 def product(y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
     c[y, x] = u[y] * v[x]
@@ -185,6 +205,32 @@ def test_default_plans() -> None:
     assert chosen("rows_times", 10**6, 512) == "neutral", "nothing says how long rows are"
     assert chosen("matmul", 10**6, 512, across=0) == "neutral", "a wish leaves the rest neutral"
     assert chosen("matmul", 10**6, 512, vector_bits=256).endswith("across=8, rows=6, vector_bits=256")
+
+
+def test_lanes_of_several_registers_compute_what_several_loops_need() -> None:
+    a = np.random.default_rng(3).normal(size=(130, 200)).astype(np.float32)
+    assert softmax.bind(a, np.zeros_like(a), grid=130, plan=Plan(vector_bits=256)).compiled.plan.slices == 32
+
+
+def test_blocks_at_an_edge_load_before_its_test() -> None:
+    n = 50
+    a = np.random.default_rng(4).normal(size=(3, 5, n)).astype(np.float32)
+    c = np.full_like(a, 7)
+    run = between.bind(a, c, grid=a.shape, plan=Plan(across=16))
+    at_an_edge = run.compiled.source.split("test_1 =")[1].split("else:")[0]
+    assert at_an_edge.count("_load(") == 2
+    assert "_load_some(" not in at_an_edge
+    assert at_an_edge.count("_store_some(") == 1
+    run()
+    expected = np.full_like(a, 7)
+    expected[1:-1, :, 1:-1] = a[:-2, :, 1:-1] + a[1:-1, :, 2:]
+    np.testing.assert_array_equal(c, expected)
+
+
+@lw.threadwise
+def between(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    if 0 < z < a.shape[0] - 1 and 0 < x < a.shape[2] - 1:
+        c[z, y, x] = a[z - 1, y, x] + a[z, y, x + 1]
 
 
 @pytest.mark.parametrize(("plan", "reason"), [

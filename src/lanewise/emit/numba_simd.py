@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import TypeGuard, assert_never
 
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
@@ -25,6 +25,7 @@ from lanewise.types import BOOL, I64, Scalar
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
 LINE = 64  # bytes of a line of memory
+LONG = 1 << 13  # bytes of a row from which on it matters little that its ends are not written as streams
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _UNARY = {"-": "neg", "not": "not", "~": "not"}
@@ -42,6 +43,8 @@ class Simd:
         self.thread, self.kind, self.count = threads.variable, threads.extent.type, int(threads.extent.value)
         self.varying = spread(threads.body, {self.thread})
         self.bodies = _bodies(threads.body, self.varying)
+        self.inside = next((s.condition for s in statements(threads.body) if _is_split(s, self.bodies)), None)
+        self.stored_in_bodies = {s.buffer for b in self.bodies for s in statements(b) if isinstance(s, ir.Store)}
         heads = [*threads.body, *(x for s in threads.body if isinstance(s, ir.For) for x in s.body)]
         self.loops = shared_loops(threads.body, self.varying, self.thread, self.count)
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
@@ -95,7 +98,24 @@ class Simd:
 
     def head(self) -> list[str]:
         """What stands before all elements: which arrays are so large that they are written past the caches."""
-        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}" for b in sorted(self.past)]
+        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}{self.unbroken(b)}" for b in sorted(self.past)]
+
+    def unbroken(self, buffer: str) -> str:
+        """That rows are whole registers, or long: a stream into a line of memory that a masked store writes, too, waits for it."""
+        if self.inside is None or buffer not in self.stored_in_bodies:
+            return ""
+        ends: dict[
+            str, tuple[ir.Literal, ir.Expression]
+        ] = {}  # of the indices, the last one last; a user's tests come behind
+        for test in _conjuncts(self.inside):
+            match test:
+                case ir.Compare("<=", ir.Binary("+", ir.Local(first), ir.Literal() as side), end):
+                    ends.setdefault(first, (side, end))
+                case _:
+                    pass
+        side, end = list(ends.values())[-1]
+        kind, extent = TYPES[side.type], self.scalar(end)
+        return f" and ({extent} % {kind}({side.value}) == 0 or {extent} >= {kind}({LONG // self._type(buffer).size}))"
 
     def tail(self) -> list[str]:
         return [self.call("fence")] if self.past else []
@@ -283,7 +303,12 @@ class Simd:
             return [self.call("store_some", buffer, place, self.masks[-1], value)]
         if s.buffer in self.streamed:
             self.past.add(s.buffer)
-            return [self.call("stream", buffer, place, value, self.far(s.buffer))]
+            past = (
+                f"{self.far(s.buffer)} and {self.unbroken_rounds(self.sharing[-1])}"
+                if self.sharing
+                else self.far(s.buffer)
+            )
+            return [self.call("stream", buffer, place, value, past)]
         return [self.call("store", buffer, place, value)]
 
     def store_once(self, s: ir.Store, buffer: str) -> list[str]:
@@ -304,8 +329,20 @@ class Simd:
             f"{begin} = i64({self.scalar(start)})",
             f"{whole} = {begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})",
         ]
+        sizes = [
+            self._type(x.buffer).size
+            for x in statements(s.body)
+            if isinstance(x, ir.Store) and x.buffer in self.streamed
+        ]
+        if sizes:  # as rows of points: see `unbroken`
+            long = f"{whole} - {begin} >= i64({LONG // min(sizes)})"
+            lines.append(f"{self.unbroken_rounds(s.variable)} = {whole} == {stop} or {long}")
         head = f"for {first} in range({begin}, {whole}, i64({self.count})):"
         return lines, head, f"{first} = {whole}", f"{first} < {stop}"
+
+    def unbroken_rounds(self, variable: str) -> str:
+        """The name of whether the rounds of a loop are whole registers, or many."""
+        return self.names(own(f"{variable.lstrip('$')}.unbroken"))
 
     def round(self, s: ir.For) -> str:
         """The variable of such a loop, in each lane."""
@@ -343,7 +380,11 @@ class Simd:
 
     def register(self, e: ir.Expression) -> str:
         """The text of a value of which each lane has one."""
-        return self.vector(e) if self.differs(e) else self.call("splat", self.scalar(e))
+        if self.differs(e):
+            return self.vector(e)
+        text = self.scalar(e)
+        is_wide = e.type.is_integer and not isinstance(e, ir.Literal)  # Numba computes with 64 bits
+        return self.call("splat", f"{TYPES[e.type]}({text})" if is_wide else text)
 
     def any(self, e: ir.Expression) -> str:
         """The text of a value, as one number where all lanes have the same one."""
@@ -405,12 +446,36 @@ class Simd:
 
 
 def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
-    """The two sides of the branch that a thread ends with, within the loop that it ends with, or within that over the blocks of a tile."""
-    tiles = next((s for s in block if isinstance(s, ir.For) and s.role == "tiles"), None)
-    match tiles or block[-1]:
+    """The two sides of the branch that a thread ends with, within the loop that it ends with, or within those over the blocks of tiles."""
+    tiles = [s for s in statements(block) if isinstance(s, ir.For) and s.role == "tiles"]
+    if tiles:
+        return tuple(side for s in tiles for side in _sides(s.body, varying))
+    match block[-1]:
         case ir.For(body=body):
             return _bodies(body, varying)
+        case _:
+            return _sides(block, varying)
+
+
+def _is_split(s: ir.Statement, bodies: tuple[ir.Block, ...]) -> TypeGuard[ir.If]:
+    """Whether a statement is the branch between blocks in the inside and at the end of the points."""
+    return isinstance(s, ir.If) and bool(bodies) and s.then is bodies[0]
+
+
+def _conjuncts(e: ir.Expression) -> tuple[ir.Expression, ...]:
+    match e:
+        case ir.Logical(operator="and", left=left, right=right):
+            return (*_conjuncts(left), *_conjuncts(right))
+        case _:
+            return (e,)
+
+
+def _sides(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
+    match block[-1]:
         case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):
-            return then, otherwise
+            early = (
+                _sides(otherwise, varying) if len(otherwise) == 1 else ()
+            )  # blocks at an edge that load before its test
+            return then, *(early or (otherwise,))
         case _:
             return ()

@@ -6,7 +6,7 @@
         for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
 The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run together. What is different is who
 comes next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of
-the last index are lanes that a mask leaves out.
+the last index are lanes that a mask leaves out. Blocks that a test of an edge cuts through load before it (early_loads.py), without masks.
 What all rows of a block read of an array in a loop is packed side by side first (packing.py). Where rows are another array's columns,
 as many rows as lanes make a square, which is turned in registers.
 """
@@ -140,15 +140,15 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
     most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
-    head, total, walk = _numbers(loops, counts, walked, max(1, most))
+    head, total, walk = numbers(loops, counts, walked, max(1, most))
     lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
 
     def first(d: int) -> ir.Statement:
-        number = ir.Local(_number(loops[d].variable), kind)
-        return ir.Assign(first_of(loops[d].variable), build.multiply(number, shape.side(d)))
+        begun = ir.Local(number(loops[d].variable), kind)
+        return ir.Assign(first_of(loops[d].variable), build.multiply(begun, shape.side(d)))
 
     packed = packing.apply(kernel, shape, rounds) if rounds else packing.nothing(kernel)
-    inner: ir.Block = (merging.points_of_a_block(packed.kernel, shape, masked=rank - 1),)
+    inner: ir.Block = (merging.points_of_a_block(packed.kernel, shape, masked=rank - 1, early=True),)
     others = [first(d) for d in range(rank) if d != walked]
     others += [
         ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
@@ -160,11 +160,12 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     return replace(packed.kernel, body=(ir.Parallel(BLOCK, total, (lanes,)),))
 
 
-def _number(index: str) -> str:
+def number(index: str) -> str:
+    """The number of a block along an index."""
     return own(f"{index}.number")
 
 
-def _numbers(
+def numbers(
     loops: tuple[ir.Parallel, ...], counts: list[ir.Expression], walked: int | None, most: int
 ) -> tuple[ir.Block, ir.Expression, ir.For | None]:
     """The number of a block along each index but the one that is walked, how many there are, and the loop of the walk."""
@@ -176,7 +177,7 @@ def _numbers(
     done: list[ir.Statement] = []
     rest: ir.Expression = ir.Local(BLOCK, kind)
     for d in reversed(range(len(loops))):
-        name = own(f"{loops[d].variable}.round") if d == walked else _number(loops[d].variable)
+        name = own(f"{loops[d].variable}.round") if d == walked else number(loops[d].variable)
         if d == 0:
             done.append(ir.Assign(name, rest))
             break
@@ -191,4 +192,4 @@ def _numbers(
         return tuple(done), total, None
     start = build.multiply(ir.Local(own(f"{loops[walked].variable}.round"), kind), most)
     end = build.minimum(build.add(start, most), counts[walked])
-    return tuple(done), total, ir.For(_number(loops[walked].variable), start, end, ir.Literal(1, kind), ())
+    return tuple(done), total, ir.For(number(loops[walked].variable), start, end, ir.Literal(1, kind), ())

@@ -10,23 +10,23 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import hosting, lanes, mapping, squares
+from lanewise.passes.points import hosting, interchange, lanes, mapping, packing, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.plan import NEUTRAL, Decisions
 
 HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
-SLICES = (4, 8, 16, 32)  # lanes of one or two registers
+SLICES = (4, 8, 16, 32)  # lanes of one register or several
+NO_TILES = "on a CPU rounds go together in tiles of points, and no loop is cut into such"
 SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 
 
 def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
     """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all, parts of it."""
     if plan.across:
-        shape = shape_of(kernel, plan)
-        in_tiles = bool(plan.tile and lanes.turned(kernel))
-        shaped = squares.apply(kernel, shape, plan.tile) if in_tiles else lanes.apply(kernel, shape, plan.tile)
-        return (checked("SIMD lanes", shaped),)
+        return (checked("SIMD lanes", _in_lanes(kernel, plan)),)
+    if plan.unroll != 1:
+        raise refuse("unrolling", kernel, NO_TILES)
     if plan.slices != 1:
         return _sliced(kernel, plan, checked)
     for name in SHAPING:
@@ -42,6 +42,23 @@ def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
         return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
     parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS)]
     return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
+
+
+def _in_lanes(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
+    shape = shape_of(kernel, plan)
+    if changes_places(kernel, plan):
+        return interchange.apply(kernel, shape, plan.tile, plan.unroll)
+    if plan.unroll != 1:
+        raise refuse("unrolling", kernel, NO_TILES)
+    in_tiles = bool(plan.tile and lanes.turned(kernel))
+    return squares.apply(kernel, shape, plan.tile) if in_tiles else lanes.apply(kernel, shape, plan.tile)
+
+
+def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:
+    """Whether tiles of a plan are those of points around which a loop runs, and neither packed rounds nor squares."""
+    if not plan.across or not plan.tile or plan.rows != 1 or plan.layers != 1 or lanes.turned(kernel):
+        return False
+    return bool(interchange.loops_of(kernel)) and not packing.operands(kernel, shape_of(kernel, plan), plan.tile)
 
 
 def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:

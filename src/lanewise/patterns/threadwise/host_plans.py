@@ -1,21 +1,23 @@
 """Default plans of threadwise kernels on a CPU, read off their accesses.
 
 Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
-points, whose sums stay in registers, and is packed; columns ask for many registers, so that each row is read in long pieces; windows and
-stencils ask for a line of memory at once, row by row. Rows that are another array's columns are turned in tiles. Where a point's own loop
-runs along memory its rounds are the lanes, and what several such loops compute is kept.
+points, whose sums stay in registers, and is packed; columns ask for loops that change places with their points, so that rows are read in
+long pieces, or for many registers where there are few of them; windows and stencils ask for a line of memory at once, row by row. Rows
+that are another array's columns are turned in tiles. Where a point's own loop runs along memory its rounds are the lanes, and what
+several such loops compute is kept.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.passes import loop_sharing
-from lanewise.passes.points import lanes, packing, squares
-from lanewise.patterns.threadwise.host import SHAPING, shape_of, sliced_problem
+from lanewise.passes.points import interchange, lanes, packing, squares
+from lanewise.patterns.threadwise.host import SHAPING, SLICES, changes_places, shape_of, sliced_problem
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
@@ -27,6 +29,7 @@ TILE = 1 << 11  # bytes of a row of squares in a tile, which takes a quarter of 
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
+SEVERAL = 4  # registers of 256 bits whose functions are computed at once: one alone waits for each of its operations
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -35,6 +38,10 @@ PRODUCT, PRODUCT_OF_16 = (
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)
+# Variables of a tile's points, which take half of a core's first cache, or less where there would be no tiles for all cores.
+POINTS = (1 << 14, 1 << 13, 1 << 12)  # bytes
+TOGETHER = 8  # rounds at once: as many rows are read side by side
+IDLE = 1.25  # times as long as with equal work for all cores: more is not worth longer pieces
 # A whole line of memory at once; what rows share the first cache holds, and several are no stream any more.
 NEAR = Plan(rows=1)
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
@@ -53,6 +60,10 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         plan = suggestion.filled(NEUTRAL)
         if (plan.vector_bits == 512) != (bits == 512):
             return False
+        if plan.unroll > 1:
+            together = plan.tile * machine.multiprocessors
+            even = ceil(work.targets / together) * together <= IDLE * work.targets
+            return even and (work.rounds is None or rounds >= SHORT)
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
             return work.targets >= plan.tile**2 // squares.SHORT * machine.multiprocessors * WAVES
@@ -76,17 +87,38 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
         best = _family(kernel, accesses(body, indices), indices, bits, count)
         line = BYTES // max(4, size) if best is NEAR else count
-        return tuple(
-            replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(((best, line), (PLAIN, count)))
-        )
+        plans = (*((p, count) for p in _in_rows(kernel, indices, body, count)), (best, line), (PLAIN, count))
+        return tuple(replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(plans))
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
         return (replace(square, tile=TILE // max(4, size)), square)
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
-    plans = (replace(slices, slices=count, tile=KEPT), slices)
+    several = count if bits == 512 else min(SLICES[-1], SEVERAL * count)
+    plans = (replace(slices, slices=several, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
+
+
+def _in_rows(kernel: ir.Kernel, indices: tuple[str, ...], body: ir.Block, count: int) -> tuple[Plan, ...]:
+    """Plans whose rounds run around the points: where all that a loop reads of a row is read once, by points of one row."""
+    each = max(interchange.kept_bytes(kernel), 4)
+    size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)
+    loops = {id(x): x.variable for x in interchange.loops_of(kernel)}
+    around = [
+        (a, a.loops[0].variable) for a in accesses(body, indices) if a.loops and id(a.loops[0].statement) in loops
+    ]
+    rows = [a for a, k in around if not a.is_store and a.way(indices[-1]) == "next" and a.way(k) == "row"]
+    if not rows or any(a.way(i) == "same" for a in rows for i in indices):
+        return ()
+    line = max(1, BYTES // max(4, size) // count)  # registers of a line of memory
+    plans = tuple(Plan(targets=line, tile=n // each // (line * count) * line * count, unroll=TOGETHER) for n in POINTS)
+    return tuple(p for p in plans if _is_in_rows(kernel, replace(p, across=count).filled(NEUTRAL)))
+
+
+def _is_in_rows(kernel: ir.Kernel, plan: Decisions) -> bool:
+    is_one = changes_places(kernel, plan)
+    return is_one and interchange.legal(kernel, shape_of(kernel, plan), plan.tile, plan.unroll) is None
 
 
 def _family(
