@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from lanewise.errors import InputError
 from lanewise.lattices import Lattice
 from lanewise.layouts import layout_by_name
-from lanewise.patterns.sitewise.kernel import Observer, SiteStepper, Sitewise, sitewise
+from lanewise.patterns.sitewise.calls import SiteStepper
+from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
+from lanewise.patterns.sitewise.observer import Observer
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import bring, to_host
 from lanewise.sims.lbm.kinds import Open
