@@ -197,7 +197,7 @@ def test_default_plans() -> None:
     assert chosen("matmul", 10**6, 256) == "targets=2, tile=2048, across=8, rows=6"
     assert chosen("matmul", 100, 512) == "across=16, vector_bits=512", "few points"
     assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
-    assert chosen("smooth", 10**6, 512) == "across=16, vector_bits=512"
+    assert chosen("smooth", 10**6, 512) == "across=16, rows=2, vector_bits=512"
     assert chosen("smooth", 10**6, 256) == "across=16", "a line of memory, two registers"
     assert chosen("transpose", 10**6, 512) == "tile=256, across=8, rows=8, vector_bits=512"
     assert chosen("transpose", 10**4, 512) == "across=8, rows=8, vector_bits=512", "too few points for tiles"

@@ -29,7 +29,7 @@ TILE = 1 << 11  # bytes of a row of squares in a tile, which takes a quarter of 
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
-SEVERAL = 4  # registers of 256 bits whose functions are computed at once: one alone waits for each of its operations
+SEVERAL = 4  # registers of 256 bits, or two of 512, whose functions are computed at once: one alone waits for each of its operations
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -44,6 +44,7 @@ TOGETHER = 8  # rounds at once: as many rows are read side by side
 IDLE = 1.25  # times as long as with equal work for all cores: more is not worth longer pieces
 # A whole line of memory at once; what rows share the first cache holds, and several are no stream any more.
 NEAR = Plan(rows=1)
+NEAR_OF_512 = Plan(rows=2)  # in a plane: half of the loads of a row for each point, and with AVX-512 no slower stores
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
@@ -95,7 +96,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
-    several = count if bits == 512 else min(SLICES[-1], SEVERAL * count)
+    several = min(SLICES[-1], SEVERAL * count * 256 // bits)
     plans = (replace(slices, slices=several, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
@@ -135,4 +136,6 @@ def _family(
     if any(a.way(indices[-2]) == "same" for a in inside):
         return WINDOW if rank == 2 else BATCH
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
-    return NEAR if near or rank > 2 else STREAM
+    if near or rank > 2:
+        return NEAR_OF_512 if bits == 512 and rank == 2 else NEAR
+    return STREAM
