@@ -51,7 +51,10 @@ def each(i: lw.index, step: lw.i32, numbers: lw.Array1[lw.f32]):
 def checked(name: str, stored: Any, wanted: Callable[[Any], Any]) -> None:
     """Raise ValueError where stored numbers are not those that define them."""
     places = np.unique(np.linspace(0, len(stored) - 1, CHECKED).astype(np.int32))
-    if cuda.cupy().asnumpy(stored[cuda.cupy().asarray(places)]).tobytes() != np.asarray(wanted(places), np.float32).tobytes():
+    if (
+        cuda.cupy().asnumpy(stored[cuda.cupy().asarray(places)]).tobytes()
+        != np.asarray(wanted(places), np.float32).tobytes()
+    ):
         raise ValueError(f"{name}: other numbers than NumPy's")
 
 
