@@ -44,6 +44,56 @@ def test_arithmetic(operator, a, b, kind, result):
     assert value.dtype == kind.dtype
 
 
+OPERATORS = {
+    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod, "&": np.bitwise_and,
+    "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift, "==": np.equal, "!=": np.not_equal,
+    "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
+}  # fmt: skip
+COMPARISONS, WHOLE_ALONE = ("==", "!=", "<", "<=", ">", ">="), ("&", "|", "^", "<<", ">>")
+
+
+def special(kind: Scalar) -> np.ndarray:
+    """Where operators differ if they differ at all: ends of the range, zeros of both signs, what is no number, wide shifts."""
+    if kind in (F32, F64):
+        limits = np.finfo(kind.dtype)
+        values = [
+            0.0,
+            limits.smallest_subnormal,
+            limits.tiny,
+            limits.eps,
+            0.1,
+            0.5,
+            1,
+            3,
+            1e9,
+            limits.max,
+            np.inf,
+            np.nan,
+        ]
+    else:
+        limits = np.iinfo(kind.dtype)
+        values = [0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 65, 1000, limits.max - 1, limits.max, limits.min, limits.min + 1]
+    with np.errstate(all="ignore"):
+        array = np.array(values, kind.dtype)
+        return np.concatenate([array, -array[array == array]])  # which of two NaNs comes out is nobody's promise
+
+
+@pytest.mark.parametrize("kind", [F32, F64, I32, I64, U32], ids=str)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_operators_are_those_of_arrays(operator, kind):
+    """Single numbers take another way through NumPy than arrays; both give the same bits and the same type."""
+    if (kind in (F32, F64) and operator in WHOLE_ALONE) or (kind not in (F32, F64) and operator == "/"):
+        return
+    values, operands = special(kind), (ir.Local("a", kind), ir.Local("b", kind))
+    two = ir.Compare(operator, *operands) if operator in COMPARISONS else ir.Binary(operator, *operands, kind)
+    with np.errstate(all="ignore"):
+        table = OPERATORS[operator](values[:, None], values[None, :])
+        for (i, j), wanted in np.ndenumerate(table):
+            found = evaluate(two, {"a": values[i], "b": values[j]})
+            assert found.dtype == wanted.dtype
+            assert found.tobytes() == wanted.tobytes(), (values[i], operator, values[j])
+
+
 @pytest.mark.parametrize(
     ("value", "kind", "to", "result"),
     [

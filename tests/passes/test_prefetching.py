@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import PlanError, VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpreter import Interpreter, Memory, Shared
+from lanewise.ir.interpreter import SHARED, Interpreter, Memory, Shared
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
@@ -164,7 +164,7 @@ def test_a_place_holds_garbage_until_the_wait():
     machine = Interpreter(kernel, {}, {"source": source})
     one = ir.Literal(1, I32)
     steps = machine._block(
-        (ir.CopyAsync("tile", one, "source", one, ("value",)), ir.Barrier(), ir.WaitAsync()), {"@id": 0}, shared
+        (ir.CopyAsync("tile", one, "source", one, ("value",)), ir.Barrier(), ir.WaitAsync()), {"@id": 0, SHARED: shared}
     )
     next(steps)
     assert np.isnan(memory.read("value", 1))

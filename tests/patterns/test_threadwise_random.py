@@ -163,9 +163,9 @@ def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, mon
     seen: dict[int, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}
     plain = Interpreter._element  # pyright: ignore[reportPrivateUsage]
 
-    def watched(self: Interpreter, s: Any, env: dict[str, Any], shared: Any) -> None:
+    def watched(self: Interpreter, s: Any, env: dict[str, Any]) -> None:
         seen.setdefault(id(s), []).append((tuple(int(evaluate(i, env)) for i in s.indices), dict(env)))
-        plain(self, s, env, shared)
+        plain(self, s, env)
 
     monkeypatch.setattr(Interpreter, "_element", watched)
     count = {"affine": 0, "together": 0}

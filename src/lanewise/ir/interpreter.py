@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy as np
 from lanewise import exact_sums
 from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import MEMORY, Environment, Reader, evaluate, loop_range, run_statement
+from lanewise.ir.interpret import MEMORY, Environment, Signal, Step, block_step, evaluate, loop_range, whole
 from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
@@ -60,10 +61,17 @@ class Memory:
 
 
 WARP = 32
+SHARED = "@shared"  # among the variables of a thread: the shared memory of its block
 _TOUCH: dict[type[ir.ElementAccess], Touch] = {
     ir.LoadElement: "reads", ir.StoreElement: "writes", ir.ScatterElement: "scatters to",
 }  # fmt: skip
 Running = Generator[bool, None, None]  # a thread: yields True at each barrier
+
+
+Cooperation = (
+    ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.If | ir.For | ir.While | ir.Parallel
+)
+"""A statement at which a thread may stop until others are there."""
 
 
 class _Break(Exception):
@@ -156,6 +164,9 @@ class Interpreter:
     arrays: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
     buffers: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
     races: Races = field(default_factory=Races)
+    _known: dict[int, tuple[Cooperation | Step, ...]] = field(
+        default_factory=dict[int, "tuple[Cooperation | Step, ...]"], init=False, repr=False
+    )  # of the kernel's blocks, by their identity
 
     @cached_property
     def watched(self) -> dict[str, str]:
@@ -177,17 +188,25 @@ class Interpreter:
         self.races.forget()
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
-            none = Shared()  # functions read global memory alone
-            reader: Reader = lambda s, env: self._move(s, env, none)  # noqa: E731
-            reading: Environment = {MEMORY: reader}
+            none = Shared()
+
+            def reader(s: ir.Statement, env: Environment) -> None:
+                env[SHARED] = none  # functions read global memory alone
+                self._move(s, env)
+
+            env = {**self.env, **self._typed_counts(), MEMORY: reader}
             if grid is None:
-                _together([self._block(self.kernel.body, {**self.env, **reading}, Shared())], Shared())
+                _together([self._block(self.kernel.body, {**env, SHARED: Shared()})], Shared())
                 return
-            blocks = -(-int(evaluate(grid.extent, self.env)) // grid.lanes)
+            blocks = -(-whole(grid.extent, env) // grid.lanes)
             for part in range(grid.parts):
                 for block in range(blocks):
-                    place = {**self.env, **reading, "@block": block, "@part": part, "@clock": 0}
+                    place = {**env, "@block": block, "@part": part, "@clock": 0}
                     self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
+
+    def _typed_counts(self) -> Environment:
+        """The lengths, of the kernel's types: arithmetic on them wraps as it does in a kernel."""
+        return {p.name: p.type.dtype.type(self.env[p.name]) for p in self.kernel.counts if p.name in self.env}
 
     def _threads(self, places: list[Environment], body: ir.Block) -> None:
         """Run one block of threads on fresh shared memory, which holds garbage at first."""
@@ -200,7 +219,7 @@ class Interpreter:
             garbage = np.full(group_bytes(views), 0xFF, np.uint8)
             for b in views:
                 shared.contents[b.name] = garbage[: b.length * b.type.size * b.lanes].view(b.type.dtype)
-        threads = [self._block(body, {**place, "@id": n}, shared) for n, place in enumerate(places)]
+        threads = [self._block(body, {**place, "@id": n, SHARED: shared}) for n, place in enumerate(places)]
         if any(_is_of_a_warp(s) for s in statements(body)):  # warps meet nowhere: one after the other
             shared.apart = True
             for first in range(0, len(threads), WARP):
@@ -211,60 +230,78 @@ class Interpreter:
         if any(copy for groups in shared.copies.values() for copy in groups):
             raise VerificationError("threads end before an asynchronous copy that they began")
 
-    def _block(self, block: ir.Block, env: Environment, shared: Shared) -> Running:
-        for s in block:
+    def _block(self, block: ir.Block, env: Environment) -> Running:
+        for s in self._parts(block):
             match s:
-                case ir.Assign() | ir.Apply():  # most statements are
-                    run_statement(s, env)
                 case ir.Barrier():
                     yield True
                 case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
-                    yield from self._cooperate(s, env, shared)
+                    yield from self._cooperate(s, env)
                 case ir.If():
-                    yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env, shared)
+                    yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env)
                 case ir.For():
                     for i in loop_range(s, env):
                         env[s.variable] = i
-                        if (yield from self._leaves(s.body, env, shared)):
+                        if (yield from self._leaves(s.body, env)):
                             break
                 case ir.While():
                     while evaluate(s.condition, env):
-                        if (yield from self._leaves(s.body, env, shared)):
+                        if (yield from self._leaves(s.body, env)):
                             break
-                case ir.Break():
-                    raise _Break
-                case ir.Continue():
-                    raise _Continue
                 case ir.Parallel():
-                    yield from self._parallel(s, env, shared)
-                case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store() | ir.Scatter():
-                    self._move(s, env, shared)
-                case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
-                    self._element(s, env, shared)
-                case ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
-                    self._copy(s, env, shared)
-                case ir.CommitAsync():
-                    shared.commit(env["@id"])
-                case ir.WaitAsync():
-                    shared.wait(env["@id"], s.pending)
+                    yield from self._parallel(s, env)
                 case _:
-                    run_statement(s, env)
+                    match s(env):
+                        case None:
+                            pass
+                        case Signal.BREAK:
+                            raise _Break
+                        case Signal.CONTINUE:
+                            raise _Continue
+                        case _:
+                            raise VerificationError("a kernel has no results to return")
 
-    def _leaves(self, body: ir.Block, env: Environment, shared: Shared) -> Generator[bool, None, bool]:
+    def _parts(self, block: ir.Block) -> tuple[Cooperation | Step, ...]:
+        """The statements at which threads meet, and what those between them do."""
+        parts = self._known.get(id(block))
+        if parts is None:
+            found: list[Cooperation | Step] = []
+            for meets, group in groupby(block, _meets):
+                if meets:
+                    found.extend(s for s in group if isinstance(s, Cooperation))
+                else:
+                    found.append(block_step(tuple(group), self._memory_step))
+            self._known[id(block)] = parts = tuple(found)
+        return parts
+
+    def _memory_step(self, s: ir.Statement) -> Step | None:
+        match s:
+            case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store() | ir.Scatter():
+                return lambda env: self._move(s, env)
+            case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
+                return lambda env: self._element(s, env)
+            case ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
+                return lambda env: self._copy(s, env)
+            case ir.CommitAsync():
+                return lambda env: _shared(env).commit(env["@id"])
+            case ir.WaitAsync():
+                return lambda env: _shared(env).wait(env["@id"], s.pending)
+            case _:
+                return None
+
+    def _leaves(self, body: ir.Block, env: Environment) -> Generator[bool, None, bool]:
         """Run the body of a loop once; whether a `break` leaves the loop."""
         try:
-            yield from self._block(body, env, shared)
+            yield from self._block(body, env)
         except _Continue:
             return False
         except _Break:
             return True
         return False
 
-    def _cooperate(
-        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment, shared: Shared
-    ) -> Running:
+    def _cooperate(self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment) -> Running:
         """Blocks run one after the other, so a turn that has not come when a block waits for it never comes."""
-        me = env["@id"]
+        shared, me = _shared(env), env["@id"]
         match s:
             case ir.Rotate():
                 for v in s.values:
@@ -282,20 +319,20 @@ class Interpreter:
                 yield True
             case ir.Draw():
                 if me % WARP == 0:
-                    number, total = self._counter(s.counter, 0), int(evaluate(s.total, env))
+                    number, total = self._counter(s.counter, 0), whole(s.total, env)
                     shared.exchanged[s.name, me] = s.total.type.dtype.type(number)
                     self._counter(s.counter, 0, set_to=(number + 1) % total)
                 yield True
                 env[s.name] = shared.exchanged[s.name, me // WARP * WARP]
             case ir.AwaitTurn():
-                count, turn = self._counter(s.turns, int(evaluate(s.index, env))), int(evaluate(s.turn, env))
+                count, turn = self._counter(s.turns, whole(s.index, env)), whole(s.turn, env)
                 if count != turn:
                     raise VerificationError(f"{s.turns} waits for turn {turn} for ever: it is at {count}")
                 yield True
             case ir.EndTurn():
                 yield True
                 if me % WARP == 0:
-                    self._counter(s.turns, int(evaluate(s.index, env)), set_to=int(evaluate(s.following, env)))
+                    self._counter(s.turns, whole(s.index, env), set_to=whole(s.following, env))
 
     def _counter(self, name: str, index: int, *, set_to: int | None = None) -> int:
         """One whole number in global memory, in an array or in the buffer that it became."""
@@ -310,25 +347,24 @@ class Interpreter:
             place[0] = set_to
         return int(place[0])
 
-    def _parallel(self, s: ir.Parallel, env: Environment, shared: Shared) -> Running:
+    def _parallel(self, s: ir.Parallel, env: Environment) -> Running:
         """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""
         kind = s.extent.type.dtype.type
         around = env.get("@indices", ())
         places = [
-            {**env, s.variable: kind(i), "@indices": (*around, (s.variable, i))}
-            for i in range(int(evaluate(s.extent, env)))
+            {**env, s.variable: kind(i), "@indices": (*around, (s.variable, i))} for i in range(whole(s.extent, env))
         ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
         if not own and any(isinstance(x, ir.Barrier | ir.Shuffle) for x in statements(s.body)):
             self._threads(places, s.body)
             return
         for place in places:
-            yield from self._block(s.body, place, shared)
+            yield from self._block(s.body, place)
 
-    def _element(self, s: ir.ElementAccess, env: Environment, shared: Shared) -> None:
+    def _element(self, s: ir.ElementAccess, env: Environment) -> None:
         """An element of an array with a shape."""
         array = self.kernel.array(s.array)
-        first = tuple(int(evaluate(i, env)) for i in s.indices)
+        first = tuple([whole(i, env) for i in s.indices])
         lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in array.shape)
         write, leaf = isinstance(s, ir.ElementWrite), array.leaves[0].name
         across = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more)
@@ -341,9 +377,9 @@ class Interpreter:
             indices = (*first[:-1], first[-1] + n)
             place = element_place(s, indices, lengths)
             if array.written and array.space == "global":
-                thread = thread_of(env, shared.barriers)
+                thread = thread_of(env, _shared(env).barriers)
                 self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, _TOUCH[type(s)])
-            memory = self._memory(s.array, place, [leaf], env, shared, write=write)
+            memory = self._memory(s.array, place, [leaf], env, write=write)
             match s:
                 case ir.LoadElement():
                     env[s.names[n]] = memory.read(leaf, place)
@@ -356,35 +392,36 @@ class Interpreter:
                     value = combined(s.operation, memory.read(leaf, place), evaluate(s.value, env))
                     memory.write(leaf, place, value)
 
-    def _move(self, s: ir.Statement, env: Environment, shared: Shared) -> None:
+    def _move(self, s: ir.Statement, env: Environment) -> None:
         assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter)
-        index = int(evaluate(s.index, env))
+        index = whole(s.index, env)
         env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
         match s:
             case ir.LoadRecord():
                 for place, part in _records(s, index, len(s.reads)):
-                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.reads[part]], env, shared, write=False)
+                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.reads[part]], env, write=False)
                     env.update({variable: memory.read(leaf, place) for leaf, variable in s.reads[part]})
             case ir.StoreRecord():
                 for place, part in _records(s, index, len(s.writes)):
-                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.writes[part]], env, shared, write=True)
+                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.writes[part]], env, write=True)
                     for leaf, value in s.writes[part]:
                         memory.write(leaf, place, evaluate(value, env))
             case ir.Load():
-                lanes = self._lanes(s.buffer, index, len(s.names), env, shared, "reads")
+                lanes = self._lanes(s.buffer, index, len(s.names), env, "reads")
                 env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
             case ir.Store():
-                lanes = self._lanes(s.buffer, index, len(s.values), env, shared, "writes")
+                lanes = self._lanes(s.buffer, index, len(s.values), env, "writes")
                 lanes[:] = [evaluate(v, env) for v in s.values]
             case ir.Scatter(operation="sum"):
                 value = evaluate(s.value, env)
                 exact_sums.add(exact_sums.FORMATS[value.dtype.name], self.buffers[s.buffer], index, value)
             case ir.Scatter():
-                lanes = self._lanes(s.buffer, index, 1, env, shared, "scatters to")
+                lanes = self._lanes(s.buffer, index, 1, env, "scatters to")
                 lanes[0] = combined(s.operation, lanes[0], evaluate(s.value, env))
 
-    def _copy(self, s: ir.CopyAsync | ir.CopyElement | ir.CopyLanes, env: Environment, shared: Shared) -> None:
+    def _copy(self, s: ir.CopyAsync | ir.CopyElement | ir.CopyLanes, env: Environment) -> None:
         """Until its thread waits for the copy the destination holds garbage."""
+        shared = _shared(env)
         there = isinstance(s, ir.CopyAsync) or s.there is None or bool(evaluate(s.there, env))
         match s:
             case ir.CopyElement():
@@ -398,13 +435,13 @@ class Interpreter:
                     values = [source.raw(other, begin + n).copy() for n in range(s.across)]
                 places = [(s.array, f".{leaf}", first + n) for n in range(s.across)]
             case ir.CopyAsync():
-                index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
+                index, from_index = whole(s.index, env), whole(s.source_index, env)
                 to, source = shared.contents[s.array], self.arrays[s.source]
                 targets = [to.raw(leaf, index) for leaf in s.leaves]
                 values = [source.raw(leaf, from_index).copy() for leaf in s.leaves]
                 places = [(s.array, f".{leaf}", index) for leaf in s.leaves]
             case ir.CopyLanes():
-                index, from_index = int(evaluate(s.index, env)), int(evaluate(s.source_index, env))
+                index, from_index = whole(s.index, env), whole(s.source_index, env)
                 widths = {b.name: b.lanes for b in self.kernel.buffers}
                 to, source = shared.contents[s.buffer], self.buffers[s.source]
                 first, from_first = index * widths[s.buffer] + s.lane, from_index * widths[s.source] + s.source_lane
@@ -429,7 +466,7 @@ class Interpreter:
     def _place(self, name: str, indices: tuple[ir.Expression, ...], across: int, env: Environment) -> int:
         """Where `across` neighbours of an array with a shape begin."""
         lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in self.kernel.array(name).shape)
-        places = tuple(int(evaluate(i, env)) for i in indices)
+        places = tuple(whole(i, env) for i in indices)
         if places[-1] % across or lengths[-1] % across:
             raise VerificationError(f"{across} elements of {name} at {list(places)}: no multiples of their number")
         total = 0
@@ -439,17 +476,17 @@ class Interpreter:
             total = total * length + i
         return total
 
-    def _memory(
-        self, name: str, index: int, leaves: list[str], env: Environment, shared: Shared, *, write: bool
-    ) -> Memory:
+    def _memory(self, name: str, index: int, leaves: list[str], env: Environment, *, write: bool) -> Memory:
+        shared = _shared(env)
         memory: Memory = self.arrays[name] if name not in shared.contents else shared.contents[name]
         if name in shared.contents:
             for leaf in leaves:
                 shared.touch(name, f".{leaf}", index, env["@id"], write=write)
         return memory
 
-    def _lanes(self, name: str, index: int, count: int, env: Environment, shared: Shared, touch: Touch) -> Any:
+    def _lanes(self, name: str, index: int, count: int, env: Environment, touch: Touch) -> Any:
         """The scalars of one load or store: `count` neighbours."""
+        shared = _shared(env)
         buffer = shared.contents[name] if name in shared.contents else self.buffers[name]
         start = index * count
         if not 0 <= start <= len(buffer) - count:
@@ -485,6 +522,18 @@ def _records(s: ir.LoadRecord | ir.StoreRecord, index: int, pairs: int) -> Itera
     each = pairs // s.across
     for n in range(s.across):
         yield index + n, slice(n * each, (n + 1) * each)
+
+
+def _shared(env: Environment) -> Shared:
+    return env[SHARED]
+
+
+def _meets(s: ir.Statement) -> bool:
+    """Whether a thread may have to wait in a statement, or to be one of several."""
+    return any(
+        isinstance(x, ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.Parallel)
+        for x in statements((s,))
+    )
 
 
 def _is_of_a_warp(s: ir.Statement) -> bool:
