@@ -40,6 +40,11 @@ def crowd(target: Agent, source: Agent, scale: lw.f32) -> lw.f32:
     return scale * source.weight
 
 
+@lw.pairwise(search=PERIODIC)
+def pull(target: Agent, source: Agent, scale: lw.f32, wind: lw.vec3) -> tuple[lw.vec3, lw.f32]:
+    return scale * source.weight * (source.position - target.position) + wind, source.weight
+
+
 def agents(count: int = 300, device: str = "cpu", layout: Any = None) -> Any:
     r = np.random.default_rng(4)
     return Agent.array(position=r.random((count, 3)), weight=r.random(count), layout=layout).to(device)
@@ -92,6 +97,17 @@ def test_calls_go_the_quick_way(monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = [crowd(bodies, bodies, 2.0).tobytes(), crowd(others, bodies, 2.0).tobytes()]
     monkeypatch.setattr(Points, "check", lambda *_: pytest.fail("the slow way"))
     assert [crowd(bodies, bodies, 2.0).tobytes(), crowd(others, bodies, 2.0).tobytes()] == wanted
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=CUDA)])
+def test_every_call_has_results_and_values_of_its_own(device: str) -> None:
+    bodies = agents(device=device)
+    values = [(1.0, (0.0, 0.5, 1.0)), (1.0, (0.0, 0.5, 1.0)), (-2.0, (3.0, 0.5, 1.0)), (-2.0, (3.0, 0.25, 1.0))]
+    results = [pull(bodies, bodies, *each) for each in values]
+    for each, (forces, weights) in zip(values, results, strict=True):
+        wanted = [to_host(w).tobytes() for w in pull.bind(bodies, bodies, *each)()]
+        assert forces.shape == (300, 3)
+        assert [to_host(forces).tobytes(), to_host(weights).tobytes()] == wanted
 
 
 def test_targets_are_looked_at_too() -> None:

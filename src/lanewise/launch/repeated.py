@@ -78,8 +78,8 @@ class Repeatable:
     """A call that can be made again."""
 
     __slots__ = (
-        "_again", "_apart", "_around", "_bound", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_made", "_module",
-        "_named", "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views",
+        "_again", "_apart", "_around", "_bound", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_module", "_named",
+        "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views", "made",
     )  # fmt: skip
 
     def __init__(
@@ -106,7 +106,7 @@ class Repeatable:
         self._module, self._views = array_module(device), _views_on(device)
         self._again: Again | None = None
         self._others = 0  # calls since one was that before it
-        self._made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
+        self.made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -159,7 +159,7 @@ class Repeatable:
         results: list[Any] = []
         if out is None:
             empty = self._module.empty
-            for name, shape, dtype in self._made:
+            for name, shape, dtype in self.made:
                 arrays[name] = made = empty(shape, dtype)
                 results.append(made)
         else:
@@ -167,7 +167,7 @@ class Repeatable:
             results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
             check_in_place(self._kernel, results, arrays, self._values)
             check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
-            arrays |= {name: array for (name, _, _), array in zip(self._made, results, strict=True)}
+            arrays |= {name: array for (name, _, _), array in zip(self.made, results, strict=True)}
         for name, fields in self._changed:
             array = arrays.get(name)  # of the very same call those alone that have two sides
             if array is not None and (side := side_of(array)).sides is not None:

@@ -56,7 +56,8 @@ from numba import njit
 
 
 @njit(error_model="numpy", nogil=True)
-def positions_within_kernel({arguments}):
+def positions_within_kernel({arguments}, ends):
+    {bounds} = {ends}
     outside = 0
     for i in range(len(x)):
         if not ({inside}):
@@ -68,23 +69,53 @@ def positions_within_kernel({arguments}):
 @cache
 def _within_text(axes: int) -> str:
     names = [component(axis) for axis in range(axes)]
-    bounds = (f"{end}_{c}" for c in names for end in ("low", "high"))
+    bounds = [f"{end}_{c}" for c in names for end in ("low", "high")]
     inside = " and ".join(f"{c}[i] >= low_{c} and {c}[i] <= high_{c}" for c in names)
-    return _WITHIN.format(arguments=", ".join((*names, *bounds)), inside=inside)
+    ends = ", ".join(f"ends[{n}]" for n in range(len(bounds)))
+    return _WITHIN.format(arguments=", ".join(names), bounds=", ".join(bounds), ends=ends, inside=inside)
+
+
+@dataclass(frozen=True, slots=True)
+class HostPiece:
+    """A kernel that waits for results and values. results: which of them is which argument; values: by name, likewise."""
+
+    run: Callable[[tuple[Any, ...]], None]
+    arguments: tuple[Any, ...]
+    results: tuple[tuple[int, int], ...]
+    values: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class HostWatched:
-    """looks: compiled code and its arguments, for targets and sources."""
+    """Everything of a call at a stretch: to hand it from function to function takes longer than the work of few elements.
 
-    call: Repeatable
+    looks: compiled code and its arguments, for targets and sources. made: shapes and types of the results.
+    """
+
     looks: tuple[tuple[Callable[..., bool], tuple[Any, ...]], ...]
+    made: tuple[tuple[tuple[int, ...], Any], ...]
+    filling: Filling
+    pieces: tuple[HostPiece, ...]
+    turns: Turns
 
     def run(self, matched: Given) -> tuple[Any, ...]:
         for within, arguments in self.looks:
             if not within(*arguments):
                 raise Unsound
-        return self.call.run(matched, None)
+        results = tuple([np.empty(shape, dtype) for shape, dtype in self.made])
+        values = matched.values
+        with self.turns:
+            for fill in self.filling:
+                fill()
+            for piece in self.pieces:
+                given = list(piece.arguments)
+                for which, position in piece.results:
+                    result = results[which]
+                    given[position] = result if result.ndim == 1 else result.reshape(-1)
+                for name, position in piece.values:
+                    given[position] = values[name]
+                piece.run(tuple(given))
+        return results
 
 
 def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tuple[Any, ...]] | None:
@@ -95,9 +126,9 @@ def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tup
     kind: Any = points.precision.dtype.type
     most: Any = np.finfo(points.precision.dtype.name).max  # infinities are not let through either
     with np.errstate(over="ignore"):
-        ends = tuple(kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair)
+        ends = [kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair]
     look: Any = own_kernel(_within_text(points.dimension), "positions_within")
-    return look, (*columns, *ends)
+    return look, (*columns, np.array(ends))
 
 
 # ------------------------------------------------------------ on a GPU
@@ -227,4 +258,11 @@ def watched(
         return DeviceWatched(again(WatchedTemplate(device, looks, filling, kernel, turns)))
     checks = [_host_look(*look) for look in looks]
     quick = tuple(c for c in checks if c is not None)
-    return HostWatched(call, quick) if len(quick) == len(checks) else None
+    if len(quick) < len(checks):
+        return None
+    number = {name: n for n, (name, _, _) in enumerate(call.made)}
+    pieces = tuple(
+        HostPiece(p.run, p.arguments, tuple((number[n], places[0].position) for n, places, _ in p.arrays), p.values)
+        for p in kernel.pieces
+    )
+    return HostWatched(quick, tuple((shape, dtype) for _, shape, dtype in call.made), filling, pieces, turns)
