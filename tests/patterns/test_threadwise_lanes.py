@@ -199,7 +199,8 @@ def test_default_plans() -> None:
     assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
     assert chosen("smooth", 10**6, 512) == "across=16, rows=2, vector_bits=512"
     assert chosen("smooth", 10**6, 256) == "across=16", "a line of memory, two registers"
-    assert chosen("transpose", 10**6, 512) == "tile=256, across=8, rows=8, vector_bits=512"
+    assert chosen("transpose", 10**6, 512) == "tile=512, across=8, rows=8, vector_bits=512", "a page of what is read"
+    assert chosen("transpose", 10**5, 512) == "tile=256, across=8, rows=8, vector_bits=512", "half of one"
     assert chosen("transpose", 10**4, 512) == "across=8, rows=8, vector_bits=512", "too few points for tiles"
     assert chosen("collatz", 10**6, 512) == "neutral"
     assert chosen("rows_times", 10**6, 512) == "neutral", "nothing says how long rows are"
@@ -217,6 +218,11 @@ def test_blocks_at_an_edge_load_before_its_test() -> None:
     a = np.random.default_rng(4).normal(size=(3, 5, n)).astype(np.float32)
     c = np.full_like(a, 7)
     run = between.bind(a, c, grid=a.shape, plan=Plan(across=16))
+    assert "_choose(" not in run.compiled.source  # values of one side of a branch mean nothing to the other ones
+    before, row = run.compiled.source.split("for x_number in", 1)
+    assert "z_first < a_shape0" in before  # what hangs on the row is tested before it
+    assert "z_first < a_shape0" not in row
+    assert "if test_1 and test_2:\n" in row  # what all lanes share is no mask
     at_an_edge = run.compiled.source.split("test_1 =")[1].split("else:")[0]
     assert at_an_edge.count("_load(") == 2
     assert "_load_some(" not in at_an_edge
@@ -248,14 +254,19 @@ def test_what_does_not_fit_is_refused(plan: Plan, reason: str) -> None:
 
 
 def test_golden_texts(golden: Callable[[str, str], None]) -> None:
+    cube = np.zeros((3, 5, 50), np.float32)
     for name, plan in (
         ("matmul", PLANS["packed"]),
         ("transpose", PLANS["square"]),
         ("rows_times", PLANS["few slices"]),
         ("transpose", PLANS["tiles"]),
+        ("between", PLANS["lanes"]),
     ):
-        data, grid = arguments(BY_NAME[name])
-        compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
+        if name == "between":
+            compiled = between.compile(cube, np.zeros_like(cube), grid=cube.shape, plan=plan)
+        else:
+            data, grid = arguments(BY_NAME[name])
+            compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
         stages: dict[str, ir.Kernel] = {}
         build_program(compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k, s=stages: s.update({stage: k}))
         python = compiled.source[compiled.source.index("@njit") :]

@@ -129,7 +129,7 @@ def test_large_arrays_go_past_the_caches_by_default() -> None:
     assert n * n * 4 > simd.FAR
     a, c = numbers(n, n), np.zeros((n, n), np.float32)
     run = write_turned.bind(a, c, grid=(n, n), plan=Plan(vector_bits=256))
-    assert "tile=512, across=8, rows=8" in run.compiled.plan.short()
+    assert "tile=1024, across=8, rows=8" in run.compiled.plan.short()
     assert "stream(c" in run.compiled.source
     run()
     np.testing.assert_array_equal(c, a.T)

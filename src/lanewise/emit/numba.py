@@ -7,6 +7,7 @@ multiply-add) and nothing else; `lw_rsqrt` may be approximate; the kernel may re
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import PurePath
 from typing import assert_never
 
@@ -24,6 +25,7 @@ from lanewise.emit.numba_prelude import (
     width_import,
 )
 from lanewise.emit.numba_simd import Simd
+from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
@@ -159,7 +161,7 @@ class _Writer:
             self.lines += [pad + line for line in lines]
             return
         match s:
-            case ir.If() if self.simd is not None and self.simd.differs(s.condition):
+            case ir.If() if self.simd is not None and self.differs(s):
                 self.masked(s, self.simd, depth)
             case ir.For() if self.simd is not None and s.variable in self.simd.loops:
                 self.shared_rounds(s, self.simd, depth)
@@ -236,8 +238,16 @@ class _Writer:
         simd.masks.pop()
 
     def masked(self, s: ir.If, simd: Simd, depth: int) -> None:
-        """Both sides of a branch, each for the lanes that take it."""
+        """Both sides of a branch, each for the lanes that take it; a test that all lanes share leaves out all of it."""
         pad = "    " * depth
+        tests = build.conjuncts(s.condition)
+        shared = [t for t in tests if not simd.differs(t)]
+        if shared and not s.otherwise:
+            assigned = set(simd.assigned)
+            rest = replace(s, condition=build.all_of(*(t for t in tests if simd.differs(t))))
+            self.nested(f"if {self.expression(build.all_of(*shared))}:", (rest,), depth)
+            simd.assigned = assigned  # behind it nobody reads what may not have been computed
+            return
         mask, line = simd.mask(s.condition)
         sides = [(mask, s.then)]
         self.lines.append(pad + line)
@@ -253,16 +263,26 @@ class _Writer:
 
     def branch(self, s: ir.If, depth: int) -> None:
         """With `elif` for an else that is nothing but a branch: Python takes 100 levels of indentation."""
-        word = "if"
-        while True:
-            self.nested(f"{word} {self.expression(s.condition)}:", s.then, depth)
-            match s.otherwise:
-                case (ir.If() as following,):
-                    s, word = following, "elif"
-                case _:
-                    break
+        sides = [(f"if {self.expression(s.condition)}:", s.then)]
+        while len(s.otherwise) == 1 and isinstance(following := s.otherwise[0], ir.If) and not self.differs(following):
+            s = following
+            sides.append((f"elif {self.expression(s.condition)}:", s.then))
         if s.otherwise:
-            self.nested("else:", s.otherwise, depth)
+            sides.append(("else:", s.otherwise))
+        assigned = set(self.simd.assigned) if self.simd is not None else set[str]()
+        behind = set(assigned)
+        for head, block in sides:
+            if self.simd is not None:
+                self.simd.assigned = set(assigned)  # what other sides assign has no value here
+            self.nested(head, block, depth)
+            if self.simd is not None:
+                behind |= self.simd.assigned
+        if self.simd is not None:
+            self.simd.assigned = behind
+
+    def differs(self, s: ir.If) -> bool:
+        """Whether lanes take different sides of a branch."""
+        return self.simd is not None and self.simd.differs(s.condition)
 
     def loop(self, s: ir.For, depth: int) -> None:
         e = self.expression

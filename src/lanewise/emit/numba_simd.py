@@ -107,7 +107,7 @@ class Simd:
         ends: dict[
             str, tuple[ir.Literal, ir.Expression]
         ] = {}  # of the indices, the last one last; a user's tests come behind
-        for test in _conjuncts(self.inside):
+        for test in build.conjuncts(self.inside):
             match test:
                 case ir.Compare("<=", ir.Binary("+", ir.Local(first), ir.Literal() as side), end):
                     ends.setdefault(first, (side, end))
@@ -460,14 +460,6 @@ def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
 def _is_split(s: ir.Statement, bodies: tuple[ir.Block, ...]) -> TypeGuard[ir.If]:
     """Whether a statement is the branch between blocks in the inside and at the end of the points."""
     return isinstance(s, ir.If) and bool(bodies) and s.then is bodies[0]
-
-
-def _conjuncts(e: ir.Expression) -> tuple[ir.Expression, ...]:
-    match e:
-        case ir.Logical(operator="and", left=left, right=right):
-            return (*_conjuncts(left), *_conjuncts(right))
-        case _:
-            return (e,)
 
 
 def _sides(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:

@@ -6,6 +6,8 @@ the length of an array. A user's numbers, which wrap, are nothing for these func
 
 from __future__ import annotations
 
+from functools import reduce
+
 from lanewise.ir import nodes as ir
 from lanewise.types import BOOL, Scalar
 
@@ -135,6 +137,20 @@ def less(a: Operand, b: Operand) -> ir.Expression:
 def equal(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
     return ir.Compare("==", left, right)
+
+
+def conjuncts(e: ir.Expression) -> tuple[ir.Expression, ...]:
+    """The tests of which each has to hold, in their order."""
+    match e:
+        case ir.Logical(operator="and", left=left, right=right):
+            return (*conjuncts(left), *conjuncts(right))
+        case _:
+            return (e,)
+
+
+def all_of(first: ir.Expression, *others: ir.Expression) -> ir.Expression:
+    """Whether each of several tests holds."""
+    return reduce(lambda a, b: ir.Logical("and", a, b), others, first)
 
 
 FALSE = ir.Literal(False, BOOL)

@@ -22,7 +22,7 @@ from lanewise.analysis.spreading import spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import apart, expressions, reads, statements
+from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
 from lanewise.passes.base import refuse
 from lanewise.passes.points import merging, packing, simd_operations
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
@@ -154,10 +154,44 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
     ]
     if walked is not None and walk is not None:
-        inner = (replace(walk, body=(first(walked), *inner)),)
+        walk = replace(walk, body=(first(walked), *inner))
+        inner = (walk,) if down else tested_before(walk)
     block = (*head, lane, *others, *packed.before, *inner)
     lanes = ir.Parallel(THREAD, ir.Literal(shape.total, kind), block)
     return replace(packed.kernel, body=(ir.Parallel(BLOCK, total, (lanes,)),))
+
+
+def tested_before(walk: ir.For) -> ir.Block:
+    """A walk along a row, with the tests that hang on the row made before it.
+
+    for $x.number: if 0 < $y.first and 0 < $x.first: A   ->   $tested.1 = 0 < $y.first; for $x.number: if $tested.1 and 0 < $x.first: A
+    """
+    changed = {n for s in statements((walk,)) for n in writes(s)}
+    before: list[ir.Statement] = []
+
+    def without(s: ir.Statement) -> ir.Statement:
+        if not isinstance(s, ir.If):
+            return s
+        tests = build.conjuncts(s.condition)
+        fixed = [t for t in tests if changed.isdisjoint(reads(t)) and _is_of_sums(t)]
+        moving = [t for t in tests if t not in fixed]
+        if fixed and moving:
+            name = own(f"tested.{len(before) + 1}")
+            before.append(ir.Assign(name, build.all_of(*fixed)))
+            s = replace(s, condition=build.all_of(ir.Local(name, BOOL), *moving))
+        return replace(s, otherwise=(without(s.otherwise[0]),)) if len(s.otherwise) == 1 else s
+
+    *head, branch = walk.body
+    walk = replace(walk, body=(*head, without(branch)))
+    return *before, walk
+
+
+def _is_of_sums(test: ir.Expression) -> bool:
+    """Whether it compares sums of indices, which may be computed where they were not to be."""
+    return all(
+        isinstance(e, ir.Compare | ir.Local | ir.Literal) or (isinstance(e, ir.Binary) and e.operator in "+-*")
+        for e in subexpressions(test)
+    )
 
 
 def number(index: str) -> str:

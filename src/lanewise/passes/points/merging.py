@@ -91,14 +91,8 @@ def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None
     others = _copies(loops, body, shape, tested, masked, layered=layered)
     if moved is not None:
         tests, loaded = moved
-        others = (ir.If(_all(inside, tests), _copies(loops, loaded, shape, None, layered=True), others),)
-    return ir.If(_all(inside, conditions), _copies(loops, plain, shape, None, layered=layered), others)
-
-
-def _all(first: ir.Expression, others: tuple[ir.Expression, ...]) -> ir.Expression:
-    for test in others:
-        first = ir.Logical("and", first, test)
-    return first
+        others = (ir.If(build.all_of(inside, *tests), _copies(loops, loaded, shape, None, layered=True), others),)
+    return ir.If(build.all_of(inside, *conditions), _copies(loops, plain, shape, None, layered=layered), others)
 
 
 def steers(kernel: ir.Kernel) -> str | None:

@@ -26,7 +26,7 @@ from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_
 from lanewise.types import Scalar
 
 MOST = 1024  # points of the long side: more do not fit the caches of a core
-SHORT = 4  # times as many points along the rows that are read as along those that are written
+SHORT = 8  # times as many points along the rows that are read as along those that are written
 LINE = 64  # bytes of a line of memory
 PADDING = 16  # elements between rows, which else would share few lines of a cache
 

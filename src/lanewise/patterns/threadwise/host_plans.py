@@ -25,7 +25,10 @@ FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
-TILE = 1 << 11  # bytes of a row of squares in a tile, which takes a quarter of a core's second cache
+TILES = (
+    1 << 12,
+    1 << 11,
+)  # bytes of a row of squares in a tile: a page, behind which nothing is fetched ahead; or half of one
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
@@ -92,7 +95,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
         return tuple(replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(plans))
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
-        return (replace(square, tile=TILE // max(4, size)), square)
+        return (*(replace(square, tile=n // max(4, size)) for n in TILES), square)
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
