@@ -62,12 +62,15 @@ def soft(point: Point, center: Point) -> lw.LogSumExp[lw.f32]:
     return -lw.dot(d, d)
 
 
+PARTED = lw.Plan(targets=8, unroll=4, block=256, tile=256, slices=1, parts=16)  # no few last blocks that run alone
 PLANS: dict[str, lw.Plan | None] = {
     "default": None,
     "4 targets": lw.Plan(targets=4, unroll=8, block=256, tile=256, slices=1, parts=1),
     "4 targets, unroll 16": lw.Plan(targets=4, unroll=16, block=256, tile=256, slices=1, parts=1),
     "8 targets": lw.Plan(targets=8, unroll=8, block=128, tile=128, slices=1, parts=1),
     "2 targets": lw.Plan(targets=2, unroll=8, block=256, tile=256, slices=1, parts=1),
+    "8 targets, 16 parts": PARTED,
+    "8 targets, 16 parts, order as written": replace(PARTED, schedule="written"),
 }
 
 

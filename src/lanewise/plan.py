@@ -29,6 +29,7 @@ else:
 P = TypeVar("P", bound="Plan")
 
 SWITCH = (False, True)
+ORDERS = ("free", "written")
 
 
 def _tile(value: int, kind: str) -> str:
@@ -99,6 +100,7 @@ class Plan(Generic[Open]):
     accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in float64.
     fast_math: allow the compiler every algebraic shortcut, also those that ignore NaN, infinity and rounding.
     registers: the most registers a thread may take, at the price of spills (CUDA). 0: as many as the compiler likes.
+    schedule: whether the assembler orders instructions as it likes ("free") or leaves them near the order of the source ("written"; CUDA).
     hoist: compute what does not depend on the source once a target, before the loop (invariant code motion).
     self_term: what becomes of the pair of an element with itself: "test" keeps the user's test for it in the loop, "loops"
     writes two loops that leave it out, "drop" removes the test, because the term is proved to be zero.
@@ -192,6 +194,12 @@ class Plan(Generic[Open]):
         literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
         items=(0, 32, 40, 64, 96),
         neutral=0, place=20, rank=15,
+    )  # fmt: skip
+    schedule: Literal["free", "written"] | Open = decision(
+        "instruction order", choice(free="the assembler orders instructions as it likes",
+                                    written="instructions stay near the order of the source"),
+        literature="instruction scheduling", cuda=ORDERS, elementwise=ORDERS, items=ORDERS,
+        neutral="free", place=31, rank=26,
     )  # fmt: skip
     hoist: bool | Open = decision(
         "invariant code motion", choice(off="computed for every pair", on="what no source changes is computed once a target"),

@@ -180,7 +180,8 @@ def _one_side(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
             f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices of at least 2 threads"
         )
     lanes = threads // slices
-    kernel = checked("thread merging", thread_merging.apply(kernel, targets, lanes))
+    in_turn = plan.schedule == "written"
+    kernel = checked("thread merging", thread_merging.apply(kernel, targets, lanes, in_turn=in_turn))
     if slices > 1:  # after merging: the slices meet once for each target of a thread
         kernel = checked("slicing", slicing.apply(kernel, slices, tile))
     combine: Kernels = ()
@@ -229,6 +230,8 @@ def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         return
     if plan.registers:
         raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
+    if plan.schedule != "free":
+        raise refuse("instruction order", kernel, "LLVM has no such switch; on a CPU schedule is 'free'")
     if plan.prefetch != "none":
         raise refuse("prefetching", kernel, "a CPU prefetches by itself")
     if plan.segments != "apart":

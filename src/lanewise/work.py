@@ -17,6 +17,8 @@ _SHORT = frozenset(
     {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
 )
 
+_LENGTHY = frozenset({"sin", "cos", "tan"})  # with the reduction of large arguments written out
+
 
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
     """The work of a reference kernel on that many elements, on such a device."""
@@ -45,6 +47,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         straight=all(_is_straight(f.body) for f in functions(simple.body).values()),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
+        lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),
         result_bytes=sum(x.type.size for x in results),
         source_bytes=_source_bytes(simple),
     )

@@ -15,6 +15,7 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import entry_name
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.launch.executable import switches_of
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
 from lanewise.patterns.elementwise.build import ELEMENTWISE, ElementwiseArguments, build_elementwise, build_reduction
@@ -47,7 +48,7 @@ GPU = Machine("cuda", 132)
 def check(p: Program, arch: str, *, local_arrays: bool = False) -> None:
     """Compile what a program launches."""
     for kernel in p.kernels:
-        cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, arch, fast_math=bool(p.plan.fast_math))
+        cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, arch, switches_of(p.plan))
         check_cubin(cubin, local_arrays=local_arrays)
         assert code_resources(cubin.code, entry_name(kernel)) == reported(cubin.log), cubin.log
 

@@ -109,7 +109,7 @@ def test_cuda_texts_compile(name):
     for plan in (CUDA[0], CUDA[1]):
         plan = Plan(block=32) if kernel is k.look_up else plan
         for made in build_program(reference(kernel, "cuda"), plan.filled(NEUTRAL), "cuda").kernels:
-            cubin = nvrtc.compile_cubin(emit_cuda(made, "test"), made.name, "sm_90", fast_math=False)
+            cubin = nvrtc.compile_cubin(emit_cuda(made, "test"), made.name, "sm_90")
             assert "warning" not in cubin.log.lower(), cubin.log
             assert cubin.resources.spill_stores == 0
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lanewise.runtime.cache import cache_directory, cache_size, content_key, write_entry
-from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.runtime.nvrtc import Switches, compile_cubin
 
 KERNEL = 'extern "C" __global__ void twice_kernel(float *x) { x[threadIdx.x] *= 2; }\n'
 
@@ -57,9 +57,10 @@ def test_architectures_and_options_have_entries_of_their_own(own_cache: Path) ->
         compile_cubin(KERNEL, "twice", "sm_90").code,
         compile_cubin(KERNEL, "twice", "sm_80").code,
     }
-    compile_cubin(KERNEL, "twice", "sm_90", fast_math=True)
+    compile_cubin(KERNEL, "twice", "sm_90", Switches(fast_math=True))
+    compile_cubin(KERNEL, "twice", "sm_90", Switches(in_order=True))
     assert len(codes) == 2
-    assert len(list(own_cache.rglob("*.cubin"))) == 3
+    assert len(list(own_cache.rglob("*.cubin"))) == 4
 
 
 def test_the_cache_has_one_folder_for_each_version(own_cache: Path) -> None:

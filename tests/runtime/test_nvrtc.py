@@ -15,8 +15,9 @@ import pytest
 from lanewise.errors import DeviceError
 from lanewise.runtime import compiling, nvrtc, nvrtc_apart, nvrtc_child
 from lanewise.runtime.cache import cache_directory, write_entry
-from lanewise.runtime.nvrtc import CodeResources, code_resources, compile_cubin, options, parse_spills
+from lanewise.runtime.nvrtc import NONE, CodeResources, Switches, code_resources, compile_cubin, options, parse_spills
 
+SWITCHES = [NONE, Switches(fast_math=True), Switches(fast_math=True, in_order=True)]
 TEXT = 'extern "C" __global__ void twice_kernel(float *a) { a[threadIdx.x] *= 2.0f; }'
 # A stack frame (an array that is addressed), shared memory, and more registers than the bounds of the launch allow.
 GREEDY = """extern "C" __global__ void __launch_bounds__(1024, 2) greedy_kernel(const float *a, float *b, int n) {
@@ -92,8 +93,8 @@ def test_the_compiler_keeps_no_cache_of_its_own(own_cache: Path, monkeypatch: py
     """Where a driver is present it would return an earlier result with an empty log."""
     asked: list[list[str]] = []
 
-    def recording(arch: str, fast_math: bool) -> list[str]:
-        asked.append(options(arch, fast_math))
+    def recording(arch: str, switches: Switches) -> list[str]:
+        asked.append(options(arch, switches))
         return asked[-1]
 
     monkeypatch.setattr(nvrtc, "options", recording)
@@ -166,11 +167,11 @@ def busy() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("fast_math", [False, True])
-def test_a_process_of_its_own_makes_the_same_code(own_cache: Path, *, fast_math: bool) -> None:
-    here = nvrtc._compile(GREEDY, "greedy", "sm_90", fast_math)
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_a_process_of_its_own_makes_the_same_code(own_cache: Path, switches: Switches) -> None:
+    here = nvrtc._compile(GREEDY, "greedy", "sm_90", switches)
     with nvrtc._COMPILING:
-        cubin = compile_cubin(GREEDY, "greedy", "sm_90", fast_math=fast_math)
+        cubin = compile_cubin(GREEDY, "greedy", "sm_90", switches)
     assert cubin.code == here[0]
     assert parse_spills(cubin.log, "greedy") == parse_spills(here[1], "greedy")
 
@@ -194,28 +195,29 @@ def test_without_an_interpreter_kernels_wait_for_their_turn(
 
 
 def test_another_version_of_the_compiler_is_not_asked() -> None:
-    asked = {"library": nvrtc._library(), "name": "twice.cu", "options": options("sm_90", False), "version": "1.0"}
+    asked = {"library": nvrtc._library(), "name": "twice.cu", "options": options("sm_90", NONE), "version": "1.0"}
     for answer in (nvrtc_apart.compile_apart(asked, TEXT), nvrtc_child.compiled(asked, TEXT.encode())):
         assert re.fullmatch(r"NVRTC \d+\.\d+ in place of 1\.0", answer[0]["error"])
 
 
-@pytest.mark.parametrize("fast_math", [False, True])
-def test_the_compiler_is_asked_for_what_cuda_core_would_ask_for(*, fast_math: bool) -> None:
+@pytest.mark.parametrize("switches", SWITCHES, ids=str)
+def test_the_compiler_is_asked_for_what_cuda_core_would_ask_for(switches: Switches) -> None:
     made = nvrtc.cuda_core().ProgramOptions(
-        name="twice.cu", arch="sm_90", std="c++17", use_fast_math=fast_math, lineinfo=True, ptxas_options=["-v"], no_cache=True
+        name="twice.cu", arch="sm_90", std="c++17", use_fast_math=switches.fast_math, lineinfo=True,
+        ptxas_options=["-v"] + ["-O1"] * switches.in_order, no_cache=True,
     )  # fmt: skip
-    assert sorted(o.decode() for o in made.as_bytes("nvrtc")) == sorted(options("sm_90", fast_math))
+    assert sorted(o.decode() for o in made.as_bytes("nvrtc")) == sorted(options("sm_90", switches))
 
 
 def test_what_is_begun_is_waited_for_and_not_made_again(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, go = list[str](), threading.Event()
 
-    def slow(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
+    def slow(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes, str]:
         go.wait()
         made.append(name)
         return compiled
 
-    compiled = nvrtc._compile(TEXT, "twice", "sm_90", False)
+    compiled = nvrtc._compile(TEXT, "twice", "sm_90", NONE)
     monkeypatch.setattr(nvrtc, "_compile", slow)
     nvrtc.begin_cubin(TEXT, "twice", "sm_90")
     nvrtc.begin_cubin(TEXT, "twice", "sm_90")

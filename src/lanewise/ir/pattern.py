@@ -90,7 +90,8 @@ class Work:
     wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a sum of products can be
     reordered for fused multiply-adds; both_ways: operations for both directions of a pair when reciprocity applies, else 0; exchanges:
     reciprocity keeps the bits of exact results, and its states are light enough to travel; converts: the function converts between types;
-    sequences: it has operations that take a sequence of instructions, such as divisions and exponentials; regrouped: compilers may add what
+    sequences: it has operations that take a sequence of instructions, such as divisions and exponentials; lengthy: the code of some is
+    so long that few copies fit the instruction cache of a GPU; regrouped: compilers may add what
     the sources give in any order, in lanes of SIMD registers; straight: the function has no loops, and no branch with much on one side;
     result_bytes: of the results of one element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go
     over the same list, and items: how long lists are, on average; rounds: of loops that threads could share, where there are such;
@@ -107,6 +108,7 @@ class Work:
     exchanges: bool = False
     converts: bool = False
     sequences: bool = False
+    lengthy: bool = False
     regrouped: bool = True
     straight: bool = True
     result_bytes: int = 0

@@ -25,7 +25,7 @@ from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate
-from lanewise.runtime.nvrtc import Cubin, compile_cubin, cuda_core
+from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
 from lanewise.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
 
@@ -139,7 +139,6 @@ def build_executable(
     kind = target_of(device).name
     if kind == "python":
         return Executable(program, device, (), ())
-    fast = program.plan.fast_math
     if not is_gpu(kind):
         bits = program.plan.vector_bits
         if problem := cpu.width_problem(bits):
@@ -155,15 +154,19 @@ def build_executable(
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
     if arch is None:
         cuda_core()  # which loads them: imported while the compiler is at work
-    cubins = tuple(
-        compile_cubin(x, k.name, target, fast_math=fast) for x, k in zip(texts, program.kernels, strict=True)
-    )
+    asked = switches_of(program.plan)
+    cubins = tuple(compile_cubin(x, k.name, target, asked) for x, k in zip(texts, program.kernels, strict=True))
     loaded: tuple[Any, ...] = ()
     if arch is None:
         loaded = tuple(
             cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
         )
     return Executable(program, device, cubins, loaded)
+
+
+def switches_of(plan: Decisions) -> Switches:
+    """What a plan asks of the compiler of a GPU."""
+    return Switches(fast_math=plan.fast_math, in_order=plan.schedule == "written")
 
 
 def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:

@@ -13,7 +13,7 @@ from lanewise.errors import ArgumentError
 from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
-from lanewise.launch.executable import BoundArray, Executable, build_executable
+from lanewise.launch.executable import BoundArray, Executable, build_executable, switches_of
 from lanewise.launch.kept_programs import built
 from lanewise.layouts import Layout
 from lanewise.plan import Decisions, Plan
@@ -67,7 +67,7 @@ def _compiled(reference: ir.Kernel, plan: Decisions, device: str, arch: str | No
     def begin(text: str, kernel: ir.Kernel) -> None:
         """While the next text is made, and the program is written to the disk."""
         if is_gpu(device):
-            begin_cubin(text, kernel.name, arch or cuda.architecture(device), fast_math=plan.fast_math)
+            begin_cubin(text, kernel.name, arch or cuda.architecture(device), switches_of(plan))
 
     made = built(reference, plan, device, begin)
     return build_executable(made.program, device, arch, made.texts)

@@ -5,11 +5,14 @@
         t#0 = ...; t#1 = ...; for j: s = load source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
 Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when
 written, so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
+Statements go to all targets, one after the other; with `in_turn` neighbouring ones go to a target together:
+    r#0 = f(t#0, s); r#1 = f(t#1, s); sum#0 += r#0; sum#1 += r#1    ->    r#0 = f(t#0, s); sum#0 += r#0; r#1 = f(t#1, s); sum#1 += r#1
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import groupby
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -29,7 +32,7 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
     return None
 
 
-def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
+def apply(kernel: ir.Kernel, targets: int, lanes: int, *, in_turn: bool = False) -> ir.Kernel:
     """`lanes` is the number of threads that work side by side on the targets of a block (1 on a CPU)."""
     if reason := legal(kernel, targets):
         raise refuse("thread merging", kernel, reason)
@@ -38,7 +41,7 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int) -> ir.Kernel:
     index = loop.extent.type
     block, lane = ir.Local(own("block"), index), ir.Local(own("lane"), index)
     varying = varying_names(loop)
-    merged = _Merge(loop.variable, loop.extent, targets, varying).block(loop.body)
+    merged = _Merge(loop.variable, loop.extent, targets, varying, in_turn).block(loop.body)
     first = build.multiply(block, lanes * targets)
     starts: list[ir.Statement] = []
     for r in range(targets):
@@ -71,17 +74,29 @@ def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
 class _Merge:
     """Repeats the statements that depend on the target, once for each target of the thread."""
 
-    def __init__(self, variable: str, extent: ir.Expression, targets: int, varying: set[str]) -> None:
-        self.variable, self.extent, self.targets, self.varying = variable, extent, targets, varying
+    def __init__(self, variable: str, extent: ir.Expression, targets: int, varying: set[str], in_turn: bool) -> None:
+        self.variable, self.extent, self.targets, self.varying, self.in_turn = (
+            variable,
+            extent,
+            targets,
+            varying,
+            in_turn,
+        )
 
     def block(self, block: ir.Block) -> ir.Block:
-        return tuple(new for s in block for new in self._statement(s))
+        merged: list[ir.Statement] = []
+        for repeated, group in groupby(block, self._is_repeated):
+            run = tuple(group)
+            if not repeated:
+                merged += (rewrite_statement(s, lambda e: e, self.block) for s in run)
+                continue
+            together = (run,) if self.in_turn else tuple((s,) for s in run)
+            merged += (x for some in together for r in range(self.targets) for s in some for x in self._copy(s, r))
+        return tuple(merged)
 
-    def _statement(self, s: ir.Statement) -> ir.Block:
+    def _is_repeated(self, s: ir.Statement) -> bool:
         touched = {n for e in expressions(s) for n in reads(e)} | set(writes(s))
-        if touched & self.varying:
-            return tuple(x for r in range(self.targets) for x in self._copy(s, r))
-        return (rewrite_statement(s, lambda e: e, self.block),)
+        return bool(touched & self.varying)
 
     def _copy(self, s: ir.Statement, r: int) -> ir.Block:
         names = {n: _name(n, r, self.targets) for n in self.varying}

@@ -48,6 +48,24 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
+class Switches:
+    """What the compiler may do with a kernel, beside its text.
+
+    fast_math: every algebraic shortcut. in_order: its assembler leaves instructions near the order in which they come (its first level of
+    optimisation), where it else looks for an order of its own.
+    """
+
+    fast_math: bool = False
+    in_order: bool = False
+
+    def options(self) -> list[str]:
+        return ["--use_fast_math"] * self.fast_math + ["--ptxas-options=-O1"] * self.in_order
+
+
+NONE = Switches()
+
+
+@dataclass(frozen=True, slots=True)
 class Cubin:
     """Machine code of one kernel for one architecture, and the resources it takes."""
 
@@ -56,44 +74,44 @@ class Cubin:
     log: str
 
 
-def compile_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> Cubin:
+def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> Cubin:
     """Compile the kernel `<name>_kernel`, or read the result of an earlier compilation.
 
     `arch` is for example "sm_90"; raises `DeviceError` with the compiler's words.
     """
-    entry = _entry(text, name, arch, fast_math)
+    entry = _entry(text, name, arch, switches)
     if begun := _BEGUN.pop(entry, None):
         return begun.result()
-    return _cubin_of(entry, text, name, arch, fast_math)
+    return _cubin_of(entry, text, name, arch, switches)
 
 
-def begin_cubin(text: str, name: str, arch: str, *, fast_math: bool = False) -> None:
+def begin_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> None:
     """Begin with a kernel in a thread beside this one. `compile_cubin` will be asked for the same, and says what went wrong with it."""
-    entry, made = _entry(text, name, arch, fast_math), Future[Cubin]()
+    entry, made = _entry(text, name, arch, switches), Future[Cubin]()
     if _BEGUN.setdefault(entry, made) is not made:
         return
 
     def work() -> None:
         try:
-            made.set_result(_cubin_of(entry, text, name, arch, fast_math))
+            made.set_result(_cubin_of(entry, text, name, arch, switches))
         except BaseException as error:
             made.set_exception(error)
 
     threading.Thread(target=work, name=f"lanewise-nvrtc-{name}").start()
 
 
-def _entry(text: str, name: str, arch: str, fast_math: bool) -> str:
-    key = content_key(FORMAT, text, arch, str(fast_math), nvrtc_version())
+def _entry(text: str, name: str, arch: str, switches: Switches) -> str:
+    key = content_key(FORMAT, text, arch, *switches.options(), nvrtc_version())
     return f"cuda/{name}-{key}.cubin"
 
 
-def _cubin_of(entry: str, text: str, name: str, arch: str, fast_math: bool) -> Cubin:
+def _cubin_of(entry: str, text: str, name: str, arch: str, switches: Switches) -> Cubin:
     """An entry of the cache, or what the compiler makes."""
     if cached := _read(entry, name):
         return cached
     compiling.begin(name)
     try:
-        code, log = _compile(text, name, arch, fast_math)
+        code, log = _compile(text, name, arch, switches)
     finally:
         compiling.end(name)
     spills = parse_spills(log, name)
@@ -125,12 +143,12 @@ def _read(entry: str, name: str) -> Cubin | None:
         return None
 
 
-def _compile(text: str, name: str, arch: str, fast_math: bool) -> tuple[bytes, str]:
+def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes, str]:
     """The machine code and what the compiler and its assembler said: in this process, or while that compiles in one of its own."""
     asked = {
         "library": _library(),
         "name": f"{name}.cu",
-        "options": options(arch, fast_math),
+        "options": options(arch, switches),
         "version": nvrtc_version(),
     }
     told, code = _answer(asked, text)
@@ -152,13 +170,13 @@ def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
         _COMPILING.release()
 
 
-def options(arch: str, fast_math: bool) -> list[str]:
+def options(arch: str, switches: Switches) -> list[str]:
     """What the compiler is asked for.
 
     Its own cache is off: where a driver is present it returns code that it has made before with an empty log.
     """
-    fast = ["--use_fast_math"] if fast_math else []
-    return [f"-arch={arch}", "--generate-line-info", "--ptxas-options=-v", *fast, "--std=c++17", "--no-cache"]
+    own = switches.options()
+    return [f"-arch={arch}", "--generate-line-info", "--ptxas-options=-v", *own, "--std=c++17", "--no-cache"]
 
 
 @cache

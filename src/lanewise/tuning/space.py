@@ -131,7 +131,7 @@ class KernelSpace:
         if isinstance(program, str):
             return Examined(program)
         # What the compiler is told beside the kernels makes a difference, too.
-        same = (program.kernels, plan.vector_bits, plan.registers, plan.fast_math)
+        same = (program.kernels, plan.vector_bits, plan.registers, plan.fast_math, plan.schedule)
         first = self._seen.setdefault(same, plan)
         if first != plan:
             return Examined(same_as=first)

@@ -46,7 +46,7 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         return Plan(targets=targets).filled(NEUTRAL)
     if _reciprocal(machine, work, wish):
         return _reciprocal_plan(machine, work, wish)
-    plan = _one_sided_plan(machine, work)
+    plan = _one_sided_plan(machine, work, lengthy=work.lengthy and not wish.fast_math)
     # Who wants no tiles wants nothing that divides them.
     return Plan(slices=1, parts=1).filled(plan) if wish.tile == 0 else plan
 
@@ -54,14 +54,14 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 # ---------------------------------------------------------------- one side of a pair
 
 
-def _one_sided_plan(machine: Machine, work: Work) -> Decisions:
+def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions:
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
     return Plan(
         targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
-        unroll=4 if work.wide else 16, block=block, fma=work.rearranged,
+        unroll=_COPIES // merged if lengthy else 4 if work.wide else 16, block=block, fma=work.rearranged,
     ).filled(NEUTRAL)  # fmt: skip
 
 
@@ -73,6 +73,7 @@ _SHAPES = [
     if block // slices >= WARP and (block < 1024 or slices == 16)
 ]
 _SMALLEST = (32, 1, 1)
+_COPIES = 16  # of a function with sines in a loop: four times as many took twice as long, as they had to be fetched (NVIDIA H200)
 _REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
 
 
