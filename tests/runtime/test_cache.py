@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,3 +70,42 @@ def test_the_cache_has_one_folder_for_each_version(own_cache: Path) -> None:
     write_entry("cpu/x", b"123")
     files, nbytes = cache_size()
     assert (files, nbytes > 3) == (1, True)
+
+
+REDEFINED = '''
+import linecache, sys
+import numpy as np
+import lanewise as lw
+
+
+class Point(lw.Record):
+    x: lw.f32
+
+
+def defined(factor):
+    """A function that is too long to be written into the loop that calls it."""
+    lines = ["@lw.pairwise", "def pull(target: Point, source: Point) -> lw.f32:", "    d = source.x - target.x", "    s = d"]
+    lines += [f"    s = s * d + {k}.5 / (1.0 + s * s) + lw.exp(-s * s) * {k}.25" for k in range(24)]
+    text = "\\n".join([*lines, f"    return {factor} * s", ""])
+    name, namespace = f"<cell {factor}>", {"lw": lw, "Point": Point}
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), namespace)
+    return namespace["pull"]
+
+
+points = Point.array(x=np.array([0.0, 0.5, 0.75]))
+print([defined(float(factor))(points, points).tolist() for factor in sys.argv[1:]])
+'''
+
+
+def test_a_function_that_was_defined_anew_is_not_that_of_an_earlier_process(own_cache: Path) -> None:
+    """Both kernels of the second process call code of one name, and the first one comes from the cache."""
+
+    def run(*factors: str) -> list[list[float]]:
+        command = [sys.executable, "-c", REDEFINED, *factors]
+        return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout)
+
+    (once,) = run("2.0")
+    again, twice = run("2.0", "4.0")
+    assert again == once
+    assert twice == [2 * x for x in once]

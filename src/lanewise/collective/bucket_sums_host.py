@@ -78,12 +78,16 @@ def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A round of values in buckets: of each place what it is within its bucket, the values, and where the buckets of each tile begin."""
+    """A round of values in buckets: of each place what it is within its bucket, the values, and where the buckets of each tile begin.
+
+    first, last: whether it is that round.
+    """
 
     within: Any
     kept: tuple[Any, ...]
     starts: Any
     tiles: int
+    first: bool
     last: bool
 
 
@@ -145,4 +149,4 @@ def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Sp
         tiles = -(-(stop - first) // tile)
         how = buckets.elements, buckets.shift, buckets.count
         cpu.run_range(split, (places, *given, *how, starts, within, *kept, first, stop, tile), tiles, 1)
-        yield Split(within, kept, starts, tiles, stop == len(places))
+        yield Split(within, kept, starts, tiles, first == 0, stop == len(places))

@@ -84,7 +84,7 @@ def emptied(state, words, count, element, top_place, low_place):  # the numbers 
 
 @njit(error_model="numpy", nogil=True)
 def bucket_sums_kernel(
-    within, kept, bits, starts, tiles, shift, state, held, mixed, words, array, weights, biases, places, last, begin, end
+    within, kept, bits, starts, tiles, shift, state, held, mixed, words, array, weights, biases, places, first_round, last_round, begin, end
 ):
     count = uint64(len(words) // {words} - 1)
     top, low, limit, one_top, one_low = weights[0], weights[1], weights[2], weights[3], weights[4]
@@ -93,6 +93,8 @@ def bucket_sums_kernel(
 {prepare}    for b in range(begin, end):
         base = uint64(b) << uint64(shift)
         beyond = min(base + (uint64(1) << uint64(shift)), uint64(len(array)))
+        if first_round:
+            state[base << uint64(1) : beyond << uint64(1)] = 0
         for t in range(tiles):
             first, stop = starts[t, b], starts[t, b + 1]
             if held[b] + stop - first > {most}:
@@ -127,7 +129,7 @@ def bucket_sums_kernel(
                     at = base + uint64(within[uint64(s + j)]) << uint64(1)
                     both = add_pairs(load_pair(state, at), load_pair(pairs, uint64(j) << uint64(1)))
                     store_pair(state, at, both)
-        if last:
+        if last_round:
             for e in range(base, beyond):
                 element = uint64(e)
                 at = element << uint64(1)
@@ -197,7 +199,7 @@ def add_floats(places: Any, values: Any, words: Any, array: Any) -> None:
     kind = FORMATS[values.dtype.name]
     weights = weights_for(kind, values)
     buckets = buckets_of(array.size, ROOM)
-    state = np.zeros(2 * array.size, np.int64)
+    state = np.empty(2 * array.size, np.int64)  # of large pages, as zeros of NumPy are not
     held, mixed = np.zeros(buckets.count, np.int64), np.zeros(buckets.count, np.uint8)
     scaled = np.array([1.5 * ldexp(1.0, 52 + weights.top), 1.5 * ldexp(1.0, 52 + weights.low)])
     numbers = np.array([*scaled, *(ldexp(1.0, n) for n in (weights.limit, weights.top, weights.low))])
@@ -207,7 +209,7 @@ def add_floats(places: Any, values: Any, words: Any, array: Any) -> None:
     for part in splits(places, values, buckets, min(max(8 * array.size, ROUND), ROUNDS)):
         (kept,) = part.kept
         own = part.within, kept, kept.view(kind.bits.name[1:]), part.starts, part.tiles, buckets.shift
-        cpu.run_range(kernel, (*own, state, held, mixed, words, array, *how, part.last), buckets.count, 1)
+        cpu.run_range(kernel, (*own, state, held, mixed, words, array, *how, part.first, part.last), buckets.count, 1)
 
 
 def smallest(kind: Format) -> int:

@@ -62,7 +62,7 @@ def _load(text: str, name: str, key: str) -> Any:
     kernel: Any = namespace[f"{name}_kernel"]
     if isinstance(kernel, Dispatcher):
         dispatcher: Any = kernel
-        shorten(dispatcher)
+        shorten(dispatcher, key)
         dispatcher._compilation_chain_init_hook = _no_extensions
         dispatcher._cache = KernelCache(
             name, text, key, ModuleType(module)

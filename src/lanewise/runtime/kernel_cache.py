@@ -18,6 +18,8 @@ from numba.core.serialize import dumps
 from lanewise.runtime import compile_workers, compiling
 from lanewise.runtime.cache import content_key, has_entry, read_entry, remove_entry, write_entry
 
+FORMAT = "2"  # of what is kept: functions of a kernel are named by its text
+
 
 class KernelCache(_Cache):
     """What a dispatcher asks before it compiles, and tells what it has compiled: an entry for each signature and processor.
@@ -67,7 +69,7 @@ class KernelCache(_Cache):
     def flush(self) -> None: ...
 
     def _entry(self, signature: Any, codegen: Any) -> str:
-        made_by = f"{sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
+        made_by = f"{FORMAT} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
         switches = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML")
         options = str([getattr(config, n, None) for n in switches])
         key = content_key(self.key, str(signature), str(codegen.magic_tuple()), made_by, options)

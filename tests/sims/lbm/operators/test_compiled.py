@@ -71,6 +71,6 @@ def test_cuda_keeps_a_site_in_registers(lattice: Lattice, name: str, real: str) 
     reference = build_sitewise(flow.kernels.arguments(sites, 1, False, values), t.I32)  # pyright: ignore[reportPrivateUsage]
     program = build_program(reference, complete_site_plan(None, Machine("cuda", 132), reference), "cuda")
     for kernel in program.kernels:
-        cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, "sm_90", fast_math=False)
+        cubin = compile_cubin(emit_cuda(kernel, "test"), kernel.name, "sm_90")
         assert cubin.resources.spill_stores <= 8, cubin.log
         assert cubin.resources.registers <= 255
