@@ -163,9 +163,14 @@ def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, mon
     seen: dict[int, list[tuple[tuple[int, ...], dict[str, Any]]]] = {}
     plain = Interpreter._element  # pyright: ignore[reportPrivateUsage]
 
-    def watched(self: Interpreter, s: Any, env: dict[str, Any]) -> None:
-        seen.setdefault(id(s), []).append((tuple(int(evaluate(i, env)) for i in s.indices), dict(env)))
-        plain(self, s, env)
+    def watched(self: Interpreter, s: Any) -> Any:
+        access = plain(self, s)
+
+        def seen_access(env: dict[str, Any]) -> None:
+            seen.setdefault(id(s), []).append((tuple(int(evaluate(i, env)) for i in s.indices), dict(env)))
+            access(env)
+
+        return seen_access
 
     monkeypatch.setattr(Interpreter, "_element", watched)
     count = {"affine": 0, "together": 0}

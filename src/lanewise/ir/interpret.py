@@ -6,18 +6,17 @@ language: which operands they take, how wide they are. The emitters hold the spe
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from operator import itemgetter
-from typing import Any, Literal, assert_never
+from functools import cache, lru_cache
+from typing import Any, Literal, Never, assert_never
 
 import numpy as np
 
 from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.types import convert, holds, limits
+from lanewise.types import Scalar, convert, holds, limits
 from lanewise.values import SCALAR_FUNCTIONS
 
 MAX_STEPS = 10_000_000  # a loop that runs longer is taken for endless
@@ -113,25 +112,25 @@ def block_step(block: ir.Block, others: Others) -> Step:
 def _step(s: ir.Statement, others: Others) -> Step:
     match s:
         case ir.Assign():
-            return _assign(s.name, _meaning(s.value))
+            return _assign(s.name, meaning_of(s.value))
         case ir.Apply():
             return _apply(s)
         case ir.DeclareArray():
             return _assign(s.name, lambda env: np.zeros(s.type.length, s.type.element.dtype))
         case ir.SetElement():
-            return _set_element(s.array, _meaning(s.index), _meaning(s.value))
+            return _set_element(s.array, meaning_of(s.index), meaning_of(s.value))
         case ir.If():
-            return _if(_meaning(s.condition), block_step(s.then, others), block_step(s.otherwise, others))
+            return _if(meaning_of(s.condition), block_step(s.then, others), block_step(s.otherwise, others))
         case ir.For():
             return _for(s, block_step(s.body, others))
         case ir.While():
-            return _while(s, _meaning(s.condition), block_step(s.body, others))
+            return _while(s, meaning_of(s.condition), block_step(s.body, others))
         case ir.Break():
             return lambda env: Signal.BREAK
         case ir.Continue():
             return lambda env: Signal.CONTINUE
         case ir.Return():
-            values = [_meaning(v) for v in s.values]
+            values = [meaning_of(v) for v in s.values]
             return lambda env: [value(env) for value in values]
         case _:
             if (step := others(s)) is None:
@@ -189,7 +188,7 @@ def loop_range(s: ir.For, env: Environment) -> Iterator[Any]:
 
 def _apply(s: ir.Apply) -> Step:
     function, parameters = s.function, s.function.parameters
-    arguments = [(p.name, _meaning(a)) for p, a in zip(parameters, s.arguments, strict=True)]
+    arguments = [(p.name, meaning_of(a)) for p, a in zip(parameters, s.arguments, strict=True)]
     changed = [
         (a.name, p.name) for p, a in zip(parameters, s.arguments, strict=True) if p.mutable and isinstance(a, ir.Local)
     ]
@@ -209,149 +208,145 @@ def _apply(s: ir.Apply) -> Step:
 
 # ------------------------------------------------------------ expressions
 
-# Of NumPy's numbers the operators give what the functions of NumPy give, in a tenth of the time.
-_COMPARE = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_BINARY = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
-    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-}  # fmt: skip
-_WHOLE = {"+": operator.add, "-": operator.sub, "*": operator.mul}
-
 
 def evaluate(e: ir.Expression, env: Environment) -> Any:
     """The value of an expression: a NumPy scalar of its type. Coordinates of the running thread stand in `env` as `@thread`.
 
     Kernels evaluate the same expressions again and again: what each of them does is looked up once.
     """
+    return meaning_of(e)(env)
+
+
+def meaning_of(e: ir.Expression) -> Meaning:
+    """What evaluates an expression."""
     entry = _MEANINGS.get(id(e))
     if entry is None:
         if len(_MEANINGS) >= MOST_MEANINGS:
             _MEANINGS.clear()
-        _MEANINGS[id(e)] = entry = e, _meaning(e)
-    return entry[1](env)
+        _MEANINGS[id(e)] = entry = e, _Python().function(e)
+    return entry[1]
 
 
 def whole(e: ir.Expression, env: Environment) -> int:
     """The value of an expression that is a whole number, as a number of Python's."""
+    return whole_of(e)(env)
+
+
+def whole_of(e: ir.Expression) -> Callable[[Environment], int]:
+    """What evaluates an expression that is a whole number."""
     entry = _WHOLES.get(id(e))
     if entry is None:
         if len(_WHOLES) >= MOST_MEANINGS:
             _WHOLES.clear()
-        _WHOLES[id(e)] = entry = e, _whole(e)
-    return entry[1](env)
+        _WHOLES[id(e)] = entry = e, _Python().function(e, whole=True)
+    return entry[1]
 
 
-def _whole(e: ir.Expression) -> Meaning:
-    """What gives the value of a whole number. Of the arithmetic of indices no number of NumPy is made on the way."""
-    match e:
-        case ir.Literal():
-            number = int(e.value)
-            return lambda env: number
-        case ir.Builtin(name="thread" | "block" | "part" | "clock"):
-            return itemgetter(f"@{e.name}")
-        case ir.Binary(bounded=True, operator="+" | "-" | "*"):
-            return _within(e, _whole(e.left), _whole(e.right))
-        case ir.Cast(operand=x) if x.type.is_integer and e.type.is_integer and holds(e.type, x.type):
-            return _whole(x)
-        case _:
-            value = _meaning(e)
-            return lambda env: int(value(env))
+DEEP = 32  # levels of an expression in one function: Python reads 200 parentheses within each other
 
 
-def _meaning(e: ir.Expression) -> Meaning:
-    match e:
-        case ir.Literal():
-            value = e.type.dtype.type(e.value)
-            return lambda env: value
-        case ir.Local():
-            return itemgetter(e.name)
-        case ir.Builtin(name="phase"):
-            zero = e.type.dtype.type(0)
-            return lambda env: zero
-        case ir.Builtin():
-            kind, name = e.type.dtype.type, f"@{e.name}"
-            return lambda env: kind(env[name])
-        case ir.Unary():
-            return _unary(e.operator, _meaning(e.operand))
-        case ir.Binary(bounded=True, operator="+" | "-" | "*"):
-            number, own = _whole(e), e.type.dtype.type
-            return lambda env: own(number(env))
-        case ir.Binary():
-            return _of_two(_BINARY[e.operator], _meaning(e.left), _meaning(e.right))
-        case ir.Compare():
-            return _of_two(_COMPARE[e.operator], _meaning(e.left), _meaning(e.right))
-        case ir.Logical():
-            return _logical(e.operator, _meaning(e.left), _meaning(e.right))
-        case ir.Select():
-            return _select(_meaning(e.condition), _meaning(e.if_true), _meaning(e.if_false))
-        case ir.Cast():
-            operand, to = _meaning(e.operand), e.type
-            return lambda env: convert(operand(env), to)
-        case ir.Call():
-            return _call(INTRINSICS[e.intrinsic].evaluate, [_meaning(a) for a in e.arguments], e.type.dtype)
-        case ir.Element():
-            array, index = e.array, _meaning(e.index)
-            return lambda env: env[array][_element_index(index(env), env[array])]
-        case _:
-            assert_never(e)
+@lru_cache(1 << 14)
+def _with_shape(text: str, count: int) -> Callable[..., Meaning]:
+    """What makes a function of an expression from its names, numbers and helpers: expressions of one shape share it."""
+    parameters = ", ".join(f"p{n}" for n in range(count))
+    return eval(f"lambda {parameters}: lambda env: {text}")
 
 
-def _unary(sign: ir.UnaryOperator, operand: Meaning) -> Meaning:
-    match sign:
-        case "not":
-            return lambda env: np.bool_(not operand(env))
-        case "-":
-            return lambda env: -operand(env)
-        case "~":
-            return lambda env: ~operand(env)
+class _Python:
+    """An expression as one of Python's, whose operators of NumPy's numbers give what the functions of NumPy give."""
+
+    def __init__(self) -> None:
+        self.parameters: list[Any] = []
+
+    def function(self, e: ir.Expression, *, whole: bool = False) -> Meaning:
+        text = self.whole(e, 0) if whole else self.value(e, 0)
+        return _with_shape(text, len(self.parameters))(*self.parameters)
+
+    def own(self, thing: Any) -> str:
+        """The name of something that belongs to this expression alone."""
+        self.parameters.append(thing)
+        return f"p{len(self.parameters) - 1}"
+
+    def value(self, e: ir.Expression, depth: int) -> str:
+        if depth == DEEP:
+            return f"{self.own(meaning_of(e))}(env)"
+        depth += 1
+        match e:
+            case ir.Literal():
+                return self.own(e.type.dtype.type(e.value))
+            case ir.Local():
+                return f"env[{self.own(e.name)}]"
+            case ir.Builtin(name="phase"):
+                return self.own(e.type.dtype.type(0))
+            case ir.Builtin():
+                return f"{self.own(e.type.dtype.type)}(env[{self.own(f'@{e.name}')}])"
+            case ir.Unary(operator="not"):
+                return f"{self.own(np.bool_)}(not {self.value(e.operand, depth)})"
+            case ir.Unary():
+                return f"({e.operator}{self.value(e.operand, depth)})"
+            case ir.Binary(bounded=True, operator="+" | "-" | "*"):
+                return f"{self.own(e.type.dtype.type)}({self.whole(e, depth)})"
+            case ir.Binary() | ir.Compare() | ir.Logical():
+                return f"({self.value(e.left, depth)} {e.operator} {self.value(e.right, depth)})"
+            case ir.Select():
+                chosen, other = self.value(e.if_true, depth), self.value(e.if_false, depth)
+                return f"({chosen} if {self.value(e.condition, depth)} else {other})"
+            case ir.Cast():
+                return f"{self.own(convert)}({self.value(e.operand, depth)}, {self.own(e.type)})"
+            case ir.Call():
+                arguments = ", ".join(self.value(a, depth) for a in e.arguments)
+                return f"{self.own(_called(INTRINSICS[e.intrinsic].evaluate, e.type.dtype))}({arguments})"
+            case ir.Element():
+                array = f"env[{self.own(e.array)}]"
+                return f"{array}[{self.own(_element_index)}({self.value(e.index, depth)}, {array})]"
+            case _:
+                assert_never(e)
+
+    def whole(self, e: ir.Expression, depth: int) -> str:
+        """The same of a whole number. Of the arithmetic of indices no number of NumPy is made on the way."""
+        if depth == DEEP:
+            return f"{self.own(whole_of(e))}(env)"
+        depth += 1
+        match e:
+            case ir.Literal():
+                return self.own(int(e.value))
+            case ir.Builtin(name="thread" | "block" | "part" | "clock"):
+                return f"env[{self.own(f'@{e.name}')}]"
+            case ir.Binary(bounded=True, operator="+" | "-" | "*"):
+                return f"{self.own(_within(e.operator, e.type))}({self.whole(e.left, depth)}, {self.whole(e.right, depth)})"
+            case ir.Cast(operand=x) if x.type.is_integer and e.type.is_integer and holds(e.type, x.type):
+                return self.whole(x, depth)
+            case _:
+                return f"{self.own(int)}({self.value(e, depth)})"
 
 
-def _of_two(operation: Callable[[Any, Any], Any], left: Meaning, right: Meaning) -> Meaning:
-    return lambda env: operation(left(env), right(env))
-
-
-def _logical(word: str, left: Meaning, right: Meaning) -> Meaning:
-    """The right side is evaluated where the left one does not decide."""
-
-    def both(env: Environment) -> Any:
-        value = left(env)
-        return right(env) if value else value
-
-    def either(env: Environment) -> Any:
-        value = left(env)
-        return value if value else right(env)
-
-    return both if word == "and" else either
-
-
-def _select(condition: Meaning, if_true: Meaning, if_false: Meaning) -> Meaning:
-    return lambda env: (if_true if condition(env) else if_false)(env)
-
-
-def _call(intrinsic: Callable[..., Any], arguments: list[Meaning], dtype: np.dtype[Any]) -> Meaning:
+@cache
+def _called(intrinsic: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any]:
+    """A function of numbers, with the result in a type."""
     kind = dtype.type
 
-    def value(env: Environment) -> Any:
-        result = intrinsic(*[a(env) for a in arguments])
+    def value(*arguments: Any) -> Any:
+        result = intrinsic(*arguments)
         return result if type(result) is kind else np.asarray(result).astype(dtype)[()]
 
     return value
 
 
-def _within(e: ir.Binary, left: Meaning, right: Meaning) -> Meaning:
-    """The result of index arithmetic, which compilers take to fit, as a number of Python's."""
-    compute, (low, high) = _WHOLE[e.operator], limits(e.type)
+@cache
+def _within(sign: str, kind: Scalar) -> Callable[[int, int], int]:
+    """Arithmetic of indices, which compilers take to fit."""
+    low, high = limits(kind)
 
-    def result(env: Environment) -> Any:
-        a, b = left(env), right(env)
-        number = compute(a, b)
-        if not low <= number <= high:
-            raise VerificationError(f"{a} {e.operator} {b} of an index is beyond {e.type}")
-        return number
+    def beyond(a: int, b: int) -> Never:
+        raise VerificationError(f"{a} {sign} {b} of an index is beyond {kind}")
 
-    return result
+    match sign:
+        case "+":
+            return lambda a, b: number if low <= (number := a + b) <= high else beyond(a, b)
+        case "-":
+            return lambda a, b: number if low <= (number := a - b) <= high else beyond(a, b)
+        case _:
+            return lambda a, b: number if low <= (number := a * b) <= high else beyond(a, b)
 
 
 def _element_index(index: Any, array: Any) -> int:

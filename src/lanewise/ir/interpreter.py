@@ -20,7 +20,20 @@ import numpy as np
 from lanewise import exact_sums
 from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.ir.interpret import MEMORY, Environment, Signal, Step, block_step, evaluate, loop_range, whole
+from lanewise.ir.interpret import (
+    MEMORY,
+    Environment,
+    Outcome,
+    Reader,
+    Signal,
+    Step,
+    block_step,
+    evaluate,
+    loop_range,
+    meaning_of,
+    whole,
+    whole_of,
+)
 from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import statements
@@ -188,13 +201,7 @@ class Interpreter:
         self.races.forget()
         with np.errstate(all="ignore"):
             grid = self.kernel.grid
-            none = Shared()
-
-            def reader(s: ir.Statement, env: Environment) -> None:
-                env[SHARED] = none  # functions read global memory alone
-                self._move(s, env)
-
-            env = {**self.env, **self._typed_counts(), MEMORY: reader}
+            env = {**self.env, **self._typed_counts(), MEMORY: self._reader()}
             if grid is None:
                 _together([self._block(self.kernel.body, {**env, SHARED: Shared()})], Shared())
                 return
@@ -203,6 +210,20 @@ class Interpreter:
                 for block in range(blocks):
                     place = {**env, "@block": block, "@part": part, "@clock": 0}
                     self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
+
+    def _reader(self) -> Reader:
+        """What loads do in functions, which read global memory alone."""
+        none, known = Shared(), dict[int, Step]()  # by the identity of statements, which the kernel holds
+
+        def read(s: ir.Statement, env: Environment) -> None:
+            env[SHARED] = none
+            step = known.get(id(s))
+            if step is None:
+                assert isinstance(s, ir.LoadRecord | ir.Load)
+                known[id(s)] = step = self._move(s)
+            step(env)
+
+        return read
 
     def _typed_counts(self) -> Environment:
         """The lengths, of the kernel's types: arithmetic on them wraps as it does in a kernel."""
@@ -277,9 +298,9 @@ class Interpreter:
     def _memory_step(self, s: ir.Statement) -> Step | None:
         match s:
             case ir.LoadRecord() | ir.StoreRecord() | ir.Load() | ir.Store() | ir.Scatter():
-                return lambda env: self._move(s, env)
+                return self._move(s)
             case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
-                return lambda env: self._element(s, env)
+                return self._element(s)
             case ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
                 return lambda env: self._copy(s, env)
             case ir.CommitAsync():
@@ -361,63 +382,137 @@ class Interpreter:
         for place in places:
             yield from self._block(s.body, place)
 
-    def _element(self, s: ir.ElementAccess, env: Environment) -> None:
-        """An element of an array with a shape."""
+    def _element(self, s: ir.ElementAccess) -> Step:
+        """What an access to elements of an array with a shape does."""
         array = self.kernel.array(s.array)
-        first = tuple([whole(i, env) for i in s.indices])
         lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in array.shape)
         write, leaf = isinstance(s, ir.ElementWrite), array.leaves[0].name
         across = 1 if isinstance(s, ir.ScatterElement) else 1 + len(s.more)
-        if first[-1] % across or lengths[-1] % across:
-            raise VerificationError(
-                f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no multiples of their number"
-            )
-        env["@clock"] = env.get("@clock", 0) + 1
-        for n in range(across):
-            indices = (*first[:-1], first[-1] + n)
-            place = element_place(s, indices, lengths)
-            if array.written and array.space == "global":
-                thread = thread_of(env, _shared(env).barriers)
-                self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, _TOUCH[type(s)])
-            memory = self._memory(s.array, place, [leaf], env, write=write)
-            match s:
-                case ir.LoadElement():
-                    env[s.names[n]] = memory.read(leaf, place)
-                case ir.StoreElement():
-                    memory.write(leaf, place, evaluate(s.values[n], env))
-                case ir.ScatterElement(operation="sum"):
-                    value = evaluate(s.value, env)
-                    exact_sums.add(exact_sums.FORMATS[value.dtype.name], _Words(memory, leaf), place, value)
-                case ir.ScatterElement():
-                    value = combined(s.operation, memory.read(leaf, place), evaluate(s.value, env))
-                    memory.write(leaf, place, value)
+        indices_of, move = [whole_of(i) for i in s.indices], self._moved_element(s, leaf)
+        raced, leaves = array.written and array.space == "global", [leaf]
 
-    def _move(self, s: ir.Statement, env: Environment) -> None:
-        assert isinstance(s, ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter)
-        index = whole(s.index, env)
-        env["@clock"] = env.get("@clock", 0) + 1  # here time is the number of accesses that a thread made
+        def access(env: Environment) -> Outcome:
+            first = tuple([i(env) for i in indices_of])
+            if first[-1] % across or lengths[-1] % across:
+                raise VerificationError(
+                    f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no multiples of their number"
+                )
+            env["@clock"] = env.get("@clock", 0) + 1
+            for n in range(across):
+                indices = (*first[:-1], first[-1] + n) if n else first
+                place = element_place(s, indices, lengths)
+                if raced:
+                    thread = thread_of(env, _shared(env).barriers)
+                    self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, _TOUCH[type(s)])
+                move(self._memory(s.array, place, leaves, env, write=write), place, n, env)
+
+        return access
+
+    def _moved_element(self, s: ir.ElementAccess, leaf: str) -> Callable[[Memory, int, int, Environment], None]:
+        """What moves element n of an access, which is at a place."""
+        match s:
+            case ir.LoadElement():
+                names = s.names
+
+                def load(memory: Memory, place: int, n: int, env: Environment) -> None:
+                    env[names[n]] = memory.read(leaf, place)
+
+                return load
+            case ir.StoreElement():
+                values = [meaning_of(v) for v in s.values]
+                return lambda memory, place, n, env: memory.write(leaf, place, values[n](env))
+            case ir.ScatterElement():
+                added, operation = meaning_of(s.value), s.operation
+
+                def scatter(memory: Memory, place: int, n: int, env: Environment) -> None:
+                    value = added(env)
+                    if operation == "sum":
+                        exact_sums.add(exact_sums.FORMATS[value.dtype.name], _Words(memory, leaf), place, value)
+                    else:
+                        memory.write(leaf, place, combined(operation, memory.read(leaf, place), value))
+
+                return scatter
+
+    def _move(self, s: ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter) -> Step:
+        """What moves data between memory and variables. Here time is the number of accesses that a thread made."""
+        index, move = whole_of(s.index), self._moved(s)
+
+        def access(env: Environment) -> Outcome:
+            at = index(env)
+            env["@clock"] = env.get("@clock", 0) + 1
+            move(at, env)
+
+        return access
+
+    def _moved(
+        self, s: ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter
+    ) -> Callable[[int, Environment], None]:
         match s:
             case ir.LoadRecord():
-                for place, part in _records(s, index, len(s.reads)):
-                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.reads[part]], env, write=False)
-                    env.update({variable: memory.read(leaf, place) for leaf, variable in s.reads[part]})
+                return self._loaded_records(s)
             case ir.StoreRecord():
-                for place, part in _records(s, index, len(s.writes)):
-                    memory = self._memory(s.array, place, [leaf for leaf, _ in s.writes[part]], env, write=True)
-                    for leaf, value in s.writes[part]:
-                        memory.write(leaf, place, evaluate(value, env))
+                return self._stored_records(s)
             case ir.Load():
-                lanes = self._lanes(s.buffer, index, len(s.names), env, "reads")
-                env.update({name: lanes[i] for i, name in enumerate(s.names) if name})
+                return self._loaded_lanes(s)
             case ir.Store():
-                lanes = self._lanes(s.buffer, index, len(s.values), env, "writes")
-                lanes[:] = [evaluate(v, env) for v in s.values]
-            case ir.Scatter(operation="sum"):
-                value = evaluate(s.value, env)
-                exact_sums.add(exact_sums.FORMATS[value.dtype.name], self.buffers[s.buffer], index, value)
+                values = [meaning_of(v) for v in s.values]
+
+                def store(index: int, env: Environment) -> None:
+                    lanes = self._lanes(s.buffer, index, len(values), env, "writes")
+                    lanes[:] = [value(env) for value in values]
+
+                return store
             case ir.Scatter():
-                lanes = self._lanes(s.buffer, index, 1, env, "scatters to")
-                lanes[0] = combined(s.operation, lanes[0], evaluate(s.value, env))
+                added, operation = meaning_of(s.value), s.operation
+
+                def scatter(index: int, env: Environment) -> None:
+                    value = added(env)
+                    if operation == "sum":
+                        exact_sums.add(exact_sums.FORMATS[value.dtype.name], self.buffers[s.buffer], index, value)
+                    else:
+                        lanes = self._lanes(s.buffer, index, 1, env, "scatters to")
+                        lanes[0] = combined(operation, lanes[0], value)
+
+                return scatter
+
+    def _loaded_records(self, s: ir.LoadRecord) -> Callable[[int, Environment], None]:
+        parts = [s.reads[part] for part in _parts_of(s, len(s.reads))]
+        several = [(n, [leaf for leaf, _ in reads], reads) for n, reads in enumerate(parts)]
+
+        def load(index: int, env: Environment) -> None:
+            _check_first(s, index)
+            for n, leaves, reads in several:
+                memory = self._memory(s.array, index + n, leaves, env, write=False)
+                for leaf, variable in reads:
+                    env[variable] = memory.read(leaf, index + n)
+
+        return load
+
+    def _stored_records(self, s: ir.StoreRecord) -> Callable[[int, Environment], None]:
+        parts = [s.writes[part] for part in _parts_of(s, len(s.writes))]
+        several = [
+            (n, [leaf for leaf, _ in writes], [(leaf, meaning_of(value)) for leaf, value in writes])
+            for n, writes in enumerate(parts)
+        ]
+
+        def store(index: int, env: Environment) -> None:
+            _check_first(s, index)
+            for n, leaves, writes in several:
+                memory = self._memory(s.array, index + n, leaves, env, write=True)
+                for leaf, value in writes:
+                    memory.write(leaf, index + n, value(env))
+
+        return store
+
+    def _loaded_lanes(self, s: ir.Load) -> Callable[[int, Environment], None]:
+        count, wanted = len(s.names), [(i, name) for i, name in enumerate(s.names) if name]
+
+        def load(index: int, env: Environment) -> None:
+            lanes = self._lanes(s.buffer, index, count, env, "reads")
+            for i, name in wanted:
+                env[name] = lanes[i]
+
+        return load
 
     def _copy(self, s: ir.CopyAsync | ir.CopyElement | ir.CopyLanes, env: Environment) -> None:
         """Until its thread waits for the copy the destination holds garbage."""
@@ -515,13 +610,15 @@ class _Words:
         self.memory.write(self.leaf, place, np.int64(word))
 
 
-def _records(s: ir.LoadRecord | ir.StoreRecord, index: int, pairs: int) -> Iterator[tuple[int, slice]]:
-    """The records that a statement touches: the place of each, and which of the statement's pairs are its own."""
+def _parts_of(s: ir.LoadRecord | ir.StoreRecord, pairs: int) -> Iterator[slice]:
+    """Which of a statement's pairs belong to each of the records that it touches."""
+    each = pairs // s.across
+    return (slice(n * each, (n + 1) * each) for n in range(s.across))
+
+
+def _check_first(s: ir.LoadRecord | ir.StoreRecord, index: int) -> None:
     if index % s.across:
         raise VerificationError(f"{s.across} records of {s.array} from {index}, which is no multiple of their number")
-    each = pairs // s.across
-    for n in range(s.across):
-        yield index + n, slice(n * each, (n + 1) * each)
 
 
 def _shared(env: Environment) -> Shared:
