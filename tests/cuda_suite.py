@@ -104,7 +104,12 @@ def run(shard: Shard, folder: Path, limit: float) -> Shard:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     gpu = visible[shard.gpu] if any(visible) else str(shard.gpu)
     # JAX takes three quarters of the memory of a GPU, which the shards share, unless it is told to take what it needs.
-    environment = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", **os.environ, REPORT: str(report), "CUDA_VISIBLE_DEVICES": gpu}
+    environment = {
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        **os.environ,
+        REPORT: str(report),
+        "CUDA_VISIBLE_DEVICES": gpu,
+    }
     command = [*PYTEST, "--tb=short", "-p", "tests.cuda_suite", "-m", MARKED, f"@{names}"]
     try:
         done = subprocess.run(
