@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
@@ -247,3 +248,29 @@ def test_what_reciprocity_needs_is_declared_once() -> None:
         with pytest.raises(PlanError, match=rf"need Plan\({name}=|{earlier}"):
             build_program(reference, replace(start, **{name: value}), "cuda")
         assert complete_plan(Plan(**{name: value}), GPU, work("gravity", 16_384)).reciprocity == "off"
+
+
+@lw.pairwise
+def ripple(target: Place, source: Place) -> lw.f32:
+    return lw.sin(lw.dot(target.at - source.at, target.at - source.at))
+
+
+@lw.pairwise
+def wide_ripple(target: Place, source: Place) -> lw.f64:
+    return lw.cos(lw.f64(lw.dot(target.at - source.at, target.at - source.at)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fast", "most"),
+    [(ripple, False, 16), (ripple, True, 64), (wide_ripple, False, 8)],
+    ids=["float32", "fast", "float64"],
+)
+def test_loops_with_sines_have_few_copies(kernel: Any, fast: bool, most: int) -> None:
+    """Their code fills the instruction cache, unless it is the short one of fast math; float64 has few copies anyway."""
+    place = Place.__record__
+    arguments = PairwiseArguments(("target", place, lw.SoA()), ("source", place, lw.SoA()), {}, False)
+    described = describe_work(build_pairwise(kernel.lowered, arguments, I32), 1_000_000)
+    assert described.lengthy
+    chosen = complete_plan(Plan(fast_math=fast), GPU, described)
+    assert chosen.unroll * chosen.targets <= most
+    assert (chosen.unroll * chosen.targets == 64) == fast

@@ -36,9 +36,8 @@ def optimisation(field: str) -> Optimisation:
 
 
 WARP = 32  # the least that a GPU gives to a block: the neutral value of a block on CUDA
-BESIDE_THE_KERNELS = frozenset(
-    {"fast_math", "schedule", "vector_bits"}
-)  # decisions that the compiler carries out, not the IR
+# Decisions that the compiler carries out, not the IR, or not the IR alone.
+BESIDE_THE_KERNELS = frozenset({"fast_math", "schedule", "vector_bits"})
 UNCHANGED = "it changes nothing in this kernel"
 _HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import cache, lru_cache
-from typing import Any, Literal, Never, assert_never
+from typing import Any, Literal, Never, TypeVar, assert_never
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from lanewise.ir import nodes as ir
 from lanewise.types import Scalar, convert, holds, limits
 from lanewise.values import SCALAR_FUNCTIONS
 
+T = TypeVar("T")
+M = TypeVar("M")
 MAX_STEPS = 10_000_000  # a loop that runs longer is taken for endless
 
 
@@ -66,13 +68,18 @@ _BODIES: dict[int, tuple[ir.Function, Step]] = {}
 MOST_MEANINGS = 1 << 14  # then it starts anew
 
 
-def _body(function: ir.Function) -> Step:
-    entry = _BODIES.get(id(function))
+def _kept(table: dict[int, tuple[T, M]], thing: T, make: Callable[[], M]) -> M:
+    """What was made of a thing, or is made now."""
+    entry = table.get(id(thing))
     if entry is None:
-        if len(_BODIES) >= MOST_MEANINGS:
-            _BODIES.clear()
-        _BODIES[id(function)] = entry = function, block_step(function.body, _read)
+        if len(table) >= MOST_MEANINGS:
+            table.clear()
+        table[id(thing)] = entry = thing, make()
     return entry[1]
+
+
+def _body(function: ir.Function) -> Step:
+    return _kept(_BODIES, function, lambda: block_step(function.body, _read))
 
 
 def _read(s: ir.Statement) -> Step | None:
@@ -219,12 +226,7 @@ def evaluate(e: ir.Expression, env: Environment) -> Any:
 
 def meaning_of(e: ir.Expression) -> Meaning:
     """What evaluates an expression."""
-    entry = _MEANINGS.get(id(e))
-    if entry is None:
-        if len(_MEANINGS) >= MOST_MEANINGS:
-            _MEANINGS.clear()
-        _MEANINGS[id(e)] = entry = e, _Python().function(e)
-    return entry[1]
+    return _kept(_MEANINGS, e, lambda: _Python().function(e))
 
 
 def whole(e: ir.Expression, env: Environment) -> int:
@@ -234,12 +236,7 @@ def whole(e: ir.Expression, env: Environment) -> int:
 
 def whole_of(e: ir.Expression) -> Callable[[Environment], int]:
     """What evaluates an expression that is a whole number."""
-    entry = _WHOLES.get(id(e))
-    if entry is None:
-        if len(_WHOLES) >= MOST_MEANINGS:
-            _WHOLES.clear()
-        _WHOLES[id(e)] = entry = e, _Python().function(e, whole=True)
-    return entry[1]
+    return _kept(_WHOLES, e, lambda: _Python().function(e, whole=True))
 
 
 DEEP = 32  # levels of an expression in one function: Python reads 200 parentheses within each other

@@ -75,13 +75,8 @@ class _Merge:
     """Repeats the statements that depend on the target, once for each target of the thread."""
 
     def __init__(self, variable: str, extent: ir.Expression, targets: int, varying: set[str], in_turn: bool) -> None:
-        self.variable, self.extent, self.targets, self.varying, self.in_turn = (
-            variable,
-            extent,
-            targets,
-            varying,
-            in_turn,
-        )
+        self.variable, self.extent, self.targets = variable, extent, targets
+        self.varying, self.in_turn = varying, in_turn
 
     def block(self, block: ir.Block) -> ir.Block:
         merged: list[ir.Statement] = []

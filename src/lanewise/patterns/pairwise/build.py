@@ -59,9 +59,10 @@ def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
+    unroll = 4 if work.wide else 16
     return Plan(
         targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
-        unroll=_COPIES // merged if lengthy else 4 if work.wide else 16, block=block, fma=work.rearranged,
+        unroll=min(unroll, _COPIES // merged) if lengthy else unroll, block=block, fma=work.rearranged,
     ).filled(NEUTRAL)  # fmt: skip
 
 
@@ -73,7 +74,7 @@ _SHAPES = [
     if block // slices >= WARP and (block < 1024 or slices == 16)
 ]
 _SMALLEST = (32, 1, 1)
-_COPIES = 16  # of a function with sines in a loop: four times as many took twice as long, as they had to be fetched (NVIDIA H200)
+_COPIES = 16  # of a function with sines in a loop: four times as many took 1.7 times as long, as they had to be fetched (NVIDIA H100)
 _REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
 
 

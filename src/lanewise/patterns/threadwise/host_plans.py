@@ -25,10 +25,8 @@ FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
-TILES = (
-    1 << 12,
-    1 << 11,
-)  # bytes of a row of squares in a tile: a page, behind which nothing is fetched ahead; or half of one
+# Bytes of a row of squares in a tile: a page, behind which nothing is fetched ahead; or half of one.
+TILES = (1 << 12, 1 << 11)
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
