@@ -45,6 +45,9 @@ def pytest_configure(config: pytest.Config) -> None:
         else:
             config.stash[OWN_CACHE] = os.environ[CACHE_VARIABLE] = tempfile.mkdtemp(prefix="lanewise-test-cache-")
         config.stash[CACHE_WAS_SET] = True
+    # Workers take all cores: threads of NumPy's BLAS would spin while they wait for a core that another worker has.
+    if getattr(config.option, "numprocesses", None):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def _kept_cache(kept: pytest.Cache) -> Path:

@@ -272,3 +272,33 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
         python = compiled.source[compiled.source.index("@njit") :]
         tiled = " in tiles" if name == "transpose" and plan.tile else ""
         golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(stages["SIMD lanes"]), python]))
+
+
+@lw.threadwise
+def beside(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x] - 2.0 * a[y, x + 1]
+
+
+@lw.threadwise
+def doubled(x: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
+    c[x] = 2.0 * a[x]
+
+
+@pytest.mark.parametrize("before", [0, 1, 4, 15])
+@pytest.mark.parametrize("columns", [2064, 2065, 48])
+def test_registers_that_are_stored_are_lines_wherever_an_array_begins(before: int, columns: int) -> None:
+    rows = 5
+    a = np.random.default_rng(7).normal(size=(rows, columns + 1)).astype("f4")
+    memory = np.full(rows * columns + 64, 7, "f4")
+    first = (-memory.ctypes.data // 4) % 16 + before
+    for kernel, data, grid, expected in (
+        (beside, a, (rows, columns), a[:, :-1] - 2 * a[:, 1:]), (doubled, a.ravel(), rows * columns, 2 * a.ravel()[: rows * columns]),
+    ):  # fmt: skip
+        memory[:] = 7
+        c = memory[first : first + rows * columns].reshape(expected.shape)
+        run = kernel.bind(data, c, grid=grid, plan=Plan(across=16))
+        assert "phase(c" in run.compiled.source
+        run()
+        np.testing.assert_array_equal(c, expected)
+        assert (memory[:first] == 7).all()
+        assert (memory[first + rows * columns :] == 7).all()

@@ -110,6 +110,19 @@ def test_squares_of_several_types_in_one_kernel(n: int, plan: Plan) -> None:
     np.testing.assert_array_equal(of_all, a + d.T + b.astype(np.float32).T)
 
 
+@pytest.mark.parametrize("before", [0, 1, 4, 15])
+def test_tiles_of_arrays_that_begin_within_a_line(before: int) -> None:
+    m, n = 37, 70
+    a = numbers(m, n)
+    memory = np.full(m * n + 64, 7, a.dtype)
+    first = (-memory.ctypes.data // 4) % 16 + before
+    c = memory[first : first + m * n].reshape(n, m)
+    write_turned(a, c, grid=(m, n), plan=Plan(across=16, rows=16, tile=32))
+    np.testing.assert_array_equal(c, a.T)
+    assert (memory[:first] == 7).all()
+    assert (memory[first + m * n :] == 7).all()
+
+
 def test_a_part_of_an_array_is_written_and_the_rest_stays() -> None:
     a, c = numbers(40, 50), np.full((60, 70), 7, np.float32)
     write_turned(a, c, grid=(33, 21), plan=Plan(across=4, rows=4, tile=8))

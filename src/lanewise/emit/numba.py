@@ -399,9 +399,6 @@ class _EntryWriter(_Writer):
         assert isinstance(loop, ir.Parallel)
         for name, kind in local_arrays(k.body).items():
             self.lines.append(f"    {self.names(name)} = np.empty({kind.length}, np.{kind.element.dtype.name})")
-        for b in k.buffers:
-            if b.space == "shared":
-                self.lines.append(f"    {self.buffer(b.name)} = np.empty({b.length}, np.{b.type.dtype.name})")
         body, simd = loop.body, None
         match body:
             case (ir.Parallel() as threads,):  # the lanes of SIMD registers
@@ -409,6 +406,10 @@ class _EntryWriter(_Writer):
                 body = threads.body
             case _:
                 pass
+        for b in k.buffers:
+            if b.space == "shared":
+                plain = f"{self.buffer(b.name)} = np.empty({b.length}, np.{b.type.dtype.name})"
+                self.lines += [f"    {line}" for line in ([plain] if simd is None else simd.memory(b))]
         head = len(self.lines)
         self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")
         self.simd = simd

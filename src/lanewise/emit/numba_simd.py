@@ -120,6 +120,14 @@ class Simd:
     def tail(self) -> list[str]:
         return [self.call("fence")] if self.past else []
 
+    def memory(self, buffer: ir.BufferArgument) -> list[str]:
+        """What makes memory of a core's own. It begins with a line, or registers that are stored there would lie in two lines each."""
+        name, line = self.buffer(buffer.name), LINE // buffer.type.size
+        return [
+            f"{name} = np.empty({buffer.length + line}, np.{buffer.type.dtype.name})",
+            f"{name} = {name}[-{self.call('phase', name)} & i64({line - 1}):]",
+        ]
+
     def far(self, buffer: str) -> str:
         return self.names(own(f"far.{buffer}"))
 

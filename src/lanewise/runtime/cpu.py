@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -31,16 +32,25 @@ _LOADING = threading.Lock()
 
 
 def load_kernel(text: str, name: str) -> RangeKernel:
-    """The function `<name>_kernel` of a generated module; equal texts give one function as long as somebody holds it.
+    """The function `<name>_kernel` of a generated module; equal code gives one function as long as somebody holds it.
 
     The text itself is executed, never a file. Its machine code is kept in the cache of compiled kernels.
     """
-    key = content_key(text, name)
+    key = content_key(code_of(text), name)
     with _LOADING:
         kernel = _LOADED.get(key)
         if kernel is None:
             _LOADED[key] = kernel = _load(text, name, key)
     return kernel
+
+
+_HEAD = re.compile(r'\A"""[^"]*"""\n')
+_PLACES = re.compile(r"  # [^\n]*:[0-9]+$", re.MULTILINE)
+
+
+def code_of(text: str) -> str:
+    """A generated text without its head and the places in the user's file: a kernel that has moved down there is the same code."""
+    return _PLACES.sub("", _HEAD.sub("", text))
 
 
 @cache

@@ -7,6 +7,7 @@ Lanes that a mask leaves out neither read nor write memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -147,8 +148,10 @@ def _extreme(operator: str) -> Make:
         if element not in _FLOATS:
             compare = builder.icmp_signed if element.signed else builder.icmp_unsigned
             return builder.select(compare(operator, a, b), a, b)
-        first = builder.or_(builder.fcmp_ordered(operator, a, b), builder.fcmp_unordered("uno", a, a))
-        return builder.select(first, a, b)
+        extreme = builder.select(
+            builder.fcmp_ordered(operator, a, b), a, b
+        )  # as one instruction of x86 does: b, if it is no number
+        return builder.select(builder.fcmp_unordered("uno", a, a), _constant(a.type, math.nan), extreme)
 
     return make
 

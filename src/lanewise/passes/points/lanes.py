@@ -31,6 +31,10 @@ from lanewise.types import BOOL
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
+LINE = 64  # bytes of a line of memory
+PHASE = own("phase")  # elements of a line before the first one that is written, and before that of each row
+ROW_PHASE = own("row.phase")
+LONG = 128  # lines of a row
 SQUARES = 2048  # rows of squares that are turned one below the other: what they write lies in rows
 
 
@@ -139,26 +143,80 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     )  # what was packed is used again, what is written lies in rows
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
+    begun = None if down else _begun_with_lines(kernel, shape)
+    if begun is not None:
+        line, _ = begun
+        counts[-1] = build.ceil_divide(build.add(loops[-1].extent, line - 1), shape.side(rank - 1))
+    phase = PHASE if rank == 1 else ROW_PHASE
     most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
     head, total, walk = numbers(loops, counts, walked, max(1, most))
     lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
 
     def first(d: int) -> ir.Statement:
-        begun = ir.Local(number(loops[d].variable), kind)
-        return ir.Assign(first_of(loops[d].variable), build.multiply(begun, shape.side(d)))
+        place = build.multiply(ir.Local(number(loops[d].variable), kind), shape.side(d))
+        moved = begun is not None and d == rank - 1
+        return ir.Assign(first_of(loops[d].variable), build.subtract(place, ir.Local(phase, kind)) if moved else place)
 
     packed = packing.apply(kernel, shape, rounds) if rounds else packing.nothing(kernel)
-    inner: ir.Block = (merging.points_of_a_block(packed.kernel, shape, masked=rank - 1, early=True),)
-    others = [first(d) for d in range(rank) if d != walked]
+    inner: ir.Block = (
+        merging.points_of_a_block(packed.kernel, shape, masked=rank - 1, early=True, before=begun is not None),
+    )
+    others: list[ir.Statement] = [] if begun is None else [*begun[1]]
+    others += [first(d) for d in range(rank) if d != walked]
     others += [
         ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
     ]
     if walked is not None and walk is not None:
+        if begun is not None:
+            walk = replace(walk, stop=_blocks_from(walk, loops[-1].extent, ir.Local(phase, kind), shape.side(rank - 1)))
         walk = replace(walk, body=(first(walked), *inner))
         inner = (walk,) if down else tested_before(walk)
     block = (*head, lane, *others, *packed.before, *inner)
     lanes = ir.Parallel(THREAD, ir.Literal(shape.total, kind), block)
     return replace(packed.kernel, body=(ir.Parallel(BLOCK, total, (lanes,)),))
+
+
+def _blocks_from(walk: ir.For, extent: ir.Expression, phase: ir.Local, side: int) -> ir.Expression:
+    """Where a walk ends whose first block begins `phase` points before the first one."""
+    return build.minimum(walk.stop, build.ceil_divide(build.add(extent, phase), side))
+
+
+def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> tuple[int, ir.Block] | None:
+    """How many elements a line of memory has, and what finds how many of them lie before a row that is written; None where it matters not.
+
+    Registers that are stored past the caches are lines then, where they would be parts of two. Legal for any kernel; it helps one that
+    writes every element of a row of a single array, which nobody reads.
+    """
+    loops, body = merging.nest(kernel)
+    kind, last = loops[-1].extent.type, loops[-1].variable
+    every = accesses(body, tuple(x.variable for x in loops))
+    stores = [a for a in every if a.is_store]
+    if (
+        len(stores) != 1
+        or stores[0].loops
+        or stores[0].guards
+        or any(a.array == stores[0].array for a in every if not a.is_store)
+    ):
+        return None
+    array, place = kernel.array(stores[0].array), stores[0].statement.indices[-1]
+    line = LINE // array.leaves[0].type.size
+    if not isinstance(place, ir.Local) or place.name != last or shape.side(len(loops) - 1) % line:
+        return None
+    found = ir.Assign(PHASE, ir.Builtin("phase", kind))
+    if len(loops) == 1:
+        return line, (found,)
+    length = array.shape[-1]
+    kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
+    row = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
+    whole = ir.Logical(
+        "and",
+        build.equal(build.remainder(row, line), 0),  # else each row begins elsewhere in a line
+        ir.Compare(
+            "<=", ir.Literal(LONG * line, kind), loops[-1].extent
+        ),  # else registers with masks at both ends cost more than they save
+    )
+    of_rows = ir.Select(whole, ir.Local(PHASE, kind), ir.Literal(0, kind), kind)
+    return line, (found, ir.Assign(ROW_PHASE, of_rows))
 
 
 def tested_before(walk: ir.For) -> ir.Block:

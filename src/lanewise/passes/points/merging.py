@@ -68,11 +68,13 @@ def apply(
     return replace(kernel, body=(*head, points_of_a_block(kernel, shape, early=early)), grid=grid)
 
 
-def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False) -> ir.If:
+def points_of_a_block(
+    kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False, before: bool = False
+) -> ir.If:
     """What a thread does for its points: without tests in the inside of the space, with tests in the blocks at its end.
 
     masked: the position of an index along which points beyond the end stay where they are, and read nothing. early: see
-    `apply`.
+    `apply`. before: whether there may be points before the beginning of that index, too.
     """
     loops, body = nest(kernel)
     written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
@@ -84,15 +86,21 @@ def points_of_a_block(kernel: ir.Kernel, shape: Shape, masked: int | None = None
         test = ir.Compare("<=", end, loop.extent)
         inside = test if inside is None else ir.Logical("and", inside, test)
     assert inside is not None
+    if before and masked is not None:
+        inside = ir.Logical("and", inside, _begun(ir.Local(first_of(loops[masked].variable), kind)))
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
     layered = moved is not None  # tests need registers
-    others = _copies(loops, body, shape, tested, masked, layered=layered)
+    others = _copies(loops, body, shape, tested, masked, layered=layered, before=before)
     if moved is not None:
         tests, loaded = moved
         others = (ir.If(build.all_of(inside, *tests), _copies(loops, loaded, shape, None, layered=True), others),)
     return ir.If(build.all_of(inside, *conditions), _copies(loops, plain, shape, None, layered=layered), others)
+
+
+def _begun(place: ir.Local) -> ir.Expression:
+    return ir.Compare("<=", ir.Literal(0, place.type), place)
 
 
 def steers(kernel: ir.Kernel) -> str | None:
@@ -201,6 +209,7 @@ def _copies(
     masked: int | None = None,
     *,
     layered: bool = False,
+    before: bool = False,
 ) -> ir.Block:
     """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, if it has any."""
     starts: list[ir.Statement] = []
@@ -210,6 +219,8 @@ def _copies(
         at = own(f"{loop.variable}.at")
         if tested is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
+            if before and d == masked:
+                test = ir.Logical("and", _begun(ir.Local(at, kind)), test)
             own_place = spread(body, {loop.variable}) if d == masked else None
             body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
         copies = _Copies(spread(body, {loop.variable, at}), points)

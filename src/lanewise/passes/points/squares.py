@@ -131,8 +131,9 @@ class _Tiles:
             last = build.minimum(build.add(begin, side), loop.extent)
             return ir.Assign(begin.name, first), ir.Assign(end.name, last)
         start = build.subtract(first, self.phase)
+        whole = self.reads_rows and loop.variable == self.long  # its first register may begin before the first point
         return (
-            ir.Assign(begin.name, build.maximum(start, 0)),
+            ir.Assign(begin.name, start if whole else build.maximum(start, 0)),
             ir.Assign(end.name, build.maximum(build.minimum(build.add(start, side), loop.extent), begin)),
         )
 
@@ -161,7 +162,7 @@ class _Tiles:
             nest = (replace(loop, body=nest),)
         arrays = (*self.reference.arrays, *(self.array(a) for a in self.stores))
         gathering = replace(self.reference, body=nest, arrays=arrays)
-        points = merging.points_of_a_block(gathering, self.shape, masked=1)
+        points = merging.points_of_a_block(gathering, self.shape, masked=1, before=self.moved and self.reads_rows)
         inner: ir.Block = (replace(points, otherwise=self.in_any_case(points.otherwise)),)
         for name in reversed(self.names if self.reads_rows else self.names[::-1]):
             step = ir.Literal(self.shape.total, self.kind)
@@ -211,7 +212,7 @@ class _Tiles:
             ir.For(at.name, begin, last, ir.Literal(count, kind), moved(at)),
             ir.If(build.less(last, end), (rest,)),
         )
-        return ir.For(at_row.name, self.begin(row), self.end(row), ir.Literal(1, kind), body)
+        return ir.For(at_row.name, build.maximum(self.begin(row), 0), self.end(row), ir.Literal(1, kind), body)
 
 
 def _tile(a: Access) -> str:

@@ -47,7 +47,7 @@ IDLE = 1.25  # times as long as with equal work for all cores: more is not worth
 NEAR = Plan(rows=1)
 NEAR_OF_512 = Plan(rows=2)  # in a plane: half of the loads of a row for each point, and with AVX-512 no slower stores
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
-LINE = Plan(targets=4)
+LINE = Plan(targets=4)  # what is written under a test of edges is no stream: several lines at once
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
 
@@ -137,6 +137,8 @@ def _family(
     if any(a.way(indices[-2]) == "same" for a in inside):
         return WINDOW if rank == 2 else BATCH
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+    if rank > 2 and any(a.guards for a in all_accesses if a.is_store):
+        return LINE
     if near or rank > 2:
         return NEAR_OF_512 if bits == 512 and rank == 2 else NEAR
     return STREAM
