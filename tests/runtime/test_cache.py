@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from lanewise.runtime.cache import cache_directory, cache_size, content_key, write_entry
+from lanewise.runtime.cpu import load_kernel
 from lanewise.runtime.nvrtc import Switches, compile_cubin
 
 KERNEL = 'extern "C" __global__ void twice_kernel(float *x) { x[threadIdx.x] *= 2; }\n'
@@ -51,6 +52,13 @@ def test_processes_that_start_together_share_an_empty_cache(own_cache: Path) -> 
 def test_content_key_tells_texts_apart_however_they_are_cut() -> None:
     assert content_key("ab", "c") != content_key("a", "bc")
     assert content_key("a") == content_key("a")
+
+
+def test_texts_that_differ_in_their_heads_alone_are_one_kernel() -> None:
+    text = '"""head {}"""\n\nfrom numba import njit\n\n\n@njit\ndef raised_kernel(x, begin, end):\n    x[begin:end] += {}\n'
+    one, other, different = (load_kernel(text.format(head, n), "raised") for head, n in ((1, 1), (2, 1), (1, 2)))
+    assert one is other
+    assert one is not different
 
 
 def test_architectures_and_options_have_entries_of_their_own(own_cache: Path) -> None:

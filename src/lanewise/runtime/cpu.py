@@ -45,12 +45,11 @@ def load_kernel(text: str, name: str) -> RangeKernel:
 
 
 _HEAD = re.compile(r'\A"""[^"]*"""\n')
-_PLACES = re.compile(r"  # [^\n]*:[0-9]+$", re.MULTILINE)
 
 
 def code_of(text: str) -> str:
-    """A generated text without its head and the places in the user's file: a kernel that has moved down there is the same code."""
-    return _PLACES.sub("", _HEAD.sub("", text))
+    """A generated text without its head, which names the plan: plans that come to the same have the same code."""
+    return _HEAD.sub("", text)
 
 
 @cache
