@@ -302,3 +302,20 @@ def test_registers_that_are_stored_are_lines_wherever_an_array_begins(before: in
         np.testing.assert_array_equal(c, expected)
         assert (memory[:first] == 7).all()
         assert (memory[first + rows * columns :] == 7).all()
+
+
+@lw.threadwise
+def below(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[y, x] + a[y + 1, x] + a[y + 2, x + 1] + a[y + 2, x]
+
+
+def test_the_last_row_of_neighbours_is_asked_for_ahead() -> None:
+    a = np.random.default_rng(8).normal(size=(9, 70)).astype("f4")
+    c = np.zeros((7, 69), "f4")
+    run = below.bind(a, c, grid=c.shape, plan=Plan(across=16))
+    lines = run.compiled.source.splitlines()
+    (asked,) = (n for n, line in enumerate(lines) if "lw_v_prefetch(a_array" in line)  # once a register, in the inside
+    assert "y + i32(2)" in lines[asked]
+    assert "x_first) + i64(1) + i64(1024))" in lines[asked]
+    run()
+    np.testing.assert_array_equal(c, a[:7, :69] + a[1:8, :69] + a[2:, 1:] + a[2:, :69])

@@ -12,8 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeGuard, assert_never
 
+import numpy as np
+
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
+from lanewise.analysis.sampling import value_of
 from lanewise.analysis.spreading import spread
 from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
@@ -24,6 +27,10 @@ from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
+ALONG_ROWS = 4096  # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the end of a page
+ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
+ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
+NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
 LINE = 64  # bytes of a line of memory
 LONG = 1 << 13  # bytes of a row from which on it matters little that its ends are not written as streams
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
@@ -60,6 +67,8 @@ class Simd:
         assert isinstance(outer, ir.Parallel)
         block = ir.Local(outer.variable, outer.extent.type)
         assigned = [s for s in statements(outer.body) if isinstance(s, ir.Assign)]
+        own_memory = any(b.space == "shared" for b in kernel.buffers)
+        self.far_ahead = self._far_ahead(self.bodies[0], own_memory=own_memory) if self.bodies else {}
         self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
@@ -212,8 +221,12 @@ class Simd:
         """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
 
         The first loop that reads a row asks for what lies `AHEAD` behind; a later one, which finds the row in the caches, for the row of
-        the next block. What all blocks read is near already.
+        the next block. What all blocks read is near already. Of neighbours that points read in several rows those of the last row are new.
         """
+        if id(s) in self.far_ahead:
+            return [
+                self.call("prefetch", buffer, f"{place} + i64({self.far_ahead[id(s)] // self._type(s.buffer).size})")
+            ]
         if not self.sharing or s.buffer not in self.outside:
             return []
         total = index_sum(s.index, self.sums).without([self.thread])
@@ -230,6 +243,26 @@ class Simd:
         line = LINE // self._type(s.buffer).size
         steps = range(distance, distance + self.count, line)
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
+
+    def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
+        """How many bytes ahead of loads of a block's points memory is asked for.
+
+        Of squares all rows: there are more than a core follows. Of neighbours those of the last row or plane: the others found their
+        lines when they were the last.
+        """
+        ahead: dict[int, int] = {}
+        for b in self.kernel.buffers:
+            loads = [s for s in block if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)]
+            if b.space != "global" or len(loads) < NEIGHBOURS:
+                continue
+            if own_memory:
+                ahead |= {id(s): ALONG_SQUARES for s in loads if len(loads) == self.count}
+                continue
+            places = [value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT))) for s in loads]
+            known = [(s, int(p)) for s, p in zip(loads, places, strict=True) if p is not None]
+            last = max((p for _, p in known), default=0)
+            ahead |= {id(s): ALONG_ROWS for s, p in known if p == last}
+        return ahead
 
     def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
         """Elements apart in memory, one lane after the other."""
