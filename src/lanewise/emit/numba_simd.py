@@ -261,7 +261,11 @@ class Simd:
             places = [value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT))) for s in loads]
             known = [(s, int(p)) for s, p in zip(loads, places, strict=True) if p is not None]
             last = max((p for _, p in known), default=0)
-            ahead |= {id(s): ALONG_ROWS for s, p in known if p == last}
+            sums, rows = lane_sums(block, self.varying, self.around), dict[object, int]()
+            for s, p in known:
+                if p == last:  # one register of each row: a core goes on with the lines behind it
+                    rows.setdefault(frozenset(index_sum(s.index, sums).terms.items()), id(s))
+            ahead |= dict.fromkeys(rows.values(), ALONG_ROWS)
         return ahead
 
     def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
