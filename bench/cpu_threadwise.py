@@ -3,10 +3,9 @@
     python -m bench.cpu_threadwise [NAME ...]
 Every version is compared with float64 results first. Of kernels that read and write each element once the bound is a copy by as many
 threads, in the same rounds and between the very arrays that the kernel reads and writes: how fast a copy is hangs on where arrays lie,
-28 to 47 GB/s between two pairs of arrays of one process. Where a kernel has but one large array its partner is one of the same size.
-(NumPy's copy is that of the C library; the row `copy` is a kernel that stores past the caches.) Of
-the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands what NumPy offers for it in one call or few, and the
-kernel as it is written: with neither lanes nor tiles. Writes
+29 to 52 GB/s between pairs of arrays of one process. Where a kernel has but one large array its partner is one of the same size. (The
+row `copy` is a kernel that stores past the caches.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
+what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
 bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
