@@ -56,6 +56,7 @@ def is_compiled(device: str) -> bool:
     return target_of(device).compiled
 
 
+LINE = 64  # bytes of a line of a CPU's memory
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 
 

@@ -188,6 +188,9 @@ IN_KERNELS = [
     ((ir.StoreRecord("$result", I, (("q", ONE),)),), "$result has no leaf q"),
     ((ir.Load("source", I, ("$a", "$b")),), "no buffer source"),
     ((ir.Store("source", I, (ONE,)),), "no buffer source"),
+    ((ir.PrefetchElement("source", (I,)),), "no array source in global memory with 1 dimension"),
+    ((ir.PrefetchElement("source", (ir.Local("scale", F32),)),), "a place that is no whole number"),
+    ((ir.Prefetch("source", I),), "no buffer source in global memory"),
     ((ir.Return(()),), "the results should be none"),
     ((ir.Assign("free", ONE),), "free is neither a user's name nor one of lanewise's own"),
     (

@@ -1,7 +1,8 @@
-"""Squares in tiles: whatever is turned, on whatever shapes, is what NumPy makes of it, and comes to memory in whole lines."""
+"""Squares: whatever is turned, on whatever shapes, is what NumPy makes of it, and comes to memory in whole lines."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.errors import PlanError
-from lanewise.plan import Plan
+from lanewise.ir.printer import print_kernel
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime import simd
 
 EXTENTS = st.sampled_from([0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 70])
-PLANS = st.sampled_from([Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8, tile=64)])
+SQUARES = [Plan(across=4, rows=4), Plan(across=8, rows=8), Plan(across=16, rows=16)]
+PLANS = st.sampled_from([*SQUARES, Plan(across=4, rows=4, tile=8), Plan(across=8, rows=8, tile=64)])
 
 
 @lw.threadwise
@@ -28,6 +32,22 @@ def symmetric(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f3
     mean = 0.5 * (a[y, x] + a[x, y])
     c[y, x] = mean
     d[x, y] = a[y, x] - mean
+
+
+@lw.threadwise
+def read_turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[x, y]
+
+
+@lw.threadwise
+def summed(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    c[y, x] = a[x, y] + b[y, x]
+
+
+@lw.threadwise
+def looked_up(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    row = y // 2
+    c[x, y] = a[row, x]
 
 
 @lw.threadwise
@@ -137,19 +157,83 @@ def test_points_beyond_the_end_use_their_own_index() -> None:
     np.testing.assert_array_equal(c, np.arange(33) * 100 + np.arange(21)[:, None])
 
 
-def test_large_arrays_go_past_the_caches_by_default() -> None:
-    n = 2052
+@pytest.mark.parametrize(("n", "plan", "stores"), [
+    (2052, "tile=1024, across=8, rows=8", "stream(c"), (2064, "across=8, rows=8", "stream_lines(c"),
+], ids=["rows begin anywhere", "rows are lines"])  # fmt: skip
+def test_large_arrays_go_past_the_caches_by_default(n: int, plan: str, stores: str) -> None:
     assert n * n * 4 > simd.FAR
     a, c = numbers(n, n), np.zeros((n, n), np.float32)
     run = write_turned.bind(a, c, grid=(n, n), plan=Plan(vector_bits=256))
-    assert "tile=1024, across=8, rows=8" in run.compiled.plan.short()
-    assert "stream(c" in run.compiled.source
+    assert run.compiled.plan.short().startswith(plan)
+    assert stores in run.compiled.source
     run()
     np.testing.assert_array_equal(c, a.T)
 
 
+@pytest.mark.parametrize("before", [0, 1, 4, 15])
+@pytest.mark.parametrize("kernel", [write_turned, read_turned])
+def test_squares_begin_with_the_lines_of_what_is_written(kernel: Any, before: int) -> None:
+    """Long rows of whole lines: the first and the last squares hang over both ends."""
+    m, n = 2080, 2064
+    a = numbers(m, n)
+    memory = np.full(m * n + 64, 7, a.dtype)
+    first = (-memory.ctypes.data // 4) % 16 + before
+    c = memory[first : first + m * n].reshape(n, m)
+    kernel(a, c, grid=(m, n) if kernel is write_turned else (n, m), plan=Plan(across=16, rows=16))
+    np.testing.assert_array_equal(c, a.T)
+    assert (memory[:first] == 7).all()
+    assert (memory[first + m * n :] == 7).all()
+
+
+@pytest.mark.parametrize("plan", SQUARES, ids=Plan.short)
+@pytest.mark.parametrize("kernel", [added, shifted, twice])
+def test_squares_that_write_to_memory_need_no_element_of_their_own(kernel: Any, plan: Plan) -> None:
+    a, results = numbers(37, 37), list[Any]()
+    for chosen in (plan, Plan(across=0)):
+        c = np.arange(37 * 38, dtype=np.float32).reshape(37, 38)
+        kernel(a, c, grid=(37, 37), plan=chosen)
+        results.append(c)
+    np.testing.assert_array_equal(*results)
+
+
+def test_edges_are_turned_in_registers_too() -> None:
+    a, c = numbers(21, 33), np.zeros((33, 21), np.float32)
+    run = write_turned.bind(a, c, grid=a.shape, plan=Plan(across=4, rows=4))
+    _, _, edge = run.compiled.source.partition("else:")
+    assert edge.count("lw_v_turn(") == 1
+    assert edge.count("lw_v_store_some(c_array") == 4
+    assert "this_lane" not in edge
+    run()
+    np.testing.assert_array_equal(c, a.T)
+
+
+def test_what_the_next_tile_reads_is_asked_for() -> None:
+    """With each square as many lines as it reads, of every array, row by row; not in kernels that gather tiles, nor on a GPU."""
+    text = stage_text(write_turned, Plan(across=16, rows=16))
+    assert re.findall(r"prefetch a\[(.*?)\]", text) == [
+        f"$next.y.a, $next.x.a{f' + {n}' if n else ''}" for n in range(0, 256, 16)
+    ]
+    assert "$next.y.a: i32 = $next.y.begin + $square\n" in text
+    both = stage_text(summed, Plan(across=16, rows=16))
+    assert both.count("prefetch a[") == both.count("prefetch b[") == 16
+    assert "prefetch" not in stage_text(write_turned, Plan(across=16, rows=16, tile=64))
+    assert "prefetch" not in stage_text(looked_up, Plan(across=16, rows=16)), "a place that a point computes"
+
+
+def stage_text(kernel: Any, plan: Plan) -> str:
+    """The kernel in lanes, as text."""
+    arrays = {n: np.zeros((40, 40), np.float32) for n in kernel.signature.arrays}
+    compiled = kernel.compile(**arrays, grid=(40, 40), plan=plan)
+    texts: dict[str, str] = {}
+    build_program(
+        compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k: texts.update({stage: print_kernel(k)})
+    )
+    return texts["SIMD lanes"]
+
+
 @pytest.mark.parametrize(("kernel", "plan", "reason"), [
     (only_below, Plan(across=4, rows=4, tile=8), "do not touch neighbouring elements of a"),
+    (only_below, Plan(across=4, rows=4), "do not touch neighbouring elements of a"),
     (added, Plan(across=4, rows=4, tile=8), "c is read and written, and a tile writes it when all of its points are computed"),
     (shifted, Plan(across=4, rows=4, tile=8), "not every point writes an element of its own of c, once and in any case"),
     (twice, Plan(across=4, rows=4, tile=8), "a point writes an element twice, and a tile has room for one of both"),

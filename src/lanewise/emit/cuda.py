@@ -189,6 +189,8 @@ class _Writer:
                 | ir.CopyElement()
             ):
                 raise AssertionError(f"{type(s).__name__} was not lowered")
+            case ir.PrefetchElement() | ir.Prefetch():
+                raise AssertionError(f"{type(s).__name__} belongs to the cores of a CPU")
             case _:
                 assert_never(s)
 

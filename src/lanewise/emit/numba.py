@@ -213,9 +213,12 @@ class _Writer:
                 | ir.LoadElement()
                 | ir.StoreElement()
                 | ir.ScatterElement()
+                | ir.PrefetchElement()
                 | ir.Barrier()
             ):
                 raise AssertionError(f"{type(s).__name__} does not exist on the CPU")
+            case ir.Prefetch():
+                raise AssertionError("only SIMD lanes ask for memory ahead")
             case _:
                 assert_never(s)
 
@@ -291,6 +294,8 @@ class _Writer:
             self.wide_loop(s, depth)
             return
         plain = s.start == ir.Literal(0, s.start.type) and s.step == ir.Literal(1, s.step.type)
+        if s.role == "tiles":  # Numba gives sums 64 bits, in which LLVM counts every row's place by itself, in memory
+            start = f"{TYPES[s.start.type]}({start})"
         bounds = stop if plain else f"{start}, {stop}, {e(s.step)}"
         self.nested(f"for {self.names(s.variable)} in range({bounds}):", s.body, depth)
 

@@ -8,7 +8,7 @@ lanes alone. Loops run the same rounds in all lanes (passes/points/lanes.py sees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard, assert_never
 
@@ -22,7 +22,8 @@ from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.ir.traverse import reads, rewrite, statements
+from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
+from lanewise.target import LINE
 from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
@@ -31,7 +32,6 @@ ALONG_ROWS = 4096  # the same where blocks follow each other along a row: a core
 ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
 ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
 NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
-LINE = 64  # bytes of a line of memory
 LONG = 1 << 13  # bytes of a row from which on it matters little that its ends are not written as streams
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -52,6 +52,7 @@ class Simd:
         self.bodies = _bodies(threads.body, self.varying)
         self.inside = next((s.condition for s in statements(threads.body) if _is_split(s, self.bodies)), None)
         self.stored_in_bodies = {s.buffer for b in self.bodies for s in statements(b) if isinstance(s, ir.Store)}
+        self.in_rows = set[str]()  # of what is written past the caches: whose registers follow each other in memory
         heads = [*threads.body, *(x for s in threads.body if isinstance(s, ir.For) for x in s.body)]
         self.loops = shared_loops(threads.body, self.varying, self.thread, self.count)
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
@@ -68,7 +69,10 @@ class Simd:
         block = ir.Local(outer.variable, outer.extent.type)
         assigned = [s for s in statements(outer.body) if isinstance(s, ir.Assign)]
         own_memory = any(b.space == "shared" for b in kernel.buffers)
-        self.far_ahead = self._far_ahead(self.bodies[0], own_memory=own_memory) if self.bodies else {}
+        # Squares that ask for what comes next themselves, and write pieces of many rows at once.
+        self.in_squares = any(isinstance(s, ir.Prefetch) for s in statements(outer.body))
+        looks = bool(self.bodies) and not self.in_squares
+        self.far_ahead = self._far_ahead(self.bodies[0], own_memory=own_memory) if looks else dict[int, int]()
         self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
@@ -111,7 +115,7 @@ class Simd:
 
     def unbroken(self, buffer: str) -> str:
         """That rows are whole registers, or long: a stream into a line of memory that a masked store writes, too, waits for it."""
-        if self.inside is None or buffer not in self.stored_in_bodies:
+        if self.inside is None or buffer not in self.stored_in_bodies & self.in_rows:
             return ""
         ends: dict[
             str, tuple[ir.Literal, ir.Expression]
@@ -166,6 +170,8 @@ class Simd:
                 return self.load(s)
             case ir.Store():
                 return self.store(s)
+            case ir.Prefetch():
+                return [self.call("prefetch", self.buffer(s.buffer), self.scalar(s.index))]
             case ir.Shuffle():
                 operation = f"shuffle_{s.distance}_{s.group}"
                 return [self.assigned_to(s.name, self.call(operation, self.register(s.value)))]
@@ -224,9 +230,8 @@ class Simd:
         the next block. What all blocks read is near already. Of neighbours that points read in several rows those of the last row are new.
         """
         if id(s) in self.far_ahead:
-            return [
-                self.call("prefetch", buffer, f"{place} + i64({self.far_ahead[id(s)] // self._type(s.buffer).size})")
-            ]
+            ahead = self.far_ahead[id(s)] // self._type(s.buffer).size
+            return [self.call("prefetch", buffer, f"{place} + i64({ahead})")]
         if not self.sharing or s.buffer not in self.outside:
             return []
         total = index_sum(s.index, self.sums).without([self.thread])
@@ -247,10 +252,10 @@ class Simd:
     def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
         """How many bytes ahead of loads of a block's points memory is asked for.
 
-        Of squares all rows: there are more than a core follows. Of neighbours those of the last row or plane: the others found their
-        lines when they were the last.
+        Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours those of the last row or plane: the
+        others found their lines when they were the last.
         """
-        ahead: dict[int, int] = {}
+        ahead, sums = dict[int, int](), lane_sums(block, self.varying, self.around)
         for b in self.kernel.buffers:
             loads = [s for s in block if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)]
             if b.space != "global" or len(loads) < NEIGHBOURS:
@@ -261,7 +266,7 @@ class Simd:
             places = [value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT))) for s in loads]
             known = [(s, int(p)) for s, p in zip(loads, places, strict=True) if p is not None]
             last = max((p for _, p in known), default=0)
-            sums, rows = lane_sums(block, self.varying, self.around), dict[object, int]()
+            rows = dict[object, int]()
             for s, p in known:
                 if p == last:  # one register of each row: a core goes on with the lines behind it
                     rows.setdefault(frozenset(index_sum(s.index, sums).terms.items()), id(s))
@@ -298,34 +303,84 @@ class Simd:
 
     def turned(self, run: list[ir.Statement]) -> list[str] | None:
         """A square of elements whose rows are the lanes: whole rows are moved, and turned in registers. None for other statements."""
-        if self.masks or len(run) != self.count or not all(isinstance(s, ir.Load | ir.Store) for s in run):
+        if self.masks or len(run) != self.count:
             return None
-        first = run[0]
-        assert isinstance(first, ir.Load | ir.Store)
-        if not self.differs(first.index) or self.is_beside(first.index):
+        edge = self.edge(run)
+        loads = [s for s in run if isinstance(s, ir.Load)]
+        stores = [s for s in run if isinstance(s, ir.Store)] if edge is None else edge[0]
+        moves = loads or stores
+        if len(moves) != self.count or not self.is_square(moves):
             return None
-        sums = [
-            index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole)
-            for s in run
-            if isinstance(s, ir.Load | ir.Store)
-        ]
-        same = all(
-            type(s) is type(first) and s.buffer == first.buffer for s in run if isinstance(s, ir.Load | ir.Store)
-        )
-        if not same or any((t.key(), t.constant) != (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)):
-            return None
+        first, buffer, rows = moves[0], self.buffer(moves[0].buffer), self.rows(moves[0].buffer)
         places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
-        rows = self.rows(first.buffer)
-        buffer = self.buffer(first.buffer)
         listed = ", ".join(rows)
-        if isinstance(first, ir.Load):
-            names = [s.names[0] for s in run if isinstance(s, ir.Load)]
+        if loads:
+            names = [s.names[0] for s in loads]
             self.assigned |= set(names)
             lines = [f"{r} = {self.call('load', buffer, p)}" for r, p in zip(rows, places, strict=True)]
             return [*lines, f"{', '.join(map(self.names, names))} = {self.call('turn', f'({listed})')}"]
-        values = ", ".join(self.register(s.values[0]) for s in run if isinstance(s, ir.Store))
-        lines = [self.call("store", buffer, p, r) for r, p in zip(rows, places, strict=True)]
-        return [f"{listed} = {self.call('turn', f'({values})')}", *lines]
+        values = ", ".join(self.register(s.values[0]) for s in stores)
+        turned = f"{listed} = {self.call('turn', f'({values})')}"
+        if edge is not None:
+            return [turned, *self.edge_stores(buffer, places, rows, *edge[1:])]
+        if first.buffer not in self.streamed:
+            return [turned, *(self.call("store", buffer, p, r) for p, r in zip(places, rows, strict=True))]
+        self.past.add(first.buffer)
+        far = self.far(first.buffer)
+        return [turned, *(self.call("stream_lines", buffer, p, r, far) for p, r in zip(places, rows, strict=True))]
+
+    def is_square(self, moves: Sequence[ir.Load | ir.Store]) -> bool:
+        """Whether what each lane moves lies beside what it moves next."""
+        first = moves[0]
+        if not self.differs(first.index) or self.is_beside(first.index):
+            return False
+        sums = [index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole) for s in moves]
+        return all(s.buffer == first.buffer for s in moves) and all(
+            (t.key(), t.constant) == (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)
+        )
+
+    def edge(self, run: list[ir.Statement]) -> tuple[list[ir.Store], ir.Expression, ir.Expression] | None:
+        """Stores of a square some of which are left out: in which lanes they are made, and which of them, as a mask.
+
+        if y#0 < h: if x < w: store ...; if y#1 < h: if x < w: store ...   ->   the stores; x < w; y#0 + $thread < h
+        """
+        stores, tests, masks = list[ir.Store](), list[ir.Expression](), list[ir.Expression]()
+        for s in run:
+            match s:
+                case ir.If(then=(ir.If(then=(ir.Store() as store,), otherwise=()) as inner,), otherwise=()):
+                    stores.append(store)
+                    tests.append(s.condition)
+                    masks.append(inner.condition)
+                case _:
+                    return None
+        names = [set(reads(t)) for t in tests]
+        places = [n - names[1 - bool(p)] for p, n in enumerate(names)]  # what a test asks that others do not
+        if any(m != masks[0] for m in masks) or any(map(self.differs, tests)) or any(len(p) != 1 for p in places):
+            return None
+        own_places = [place for (place,) in places]
+        (kind,) = {e.type for e in subexpressions(tests[0]) if isinstance(e, ir.Local) and e.name == own_places[0]}
+        first = ir.Local(own_places[0], kind)
+
+        def asks(place: ir.Expression) -> ir.Expression:
+            return rewrite(tests[0], lambda e: place if e == first else e)
+
+        for n, (place, test) in enumerate(zip(own_places, tests, strict=True)):
+            here = ir.Local(place, kind)
+            apart = index_sum(here, self.whole).plus(index_sum(first, self.whole), -1)
+            if asks(here) != test or apart.terms or apart.constant != n:
+                return None
+        return stores, masks[0], asks(build.add(first, ir.Local(self.thread, kind)))
+
+    def edge_stores(
+        self, buffer: str, places: list[str], rows: list[str], mask: ir.Expression, there: ir.Expression
+    ) -> list[str]:
+        """A row for each lane of `mask`, of it the elements of `there`."""
+        (lanes, lanes_line), (elements, elements_line) = self.mask(mask), self.mask(there)
+        lines = [lanes_line, elements_line]
+        for n, (place, row) in enumerate(zip(places, rows, strict=True)):
+            lines += [f"if {self.call('lane', lanes, str(n))}:"]
+            lines += [f"    {self.call('store_some', buffer, place, elements, row)}"]
+        return lines
 
     def rows(self, buffer: str) -> list[str]:
         """The variables of a square's rows. A variable of Numba has one type, so squares of another one have variables of their own."""
@@ -348,12 +403,14 @@ class Simd:
             return [self.call("store_some", buffer, place, self.masks[-1], value)]
         if s.buffer in self.streamed:
             self.past.add(s.buffer)
+            if not self.in_squares:
+                self.in_rows.add(s.buffer)
             past = (
                 f"{self.far(s.buffer)} and {self.unbroken_rounds(self.sharing[-1])}"
                 if self.sharing
                 else self.far(s.buffer)
             )
-            return [self.call("stream", buffer, place, value, past)]
+            return [self.call("stream_lines" if self.in_squares else "stream", buffer, place, value, past)]
         return [self.call("store", buffer, place, value)]
 
     def store_once(self, s: ir.Store, buffer: str) -> list[str]:

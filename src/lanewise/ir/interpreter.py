@@ -36,7 +36,7 @@ from lanewise.ir.interpret import (
 )
 from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
-from lanewise.ir.traverse import statements
+from lanewise.ir.traverse import expressions, statements
 from lanewise.layouts.base import Arrangement
 from lanewise.scatter import combined
 
@@ -301,6 +301,8 @@ class Interpreter:
                 return self._move(s)
             case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 return self._element(s)
+            case ir.PrefetchElement() | ir.Prefetch():
+                return self._prefetch(s)
             case ir.CopyAsync() | ir.CopyElement() | ir.CopyLanes():
                 return lambda env: self._copy(s, env)
             case ir.CommitAsync():
@@ -432,6 +434,17 @@ class Interpreter:
                         memory.write(leaf, place, combined(operation, memory.read(leaf, place), value))
 
                 return scatter
+
+    @staticmethod
+    def _prefetch(s: ir.PrefetchElement | ir.Prefetch) -> Step:
+        """A place that is computed, and may be anywhere."""
+        indices_of = [whole_of(i) for i in expressions(s)]
+
+        def ask(env: Environment) -> Outcome:
+            for index in indices_of:
+                index(env)
+
+        return ask
 
     def _move(self, s: ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter) -> Step:
         """What moves data between memory and variables. Here time is the number of accesses that a thread made."""

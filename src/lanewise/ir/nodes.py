@@ -334,6 +334,18 @@ class ScatterElement:
 
 
 @dataclass(frozen=True, slots=True)
+class PrefetchElement:
+    """Ask for the line of memory of an element that is loaded later; indices as in `LoadElement`.
+
+    The place may be outside of the array, and nothing that a kernel computes hangs on it. A core of a CPU waits less for what it asked
+    for; threads of a GPU take turns instead.
+    """
+
+    array: str
+    indices: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Barrier:
     """All threads of the block, or of the warp, arrive and see each other's shared memory before any goes on."""
 
@@ -454,6 +466,14 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefetch:
+    """One lowered `PrefetchElement`: the place of a scalar of a global buffer."""
+
+    buffer: str
+    index: Expression
+
+
+@dataclass(frozen=True, slots=True)
 class Scatter:
     """One lowered scatter: a scalar of a global buffer is combined with a value, as in `ScatterElement`."""
 
@@ -485,8 +505,8 @@ class CopyLanes:
 
 Statement = (
     Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | ScatterElement | Barrier | Rotate | Shuffle | Draw | AwaitTurn
-    | EndTurn | CopyAsync | CopyElement | CommitAsync | WaitAsync | Load | Store | Scatter | CopyLanes
+    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | ScatterElement | PrefetchElement | Barrier | Rotate | Shuffle
+    | Draw | AwaitTurn | EndTurn | CopyAsync | CopyElement | CommitAsync | WaitAsync | Load | Store | Prefetch | Scatter | CopyLanes
 )  # fmt: skip
 Block = tuple[Statement, ...]
 ElementAccess = LoadElement | StoreElement | ScatterElement

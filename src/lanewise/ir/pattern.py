@@ -67,11 +67,19 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suggestions:
-    """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether one is legal, which takes a while."""
+    """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether one is legal, which takes a while.
+
+    suited: those that suit the counts of a call, where that matters.
+    """
 
     plans: tuple[Plan, ...]
     is_legal: Callable[[Plan], bool]
+    suited: Callable[[tuple[Plan, ...], Mapping[str, Any]], tuple[Plan, ...]] | None = None
     tried: dict[Plan, bool] = field(default_factory=dict[Plan, bool])  # what is_legal said
+
+    def at(self, environment: Mapping[str, Any]) -> Suggestions:
+        """For a call."""
+        return self if self.suited is None else replace(self, plans=self.suited(self.plans, environment))
 
     def first(self, fits: Callable[[Plan], bool]) -> Plan | None:
         """The first legal one that fits."""

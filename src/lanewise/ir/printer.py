@@ -116,6 +116,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}scatter {s.operation} {s.array}[{', '.join(p(i) for i in s.indices)}], {p(s.value)}"]
         case ir.Scatter():
             return [f"{pad}scatter {s.operation} {s.buffer}[{p(s.index)}], {p(s.value)}"]
+        case ir.PrefetchElement():
+            return [f"{pad}prefetch {s.array}[{', '.join(p(i) for i in s.indices)}]"]
+        case ir.Prefetch():
+            return [f"{pad}prefetch {s.buffer}[{p(s.index)}]"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
             return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]

@@ -98,13 +98,13 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return s.arguments
         case ir.Parallel():
             return (s.extent,)
-        case ir.LoadRecord() | ir.Load():
+        case ir.LoadRecord() | ir.Load() | ir.Prefetch():
             return (s.index,)
         case ir.StoreRecord():
             return (s.index, *(value for _, value in s.writes))
         case ir.Store():
             return (s.index, *s.values)
-        case ir.LoadElement():
+        case ir.LoadElement() | ir.PrefetchElement():
             return s.indices
         case ir.StoreElement():
             return (*s.indices, *s.values)
@@ -249,6 +249,10 @@ def rewrite_statement(
             return _changed(s, indices=indices, value=value, more=_each(s.more, expression))
         case ir.ScatterElement():
             return _changed(s, indices=_each(s.indices, expression), value=expression(s.value))
+        case ir.PrefetchElement():
+            return _changed(s, indices=_each(s.indices, expression))
+        case ir.Prefetch():
+            return _changed(s, index=expression(s.index))
         case ir.Scatter():
             return _changed(s, index=expression(s.index), value=expression(s.value))
         case ir.Rotate():

@@ -253,6 +253,8 @@ class _Verifier:
                 self.element(s, self.kernel)
             case ir.ScatterElement() | ir.Scatter():
                 self.scatter(s, self.kernel)
+            case ir.PrefetchElement() | ir.Prefetch():
+                self.prefetch(s, self.kernel)
             case ir.CopyAsync():
                 self.copy(s, self.kernel)
             case ir.CopyElement():
@@ -333,6 +335,21 @@ class _Verifier:
                 self.declare(s, name, kind)
         elif not array.written or any(v.type != kind for v in s.values):
             raise self.fail(s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it")
+
+    def prefetch(self, s: ir.PrefetchElement | ir.Prefetch, kernel: ir.Kernel) -> None:
+        """Global memory, and an index for each dimension."""
+        if not all(i.type.is_integer for i in expressions(s)):
+            raise self.fail(s, "a place that is no whole number")
+        if isinstance(s, ir.Prefetch):
+            if not any(b.name == s.buffer and b.space == "global" for b in kernel.buffers):
+                raise self.fail(s, f"no buffer {s.buffer} in global memory")
+            return
+        array = next((a for a in kernel.arrays if a.name == s.array and a.space == "global"), None)
+        if array is None or len(array.shape) != len(s.indices):
+            raise self.fail(
+                s,
+                f"no array {s.array} in global memory with {len(s.indices)} dimension{'s' if len(s.indices) != 1 else ''}",
+            )
 
     def scatter(self, s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> None:
         """Whole numbers are added, numbers compared; nothing but scatters of this operation touches the array."""

@@ -73,6 +73,8 @@ class _Lowering:
                 return self._store(s)
             case ir.LoadElement() | ir.StoreElement() | ir.ScatterElement():
                 return (self._element(s),)
+            case ir.PrefetchElement():
+                return (ir.Prefetch(*self._place(s.array, s.indices, 1)),)
             case ir.CopyAsync():
                 return self._copies(s)
             case ir.CopyElement():

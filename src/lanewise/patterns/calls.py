@@ -357,8 +357,10 @@ class Calls:
             reference = self.reference(arguments)
             self._works[key] = describe_work(reference, count, target_of(arguments.device))
         work = self._works[key]
-        rounds = None if work.rounds is None else work.rounds.at(self.environment(arguments))
-        return replace(work, targets=count, rounds=rounds)
+        environment = self.environment(arguments)
+        rounds = None if work.rounds is None else work.rounds.at(environment)
+        suggested = None if work.suggested is None else work.suggested.at(environment)
+        return replace(work, targets=count, rounds=rounds, suggested=suggested)
 
     def kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from llvmlite import ir
@@ -17,12 +17,13 @@ from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
+from lanewise.target import LINE
+
 _FLOATS = (types.float32, types.float64)
 _FLAGS = ("contract",)
 _FREE = ("reassoc", "contract", "nsz")
 _APPROXIMATE = ("arcp", "afn", "reassoc", "contract", "nsz")
 FAR = 1 << 24  # bytes of an array from which on what is written is better not kept in a core's own caches
-LINE = 64  # bytes of a line of memory
 EVEN = 16  # bytes that such a store needs to begin at a multiple of
 
 
@@ -526,8 +527,11 @@ def _store_some(count: int) -> Any:
     return intrinsic(store)
 
 
-def _stream(count: int) -> Any:
-    """A store past the caches where `far` says so and a line of memory is written whole: the line is not read before."""
+def _stream(count: int, *, parts: bool = True) -> Any:
+    """A store past the caches where `far` says so and a line of memory is written whole: the line is not read before.
+
+    parts: whether a register that lies in two lines is stored so, too: where the next one follows at once, and completes the second.
+    """
 
     def store(typing_context: Any, array: Any, place: Any, value: Any, far: Any) -> Any:
         size = array.dtype.bitwidth // 8
@@ -550,10 +554,14 @@ def _stream(count: int) -> Any:
             with builder.if_else(even(whole)) as (in_one, otherwise):  # else as many stores as have `EVEN` bytes
                 with in_one:
                     past(whole)
-                with otherwise, builder.if_else(even(align)) as (in_parts, through):
-                    with in_parts:
-                        past(align)
-                    with through:
+                with otherwise:
+                    if parts:
+                        with builder.if_else(even(align)) as (in_parts, through):
+                            with in_parts:
+                                past(align)
+                            with through:
+                                builder.store(register, target, align=size)
+                    else:
                         builder.store(register, target, align=size)
             return context.get_dummy_value()
 
@@ -643,7 +651,7 @@ prefetch_to_store = _prefetch(stores=True, near=3)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
-    "turn": _turn, "last": _last, "lane": _lane, "put": _put,
+    "stream_lines": partial(_stream, parts=False), "turn": _turn, "last": _last, "lane": _lane, "put": _put,
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ The points of a block are those of a GPU's (merging.py): a SIMD register is a wa
 comes next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of
 the last index are lanes that a mask leaves out. Blocks that a test of an edge cuts through load before it (early_loads.py), without masks.
 What all rows of a block read of an array in a loop is packed side by side first (packing.py). Where rows are another array's columns,
-as many rows as lanes make a square, which is turned in registers.
+as many rows as lanes make a square, which is turned in registers; how squares follow each other stands in squares.py.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ from lanewise.ir.traverse import apart, expressions, reads, statements, subexpre
 from lanewise.passes.base import refuse
 from lanewise.passes.points import merging, packing, simd_operations
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
+from lanewise.target import LINE
 from lanewise.types import BOOL
 
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
-LINE = 64  # bytes of a line of memory
 PHASE = own("phase")  # elements of a line before the first one that is written, and before that of each row
 ROW_PHASE = own("row.phase")
 LONG = 128  # lines of a row
-SQUARES = 2048  # rows of squares that are turned one below the other: what they write lies in rows
 
 
 def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
@@ -138,9 +137,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         raise refuse("SIMD lanes", kernel, reason)
     loops, _ = merging.nest(kernel)
     kind, rank = loops[0].extent.type, len(loops)
-    down = bool(rounds) or any(
-        a.is_store for a in turned(kernel)
-    )  # what was packed is used again, what is written lies in rows
+    down = bool(rounds)  # what was packed is used again
     walked = None if rank == 1 else rank - 2 if down else rank - 1
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
     begun = None if down else _begun_with_lines(kernel, shape)
@@ -148,7 +145,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         line, _ = begun
         counts[-1] = build.ceil_divide(build.add(loops[-1].extent, line - 1), shape.side(rank - 1))
     phase = PHASE if rank == 1 else ROW_PHASE
-    most = ROUND if walked is None or not down else (ROWS if rounds else SQUARES) // shape.side(walked)
+    most = ROUND if walked is None or not down else ROWS // shape.side(walked)
     head, total, walk = numbers(loops, counts, walked, max(1, most))
     lane = ir.Assign(thread_of(loops[-1].variable), ir.Local(THREAD, kind))
 
@@ -159,7 +156,9 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
 
     packed = packing.apply(kernel, shape, rounds) if rounds else packing.nothing(kernel)
     inner: ir.Block = (
-        merging.points_of_a_block(packed.kernel, shape, masked=rank - 1, early=True, before=begun is not None),
+        merging.points_of_a_block(
+            packed.kernel, shape, masked=rank - 1, early=True, before=() if begun is None else (rank - 1,)
+        ),
     )
     others: list[ir.Statement] = [] if begun is None else [*begun[1]]
     others += [first(d) for d in range(rank) if d != walked]
@@ -203,20 +202,20 @@ def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> tuple[int, ir.Block] |
     if not isinstance(place, ir.Local) or place.name != last or shape.side(len(loops) - 1) % line:
         return None
     found = ir.Assign(PHASE, ir.Builtin("phase", kind))
-    if len(loops) == 1:
-        return line, (found,)
-    length = array.shape[-1]
+    return (line, (found,)) if len(loops) == 1 else (line, (found, row_phase(kernel, array, loops[-1], ROW_PHASE)))
+
+
+def row_phase(kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str) -> ir.Assign:
+    """How many elements of a line lie before the beginning of every row of an array; 0 where rows begin anywhere, or a loop is short."""
+    length, kind, line = array.shape[-1], along.extent.type, LINE // array.leaves[0].type.size
     kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
     row = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
-    whole = ir.Logical(
-        "and",
-        build.equal(build.remainder(row, line), 0),  # else each row begins elsewhere in a line
-        ir.Compare(
-            "<=", ir.Literal(LONG * line, kind), loops[-1].extent
-        ),  # else registers with masks at both ends cost more than they save
-    )
-    of_rows = ir.Select(whole, ir.Local(PHASE, kind), ir.Literal(0, kind), kind)
-    return line, (found, ir.Assign(ROW_PHASE, of_rows))
+    whole = build.equal(build.remainder(row, line), 0)
+    long = ir.Compare(
+        "<=", ir.Literal(LONG * line, kind), along.extent
+    )  # else masks at both ends cost more than they save
+    phase = ir.Select(ir.Logical("and", whole, long), ir.Local(PHASE, kind), ir.Literal(0, kind), kind)
+    return ir.Assign(name, phase)
 
 
 def tested_before(walk: ir.For) -> ir.Block:

@@ -17,7 +17,7 @@ from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import blocks, flat_map, reads, rename, rewrite_statement, statements, writes
+from lanewise.ir.traverse import blocks, flat_map, reads, rename, rewrite, rewrite_statement, statements, writes
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.points import early_loads, guards
@@ -69,12 +69,12 @@ def apply(
 
 
 def points_of_a_block(
-    kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False, before: bool = False
+    kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False, before: tuple[int, ...] = ()
 ) -> ir.If:
     """What a thread does for its points: without tests in the inside of the space, with tests in the blocks at its end.
 
     masked: the position of an index along which points beyond the end stay where they are, and read nothing. early: see
-    `apply`. before: whether there may be points before the beginning of that index, too.
+    `apply`. before: the positions of indices along which there may be points before the first one, too.
     """
     loops, body = nest(kernel)
     written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
@@ -86,8 +86,8 @@ def points_of_a_block(
         test = ir.Compare("<=", end, loop.extent)
         inside = test if inside is None else ir.Logical("and", inside, test)
     assert inside is not None
-    if before and masked is not None:
-        inside = ir.Logical("and", inside, _begun(ir.Local(first_of(loops[masked].variable), kind)))
+    for d in before:
+        inside = ir.Logical("and", inside, _begun(ir.Local(first_of(loops[d].variable), kind)))
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
@@ -209,7 +209,7 @@ def _copies(
     masked: int | None = None,
     *,
     layered: bool = False,
-    before: bool = False,
+    before: tuple[int, ...] = (),
 ) -> ir.Block:
     """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, if it has any."""
     starts: list[ir.Statement] = []
@@ -219,10 +219,13 @@ def _copies(
         at = own(f"{loop.variable}.at")
         if tested is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
-            if before and d == masked:
+            if d in before:
                 test = ir.Logical("and", _begun(ir.Local(at, kind)), test)
             own_place = spread(body, {loop.variable}) if d == masked else None
-            body = flat_map(body, lambda s, test=test, d=d, own=own_place: _guarded(s, test, tested[d], own))
+            there = None if masked is None else (loop.variable, at)
+            body = flat_map(
+                body, lambda s, test=test, d=d, own=own_place, there=there: _guarded(s, test, tested[d], own, there)
+            )
         copies = _Copies(spread(body, {loop.variable, at}), points)
         body = (
             copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
@@ -236,7 +239,7 @@ def _copies(
             starts.append(ir.Assign(raw, place))
             last = ir.Local(raw, kind)
             moved = last if d == masked else build.minimum(last, build.subtract(loop.extent, 1))
-            starts.append(ir.Assign(name, moved))
+            starts.append(ir.Assign(name, build.maximum(moved, 0) if d in before and d != masked else moved))
     return (*starts, *body)
 
 
@@ -249,10 +252,22 @@ def _name(name: str, p: int, points: int) -> str:
     return name if points == 1 else numbered(name, p)
 
 
-def _guarded(s: ir.Statement, test: ir.Expression, tested: dict[str, Scalar], of: set[str] | None = None) -> ir.Block:
-    """A store, and a load of an array that is tested, only for points that exist; of loads those alone whose place hangs on `of`."""
+def _guarded(
+    s: ir.Statement,
+    test: ir.Expression,
+    tested: dict[str, Scalar],
+    of: set[str] | None = None,
+    there: tuple[str, str] | None = None,
+) -> ir.Block:
+    """A store, and a load of an array that is tested, only for points that exist; of loads those alone whose place hangs on `of`.
+
+    there: an index, and its name before it was moved to a point that exists: stores have nothing to do with others.
+    """
     match s:
         case ir.StoreElement() | ir.ScatterElement():
+            if there is not None:
+                name, raw = there
+                s = replace(s, indices=tuple(rewrite(i, lambda e: _renamed(e, name, raw)) for i in s.indices))
             return (ir.If(test, (s,)),)
         case ir.LoadElement() if s.array in tested:
             if of is not None and of.isdisjoint(n for i in s.indices for n in reads(i)):
@@ -261,6 +276,10 @@ def _guarded(s: ir.Statement, test: ir.Expression, tested: dict[str, Scalar], of
             return (ir.Assign(s.name, ir.Literal(0.0 if kind.is_float else 0, kind)), ir.If(test, (s,)))
         case _:
             return (s,)
+
+
+def _renamed(e: ir.Expression, name: str, new: str) -> ir.Expression:
+    return ir.Local(new, e.type, e.location) if isinstance(e, ir.Local) and e.name == name else e
 
 
 class _Copies:

@@ -50,8 +50,7 @@ def _in_lanes(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
         return interchange.apply(kernel, shape, plan.tile, plan.unroll)
     if plan.unroll != 1:
         raise refuse("unrolling", kernel, NO_TILES)
-    in_tiles = bool(plan.tile and lanes.turned(kernel))
-    return squares.apply(kernel, shape, plan.tile) if in_tiles else lanes.apply(kernel, shape, plan.tile)
+    return squares.apply(kernel, shape, plan.tile) if lanes.turned(kernel) else lanes.apply(kernel, shape, plan.tile)
 
 
 def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:

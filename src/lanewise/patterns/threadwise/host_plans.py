@@ -3,14 +3,16 @@
 Points whose neighbours read neighbours are lanes of SIMD registers. What several rows read again asks for several rows and registers of
 points, whose sums stay in registers, and is packed; columns ask for loops that change places with their points, so that rows are read in
 long pieces, or for many registers where there are few of them; windows and stencils ask for a line of memory at once, row by row. Rows
-that are another array's columns are turned in tiles. Where a point's own loop runs along memory its rounds are the lanes, and what
-several such loops compute is kept.
+that are another array's columns are turned in squares, in tiles of a core's own where rows begin anywhere in a line of memory. Where a
+point's own loop runs along memory its rounds are the lanes, and what several such loops compute is kept.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
@@ -25,7 +27,7 @@ FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits
 SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
-# Bytes of a row of squares in a tile: a page, behind which nothing is fetched ahead; or half of one.
+# Bytes of a row of squares in a tile of a core's own: a page, behind which nothing is fetched ahead; or half of one.
 TILES = (1 << 12, 1 << 11)
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
@@ -68,7 +70,7 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
             return even and (work.rounds is None or rounds >= SHORT)
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
-            return work.targets >= plan.tile**2 // squares.SHORT * machine.multiprocessors * WAVES
+            return work.targets >= plan.tile**2 // squares.FLAT * machine.multiprocessors * WAVES
         enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
         return enough or (plan.slices == plan.targets == 1 and plan.rows in (1, plan.across))
 
@@ -78,7 +80,12 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 
 def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
     """Plans of a reference kernel for a CPU, all legal: for registers of 512 bits and of 256, the largest blocks of points first."""
-    return Suggestions((*_of_width(kernel, 512), *_of_width(kernel, 256)), lambda plan: True)
+
+    def suited(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
+        return tuple(p for p in plans if not p.tile) if squares.rows_are_lines(kernel, lengths) else plans
+
+    plans = (*_of_width(kernel, 512), *_of_width(kernel, 256))
+    return Suggestions(plans, lambda plan: True, suited if lanes.turned(kernel) else None)
 
 
 def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
