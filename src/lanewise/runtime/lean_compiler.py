@@ -3,10 +3,11 @@
 Numba's own way looks for closures, comprehensions, literal loops and branches that are never taken, gives each assignment a variable of its
 own, and analyses the function anew after each of its passes. Generated text has none of these, and its variables keep their types, so
 LLVM is given the same functions without, in less than half the time. Nor is the source annotated with types: the annotation would keep
-dropped kernels alive (Numba's finalizer of a dispatcher holds what was compiled, this the source, this the function). Two things are added:
+dropped kernels alive (Numba's finalizer of a dispatcher holds what was compiled, this the source, this the function). Added are:
 
 - A literal such as `f32(0.5)` becomes a constant before types are inferred. Numba would type a name, a number and a call for each.
-- What a function gives for arguments of the same types is asked once in a process.
+- What a function gives for arguments of the same types is asked once in a process, by inference and by lowering, and what implements it
+  once a kernel. Numba looks for both at each use, and refreshes all its registries at each access of an array.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import contextlib
 import gc
 import math
 import operator
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from copy import copy
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -29,7 +30,14 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
+from numba.core.errors import new_error_context  # pyright: ignore[reportAttributeAccessIssue]
+from numba.core.interpreter import (
+    Interpreter,
+    peep_hole_call_function_ex_to_call_function_kw,
+    peep_hole_list_to_tuple,
+)
 from numba.core.ir_utils import build_definitions
+from numba.core.lowering import Lower
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, TranslateByteCode
 
@@ -37,6 +45,8 @@ _NUMBERS: dict[Any, Any] = {
     types.int32: np.int32, types.uint32: np.uint32, types.int64: np.int64, types.uint64: np.uint64,
     types.float32: np.float32, types.float64: np.float64,
 }  # fmt: skip
+_FOR_PYTHON = "_ZN7cpython"  # how Numba's names for what takes Python's objects begin
+_LONG_CALLS = (peep_hole_list_to_tuple, peep_hole_call_function_ex_to_call_function_kw)
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
@@ -100,7 +110,7 @@ class _ShortWay(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager: Any = PassManager("generated text")
         for each in (
-            TranslateByteCode, FixupArgs, _FoldLiterals, _InferTypes, IRLegalization, _Lower, NoPythonBackend,
+            _Translate, FixupArgs, _FoldLiterals, _InferTypes, _Lifetimes, _Lower, NoPythonBackend,
         ):  # fmt: skip
             manager.add_pass(each, each.__name__)
         manager.finalize()
@@ -119,6 +129,24 @@ def _without_collections() -> Generator[None]:
         yield
     finally:
         gc.enable()
+
+
+class _Interpreter(Interpreter):
+    """Numba's reader of bytecode, which need not look for what generated text has not: `with`, `try` and dictionaries."""
+
+    def post_process(self, peepholes: Any, func_ir: Any) -> Any:
+        return super().post_process([p for p in peepholes if p in _LONG_CALLS], func_ir)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Translate(TranslateByteCode):
+    """From bytecode to Numba's statements."""
+
+    _name = "lanewise_translate"
+
+    def run_pass(self, state: Any) -> Any:
+        state.func_ir = _Interpreter(state.func_id).interpret(state.bc)
+        return True
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -213,6 +241,20 @@ class _InferTypes(NopythonTypeInference):
             state.typingctx = context
 
 
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _Lifetimes(IRLegalization):
+    """Numba's marks where a variable is not needed any more, at which it counts who holds an array; where nothing is counted, none."""
+
+    _name = "lanewise_lifetimes"
+
+    def run_pass(self, state: Any) -> Any:
+        if state.flags.nrt:
+            return super().run_pass(state)
+        state.func_ir.generator_info = None
+        return True
+
+
+_SETTLED = (types.Function, types.NumberClass, BuiltinFunctionType, str)  # operations, conversions, elements, loops
 _KNOWN: dict[Any, Any] = {}  # what functions give, by themselves and the types of their arguments
 MOST_KNOWN = 4096  # then it starts anew: asking again costs a millisecond at most
 
@@ -227,17 +269,22 @@ class _Remembering:
         return getattr(self._context, name)
 
     def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
-        if named or not isinstance(function, types.Function):
+        if named or not isinstance(function, _SETTLED):
             return self._context.resolve_function_type(function, arguments, named)
-        key = function, tuple(arguments)
-        signature = _KNOWN.get(key)
-        if signature is None:
-            signature = self._context.resolve_function_type(function, arguments, named)
-            if signature is not None:
-                if len(_KNOWN) >= MOST_KNOWN:
-                    _KNOWN.clear()
-                _KNOWN[key] = signature
-        return signature
+        return _remembered(function, arguments, lambda: self._context.resolve_function_type(function, arguments, named))
+
+
+def _remembered(function: Any, arguments: Any, ask: Callable[[], Any]) -> Any:
+    """What a function gives for arguments of these types; asked once."""
+    key = function, tuple(arguments)
+    signature = _KNOWN.get(key)
+    if signature is None:
+        signature = ask()
+        if signature is not None:
+            if len(_KNOWN) >= MOST_KNOWN:
+                _KNOWN.clear()
+            _KNOWN[key] = signature
+    return signature
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -249,34 +296,89 @@ class _Lower(NativeLowering):
     def __init__(self) -> None:
         super().__init__()
 
+    @property
+    def lowering_class(self) -> Any:
+        return _Lowering
+
     def run_pass(self, state: Any) -> Any:
         codegen = state.targetctx.codegen()
         inner = bool(state.flags.no_cpython_wrapper)
         state.library = (_InnerLibrary if inner else _Library)(codegen, state.func_id.func_qualname)
         state.library.enable_object_caching()
+        state.targetctx = copy(state.targetctx)
+        state.targetctx.get_function = _implementations(state.targetctx)
         if inner:
-            state.targetctx = copy(state.targetctx)
             state.targetctx.get_executable = _not_executable
-        return super().run_pass(state)
+        with _calls_remembered():
+            return super().run_pass(state)
+
+
+class _Lowering(Lower):
+    """Numba's lowering, which tells of an error where it is in a function, by blocks and not by statements."""
+
+    def lower_block(self, block: Any) -> None:
+        self.pre_block(block)
+        with new_error_context("lowering a block of generated text"):
+            for s in block.body:
+                self.loc = s.loc
+                self.lower_inst(s)
+        self.post_block(block)
+
+
+def _implementations(context: Any) -> Callable[..., Any]:
+    """Numba's search for what implements a function, once a kernel for each. Arrays are NumPy's own: nothing stands before their access."""
+    search, known = context.get_function, dict[Any, Any]()
+
+    def get_function(function: Any, signature: Any, **again: Any) -> Any:
+        if isinstance(function, str) and function == "__array__":
+            raise NotImplementedError
+        key = function, signature
+        found = known.get(key)
+        if found is None:
+            known[key] = found = search(function, signature, **again)
+        return found
+
+    return get_function
+
+
+@contextlib.contextmanager
+def _calls_remembered() -> Generator[None]:
+    """Lowering asks operators again what they give; the compiler's lock is held, so that nobody else asks meanwhile."""
+    functions: Any = types.Function
+    plain = functions.get_call_type
+
+    def get_call_type(function: Any, context: Any, arguments: Any, named: Any) -> Any:
+        if named:
+            return plain(function, context, arguments, named)
+        return _remembered(function, arguments, lambda: plain(function, context, arguments, named))
+
+    functions.get_call_type = get_call_type
+    try:
+        yield
+    finally:
+        functions.get_call_type = plain
 
 
 class _Library(JITCodeLibrary):
-    """What LLVM is given of a function; declarations have nothing to optimise."""
+    """What LLVM is given of a function. Declarations have nothing to optimise by themselves, nor is it worth it for what Python calls."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
         manager, builder = codegen._function_pass_manager()
         for function in ll_module.functions:
-            if not function.is_declaration:
+            if not function.is_declaration and not function.name.startswith(_FOR_PYTHON):
                 manager.run(function, builder)
 
 
 class _InnerLibrary(_Library):
-    """A function that others are compiled with; no machine code is made of it alone."""
+    """A function that others are compiled with: it is optimised as a part of them, and no machine code is made of it alone."""
 
     def _finalize_final_module(self) -> None:
         self._finalized = True
+
+    def _optimize_final_module(self) -> None:
+        """Left to whoever calls it."""
 
 
 def _not_executable(library: Any, description: Any, environment: Any) -> Any:
