@@ -83,7 +83,7 @@ def pytest_collection_finish() -> None:
     # Compiling makes many objects that live long. To look through them, and through all modules, again and again takes a tenth of
     # the time and more; what was imported stays, and the rest is looked through more rarely.
     _set_apart()
-    gc.set_threshold(200_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)
