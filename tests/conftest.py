@@ -145,6 +145,18 @@ def why_no_gpu() -> str:
     return "" if count else "no NVIDIA GPU: the driver lists no device"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _short_timings() -> Iterator[None]:
+    """Tuning is tested, not timings: a few repetitions do, and a processor need not be awake."""
+    from lanewise.runtime import timing
+    from lanewise.tuning import measure
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(timing, "CPU_LEAST", 1e-3)
+        patched.setattr(measure, "AWAKE", 0.0)
+        yield
+
+
 @pytest.fixture(scope="session")
 def cache_dir() -> Path:
     """The directory of compiled kernels, shared by all tests of this session."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
 from lanewise.cli import compiling
-from lanewise.cli.main import main
+from lanewise.cli.main import app, main
 from tests.cli.command import Command, Outcome
 
 
@@ -20,6 +22,16 @@ def ctrl_c() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _commands_made_once() -> Iterator[None]:
+    """The commands of a product do not change, and take a twentieth of a second to make."""
+    plain = typer.main.get_command
+    made = functools.cache(plain)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(typer.main, "get_command", lambda each: plain(each) if each is app else made(each))
+        yield
 
 
 @pytest.fixture

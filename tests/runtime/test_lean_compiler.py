@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numba import float32, float64, int32, int64, njit, uint32, uint64
 
-from lanewise.runtime import cpu, lean_compiler
+from lanewise.runtime import cpu, lean_compiler, lean_statements
 from lanewise.runtime.kernel_cache import KernelCache
 
 HEAD = """
@@ -50,7 +50,7 @@ def text(name: str, plus: str = "") -> str:
     ],
 )  # fmt: skip
 def test_literals_become_numbers_of_their_type(kind: Any, literal: float, constant: Any) -> None:
-    found = lean_compiler._constant(kind, literal)
+    found = lean_statements.constant_of(kind, literal)
     assert type(found) is type(constant)
     assert found.tobytes() == constant.tobytes()
 
@@ -69,7 +69,7 @@ def test_literals_become_numbers_of_their_type(kind: Any, literal: float, consta
     ],
 )
 def test_what_does_not_fit_is_left_to_numba(kind: Any, value: Any) -> None:
-    assert lean_compiler._constant(kind, value) is None
+    assert lean_statements.constant_of(kind, value) is None
 
 
 def test_the_short_way_gives_the_bits_of_numba() -> None:

@@ -13,6 +13,7 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import table_model
 from lanewise.plan import NEUTRAL, Plan
+from lanewise.runtime import timing
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.runtime.timing import CpuStopwatch
 from lanewise.tuning import measure
@@ -157,7 +158,8 @@ def test_spills_and_too_many_registers_are_reasons() -> None:
     )
 
 
-def test_a_stopwatch_repeats_short_work() -> None:
+def test_a_stopwatch_repeats_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "CPU_LEAST", 20e-3)
     runs: list[int] = []
     watch = CpuStopwatch([lambda: runs.append(1), lambda: runs.append(2)], 1e-3)
     seconds = watch()

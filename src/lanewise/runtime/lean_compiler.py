@@ -5,9 +5,9 @@ own, and analyses the function anew after each of its passes. Generated text has
 LLVM is given the same functions without, in less than half the time. Nor is the source annotated with types: the annotation would keep
 dropped kernels alive (Numba's finalizer of a dispatcher holds what was compiled, this the source, this the function). Added are:
 
-- A literal such as `f32(0.5)` becomes a constant before types are inferred. Numba would type a name, a number and a call for each.
-- What a function gives for arguments of the same types is asked once in a process, by inference and by lowering, and what implements it
-  once a kernel. Numba looks for both at each use, and refreshes all its registries at each access of an array.
+- fewer statements, before types are inferred (`lean_statements.py`);
+- an inference of types that remembers (`lean_types.py`);
+- a lowering for the statements that generated text has (`lean_lowering.py`).
 """
 
 from __future__ import annotations
@@ -16,38 +16,27 @@ import builtins
 import contextlib
 import gc
 import math
-import operator
-from collections.abc import Callable, Generator
-from copy import copy
-from types import BuiltinFunctionType, FunctionType
+from collections.abc import Generator
+from types import FunctionType
 from typing import Any
 from weakref import WeakValueDictionary
 
-import numpy as np
-from numba import _dynfunc  # pyright: ignore[reportAttributeAccessIssue]
-from numba.core import ir, types
-from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
+from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.dispatcher import Dispatcher
-from numba.core.errors import new_error_context  # pyright: ignore[reportAttributeAccessIssue]
 from numba.core.interpreter import (
     Interpreter,
     peep_hole_call_function_ex_to_call_function_kw,
     peep_hole_list_to_tuple,
 )
-from numba.core.ir_utils import build_definitions
-from numba.core.lowering import Lower
-from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend, NopythonTypeInference
+from numba.core.typed_passes import IRLegalization, NoPythonBackend
 from numba.core.untyped_passes import FixupArgs, TranslateByteCode
 
-_NUMBERS: dict[Any, Any] = {
-    types.int32: np.int32, types.uint32: np.uint32, types.int64: np.int64, types.uint64: np.uint64,
-    types.float32: np.float32, types.float64: np.float64,
-}  # fmt: skip
-_FOR_PYTHON = "_ZN7cpython"  # how Numba's names for what takes Python's objects begin
+from lanewise.runtime.lean_lowering import LowerText
+from lanewise.runtime.lean_statements import FewerStatements
+from lanewise.runtime.lean_types import InferTypes
+
 _LONG_CALLS = (peep_hole_list_to_tuple, peep_hole_call_function_ex_to_call_function_kw)
-_COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
 
 
 _SHARED: WeakValueDictionary[Any, Any] = (
@@ -110,7 +99,7 @@ class _ShortWay(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager: Any = PassManager("generated text")
         for each in (
-            _Translate, FixupArgs, _FoldLiterals, _InferTypes, _Lifetimes, _Lower, NoPythonBackend,
+            _Translate, FixupArgs, FewerStatements, InferTypes, _Lifetimes, LowerText, NoPythonBackend,
         ):  # fmt: skip
             manager.add_pass(each, each.__name__)
         manager.finalize()
@@ -145,100 +134,22 @@ class _Translate(TranslateByteCode):
     _name = "lanewise_translate"
 
     def run_pass(self, state: Any) -> Any:
+        _drop_caches(state.bc.table)
         state.func_ir = _Interpreter(state.func_id).interpret(state.bc)
         return True
 
 
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _FoldLiterals(FunctionPass):
-    """Literals become constants of their type, functions are looked up once, and comparisons are no longer asked whether they are true."""
-
-    _name = "lanewise_fold_literals"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    def run_pass(self, state: Any) -> Any:
-        blocks: dict[int, Any] = state.func_ir.blocks
-        values: dict[str, Any] = {}  # what the temporaries of Python's stack hold: each is assigned once
-        shared: dict[Any, Any] = {}  # assignments of functions to variables that the first block begins with
-        for block in blocks.values():
-            for s in block.body:
-                if isinstance(s, ir.Assign):
-                    if isinstance(s.value, ir.Expr) and s.value.op == "call":
-                        _fold(s, values, shared)
-                    if s.target.name.startswith("$") and isinstance(s.value, ir.Global | ir.Const | ir.Expr):
-                        values[s.target.name] = s.value
-        first = blocks[min(blocks)]
-        first.body = [*shared.values(), *first.body]
-        used = {v.name for b in blocks.values() for s in b.body for v in _read(s)}
-        for block in blocks.values():
-            block.body = [s for s in block.body if not _unread(s, used)]
-        state.func_ir._definitions = build_definitions(blocks)
-        return True
-
-
-def _fold(s: Any, values: dict[str, Any], shared: dict[Any, Any]) -> None:
-    """Simplify the call on the right side of an assignment."""
-    call = s.value
-    called = values.get(call.func.name)
-    if not isinstance(called, ir.Global):
-        return
-    argument = values.get(call.args[0].name) if len(call.args) == 1 else None
-    if isinstance(argument, ir.Const) and (constant := _constant(called.value, argument.value)) is not None:
-        s.value = ir.Const(constant, s.loc, use_literal_type=False)
-    elif (
-        called.value is bool
-        and isinstance(argument, ir.Expr)
-        and argument.op == "binop"
-        and argument.fn in _COMPARISONS
-    ):
-        s.value = call.args[0]
-    else:
-        if called.name not in shared:
-            scope = s.target.scope
-            shared[called.name] = ir.Assign(called, scope.redefine(f"$lanewise.{called.name}", called.loc), called.loc)
-        call.func = shared[called.name].target
-
-
-def _constant(kind: Any, value: Any) -> Any:
-    """The number that a type makes of a literal, or None where the two are something else or the number does not fit."""
-    number = _NUMBERS.get(kind) if isinstance(kind, types.Type) else None
-    if number is None or type(value) not in (int, float):
-        return None
-    if issubclass(number, np.integer):
-        limits = np.iinfo(number)
-        return number(value) if type(value) is int and limits.min <= value <= limits.max else None
-    return number(value) if abs(value) <= float(np.finfo(number).max) else None
-
-
-def _read(s: Any) -> Any:
-    """The variables that a statement reads."""
-    if not isinstance(s, ir.Assign):
-        return s.list_vars()
-    if isinstance(s.value, ir.Expr):
-        return s.value.list_vars()
-    return (s.value,) if isinstance(s.value, ir.Var) else ()
-
-
-def _unread(s: Any, used: set[str]) -> bool:
-    """Whether a statement loads what nothing reads any more."""
-    return isinstance(s, ir.Assign) and isinstance(s.value, ir.Global | ir.Const) and s.target.name not in used
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _InferTypes(NopythonTypeInference):
-    """Numba's inference of types, with a context that remembers."""
-
-    _name = "lanewise_infer_types"
-
-    def run_pass(self, state: Any) -> Any:
-        context = state.typingctx
-        state.typingctx = _Remembering(context)
-        try:
-            return super().run_pass(state)
-        finally:
-            state.typingctx = context
+def _drop_caches(table: dict[int, Any]) -> None:
+    """Take out the room that CPython 3.11 keeps for itself between instructions: more than half of what Numba would read one by one."""
+    before: Any = None
+    for each in tuple(table.values()):
+        if (
+            each.opname == "CACHE" and before is not None and not before.is_jump
+        ):  # a jump goes on from where its room ends
+            before.next = each.next
+            del table[each.offset]
+        else:
+            before = each
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -252,137 +163,3 @@ class _Lifetimes(IRLegalization):
             return super().run_pass(state)
         state.func_ir.generator_info = None
         return True
-
-
-_SETTLED = (types.Function, types.NumberClass, BuiltinFunctionType, str)  # operations, conversions, elements, loops
-_KNOWN: dict[Any, Any] = {}  # what functions give, by themselves and the types of their arguments
-MOST_KNOWN = 4096  # then it starts anew: asking again costs a millisecond at most
-
-
-class _Remembering:
-    """A typing context that knows what it was asked before: of functions that are neither compiled nor made for a call."""
-
-    def __init__(self, context: Any) -> None:
-        self._context = context
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._context, name)
-
-    def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
-        if named or not isinstance(function, _SETTLED):
-            return self._context.resolve_function_type(function, arguments, named)
-        return _remembered(function, arguments, lambda: self._context.resolve_function_type(function, arguments, named))
-
-
-def _remembered(function: Any, arguments: Any, ask: Callable[[], Any]) -> Any:
-    """What a function gives for arguments of these types; asked once."""
-    key = function, tuple(arguments)
-    signature = _KNOWN.get(key)
-    if signature is None:
-        signature = ask()
-        if signature is not None:
-            if len(_KNOWN) >= MOST_KNOWN:
-                _KNOWN.clear()
-            _KNOWN[key] = signature
-    return signature
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lower(NativeLowering):
-    """Numba's lowering; a function that only other functions call is not made machine code of its own."""
-
-    _name = "lanewise_lower"
-
-    def __init__(self) -> None:
-        super().__init__()
-
-    @property
-    def lowering_class(self) -> Any:
-        return _Lowering
-
-    def run_pass(self, state: Any) -> Any:
-        codegen = state.targetctx.codegen()
-        inner = bool(state.flags.no_cpython_wrapper)
-        state.library = (_InnerLibrary if inner else _Library)(codegen, state.func_id.func_qualname)
-        state.library.enable_object_caching()
-        state.targetctx = copy(state.targetctx)
-        state.targetctx.get_function = _implementations(state.targetctx)
-        if inner:
-            state.targetctx.get_executable = _not_executable
-        with _calls_remembered():
-            return super().run_pass(state)
-
-
-class _Lowering(Lower):
-    """Numba's lowering, which tells of an error where it is in a function, by blocks and not by statements."""
-
-    def lower_block(self, block: Any) -> None:
-        self.pre_block(block)
-        with new_error_context("lowering a block of generated text"):
-            for s in block.body:
-                self.loc = s.loc
-                self.lower_inst(s)
-        self.post_block(block)
-
-
-def _implementations(context: Any) -> Callable[..., Any]:
-    """Numba's search for what implements a function, once a kernel for each. Arrays are NumPy's own: nothing stands before their access."""
-    search, known = context.get_function, dict[Any, Any]()
-
-    def get_function(function: Any, signature: Any, **again: Any) -> Any:
-        if isinstance(function, str) and function == "__array__":
-            raise NotImplementedError
-        key = function, signature
-        found = known.get(key)
-        if found is None:
-            known[key] = found = search(function, signature, **again)
-        return found
-
-    return get_function
-
-
-@contextlib.contextmanager
-def _calls_remembered() -> Generator[None]:
-    """Lowering asks operators again what they give; the compiler's lock is held, so that nobody else asks meanwhile."""
-    functions: Any = types.Function
-    plain = functions.get_call_type
-
-    def get_call_type(function: Any, context: Any, arguments: Any, named: Any) -> Any:
-        if named:
-            return plain(function, context, arguments, named)
-        return _remembered(function, arguments, lambda: plain(function, context, arguments, named))
-
-    functions.get_call_type = get_call_type
-    try:
-        yield
-    finally:
-        functions.get_call_type = plain
-
-
-class _Library(JITCodeLibrary):
-    """What LLVM is given of a function. Declarations have nothing to optimise by themselves, nor is it worth it for what Python calls."""
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        codegen: Any = self._codegen
-        ll_module.data_layout = codegen._data_layout
-        manager, builder = codegen._function_pass_manager()
-        for function in ll_module.functions:
-            if not function.is_declaration and not function.name.startswith(_FOR_PYTHON):
-                manager.run(function, builder)
-
-
-class _InnerLibrary(_Library):
-    """A function that others are compiled with: it is optimised as a part of them, and no machine code is made of it alone."""
-
-    def _finalize_final_module(self) -> None:
-        self._finalized = True
-
-    def _optimize_final_module(self) -> None:
-        """Left to whoever calls it."""
-
-
-def _not_executable(library: Any, description: Any, environment: Any) -> Any:
-    """Stands for a function that Python cannot call: lowering knows functions by such objects."""
-    library._ensure_finalized()
-    name = description.qualname.split(".")[-1]
-    return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
