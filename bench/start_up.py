@@ -177,6 +177,8 @@ def main() -> None:
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument("--out", type=Path, help="instead of bench/results/start_up_DEVICE.md")
     chosen = options.parse_args()
+    if chosen.out and chosen.out.suffix != ".md":
+        options.error(f"--out {chosen.out}: wanted the name of the text, which ends in .md; the numbers lie beside it")
     measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = {}
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:

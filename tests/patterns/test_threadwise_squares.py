@@ -208,7 +208,7 @@ def test_edges_are_turned_in_registers_too() -> None:
 
 
 def test_what_the_next_tile_reads_is_asked_for() -> None:
-    """With each square as many lines as it reads, of every array, row by row; not in kernels that gather tiles, nor on a GPU."""
+    """With each square as many lines as it reads, of every array, row by row; not in kernels that gather tiles."""
     text = stage_text(write_turned, Plan(across=16, rows=16))
     assert re.findall(r"prefetch a\[(.*?)\]", text) == [
         f"$next.y.a, $next.x.a{f' + {n}' if n else ''}" for n in range(0, 256, 16)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any
 
-from llvmlite.binding import newpassmanagers
 from numba import _dynfunc  # pyright: ignore[reportAttributeAccessIssue]
 from numba.core import ir, types
 from numba.core.codegen import JITCodeLibrary
@@ -203,26 +202,13 @@ def _implementations(context: Any) -> Callable[..., Any]:
     return get_function
 
 
-def _short_passes() -> Any:
-    """What makes a function ready for the passes over the whole, which inline it and are thorough."""
-    manager = newpassmanagers.create_new_function_pass_manager()
-    manager.add_sroa_pass()
-    manager.add_simplify_cfg_pass()
-    manager.add_instruction_combine_pass()
-    manager.add_jump_threading_pass()
-    manager.add_reassociate_pass()
-    manager.add_simplify_cfg_pass()
-    manager.add_instruction_combine_pass()
-    return manager
-
-
 class _Library(JITCodeLibrary):
     """What LLVM is given of a function. Declarations have nothing to optimise by themselves, nor is it worth it for what Python calls."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         codegen: Any = self._codegen
         ll_module.data_layout = codegen._data_layout
-        manager, builder = _short_passes(), codegen._pass_builder()
+        manager, builder = codegen._function_pass_manager()
         for function in ll_module.functions:
             if not function.is_declaration and not function.name.startswith(_FOR_PYTHON):
                 manager.run(function, builder)

@@ -94,8 +94,8 @@ class _Tiles:
         self.loop = dict(zip(names, self.loops, strict=True))
         self.accesses = accesses(self.body, names)
         self.stores = [a for a in self.accesses if a.is_store]
-        self.reads_rows = all(a.is_store for a in lanes.turned(kernel))  # else what is read lies along the first index
-        self.short, self.long = names if self.reads_rows else names[::-1]
+        reads_rows = all(a.is_store for a in lanes.turned(kernel))  # else what is read lies along the first index
+        self.short, self.long = names if reads_rows else names[::-1]
         self.gathers = bool(side)
         size = max(4, *(a.leaves[0].type.size for a in kernel.arrays))
         long, most = (side, side // FLAT) if side else (self.whole(LONG // size), SHORT // size)
