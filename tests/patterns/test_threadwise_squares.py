@@ -185,7 +185,7 @@ def test_squares_begin_with_the_lines_of_what_is_written(kernel: Any, before: in
     assert (memory[first + m * n :] == 7).all()
 
 
-@pytest.mark.parametrize("plan", SQUARES[:2], ids=Plan.short)
+@pytest.mark.parametrize("plan", SQUARES, ids=Plan.short)
 @pytest.mark.parametrize("kernel", [added, shifted, twice])
 def test_squares_that_write_to_memory_need_no_element_of_their_own(kernel: Any, plan: Plan) -> None:
     a, results = numbers(37, 37), list[Any]()

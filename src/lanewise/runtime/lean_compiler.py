@@ -143,9 +143,8 @@ def _drop_caches(table: dict[int, Any]) -> None:
     """Take out the room that CPython 3.11 keeps for itself between instructions: more than half of what Numba would read one by one."""
     before: Any = None
     for each in tuple(table.values()):
-        if (
-            each.opname == "CACHE" and before is not None and not before.is_jump
-        ):  # a jump goes on from where its room ends
+        # How far a jump goes is counted from where its room ends.
+        if each.opname == "CACHE" and before is not None and not before.is_jump:
             before.next = each.next
             del table[each.offset]
         else:

@@ -44,12 +44,15 @@ class _Constraints(typeinfer.ConstraintNetwork):
 
     def propagate(self, typeinfer: Any) -> list[Any]:
         variables, errors = typeinfer.typevars, list[Any]()
+
+        def met(each: Any) -> list[Any]:
+            return [v.type if (v := variables.get(n)) else None for n in self._variables[each]]
+
         with typeinfer.warnings.catch_warnings():
             for each in self.constraints:
-                names = self._variables.get(each)
-                if names is None:
-                    names = self._variables[each] = tuple(_names(tuple(vars(each).values())))
-                elif self._met.get(each) == [v.type if (v := variables.get(n)) else None for n in names]:
+                if each not in self._variables:
+                    self._variables[each] = tuple(_names(vars(each).values()))
+                elif self._met.get(each) == met(each):
                     continue
                 try:
                     each(typeinfer)
@@ -57,7 +60,7 @@ class _Constraints(typeinfer.ConstraintNetwork):
                     errors.append(error)
                     self._met.pop(each, None)
                 else:
-                    self._met[each] = [v.type if (v := variables.get(n)) else None for n in names]
+                    self._met[each] = met(each)
         return errors
 
 
