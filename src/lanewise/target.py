@@ -57,6 +57,9 @@ def is_compiled(device: str) -> bool:
 
 
 LINE = 64  # bytes of a line of a CPU's memory
+LONG_IN_ORDER = (
+    4  # lines of a row from which on its ends are worth streams, where those of rows follow each other in memory
+)
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 
 

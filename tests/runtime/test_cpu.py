@@ -34,13 +34,18 @@ def make_growth(rate: float) -> Any:
 
 
 @given(extent=st.integers(1, 5000), threads=st.integers(1, 64), grain=st.integers(1, 2000))
-def test_pieces_cover_everything_once_and_shrink(extent: int, threads: int, grain: int) -> None:
-    pieces = cpu.guided_pieces(extent, threads, grain)
+def test_spans_cover_everything_once_and_their_pieces_shrink(extent: int, threads: int, grain: int) -> None:
+    spans = cpu.spans(extent, threads, grain)
+    assert 1 <= len(spans) <= threads
+    pieces = [piece for span in spans for piece in span]
     assert [begin for begin, _ in pieces] == [0, *(end for _, end in pieces[:-1])]
     assert pieces[-1][1] == extent
-    sizes = [end - begin for begin, end in pieces]
-    assert sizes == sorted(sizes, reverse=True)
-    assert all(size >= grain for size in sizes[:-1])
+    lengths = [span[-1][1] - span[0][0] for span in spans]
+    assert max(lengths) - min(lengths) <= 2 * grain
+    for span in spans:
+        sizes = [end - begin for begin, end in span]
+        assert sizes == sorted(sizes, reverse=True)
+        assert all(size >= grain for size in sizes[:-1])
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "5"])

@@ -57,8 +57,8 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
             return names(x.name)
         case ir.Builtin(name="clock"):
             return "lw_clock()"
-        case ir.Builtin(name="phase"):
-            raise AssertionError("lines of memory have no phase on a GPU")
+        case ir.Builtin(name="phase" | "far"):
+            raise AssertionError("a GPU's threads do not ask where lines of memory begin, nor write past caches")
         case ir.Builtin():
             return _wrap(f"({TYPES[x.type]}){_BUILTINS[x.name]}", _UNARY, level)
         case ir.Unary():

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
+from lanewise.emit.numba_numbers import numbers_of
 from lanewise.emit.numba_prelude import (
     IMPORTS,
     SEPARATE_IMPORT,
@@ -25,13 +26,14 @@ from lanewise.emit.numba_prelude import (
     width_import,
 )
 from lanewise.emit.numba_simd import Simd
+from lanewise.emit.numba_walks import Walk, walk_of
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
 from lanewise.ir.reductions import reorders
-from lanewise.ir.traverse import statements, subexpressions
+from lanewise.ir.traverse import rewrite, statements, subexpressions
 from lanewise.types import I64, LocalArray, limits
 
 Arrays = dict[str, LocalArray]
@@ -287,7 +289,35 @@ class _Writer:
         """Whether lanes take different sides of a branch."""
         return self.simd is not None and self.simd.differs(s.condition)
 
+    def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
+        """The blocks before, those inside and those behind, in this order: caches ask for what comes next in memory."""
+        pad, e, along = "    " * depth, self.expression, s.variable.removesuffix(".number")
+        begin, end, inner, outer, side = (
+            self.names(own(f"{along}.{n}")) for n in ("begin", "end", "inner", "outer", "side")
+        )
+        gate = f" if {e(w.gate)} else {inner}" if w.gate is not None else ""
+        self.lines += [
+            f"{pad}{begin} = {e(s.start)}",
+            f"{pad}{end} = {e(s.stop)}",
+            f"{pad}{inner} = min({_extreme('max', begin, *(e(x) for x in w.least))}, {end})",
+            f"{pad}{outer} = max({_extreme('min', end, *(e(x) for x in w.most))}, {inner}){gate}",
+            f"{pad}for {side} in range(2):",
+        ]
+        assigned = set(simd.assigned)
+        edges = f"range({outer} if {side} else {begin}, {end} if {side} else {inner})"
+        inside = f"range({inner}, {inner} if {side} else {outer})"
+        for rounds, block in ((edges, w.branch.otherwise), (inside, w.branch.then)):
+            self.lines.append(f"{pad}    for {self.names(s.variable)} in {rounds}:")
+            simd.assigned = set(assigned)  # what one loop assigns has no value in the other
+            for statement in w.head:
+                self.statement(statement, depth + 2)
+            self.block(block, depth + 2)
+        simd.assigned = assigned
+
     def loop(self, s: ir.For, depth: int) -> None:
+        if self.simd is not None and self.simd.is_walked(s) and (w := walk_of(s)) is not None:
+            self.walk(w, s, self.simd, depth)
+            return
         e = self.expression
         start, stop = e(s.start), e(s.stop)
         if not is_own(s.variable) and not _counted(s):
@@ -326,6 +356,11 @@ class _Writer:
         arguments = [*self.listed(s.arguments, pad), *buffers, *(self.names(n) for n in borrowed(s.function))]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
+
+
+def _extreme(name: str, first: str, *others: str) -> str:
+    """Of one number or several: Python's functions take no single one."""
+    return f"{name}({', '.join((first, *others))})" if others else first
 
 
 def _counted(s: ir.For) -> bool:
@@ -416,9 +451,18 @@ class _EntryWriter(_Writer):
                 plain = f"{self.buffer(b.name)} = np.empty({b.length}, np.{b.type.dtype.name})"
                 self.lines += [f"    {line}" for line in ([plain] if simd is None else simd.memory(b))]
         head = len(self.lines)
-        self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")
         self.simd = simd
+        block = ir.Local(loop.variable, loop.extent.type)
+        numbers = None if simd is None else numbers_of(block, body)
+        if numbers is not None:
+            for s in numbers.first:
+                value = rewrite(s.value, lambda e: ir.Local(own("begin"), e.type) if e == block else e)
+                self.statement(replace(s, value=value), 1)
+            body = numbers.rest
+        self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")
         self.block(body, 2)
+        if numbers is not None:
+            self.lines += [f"        {line}" for line in numbers.next(self.names)]
         if simd is not None:
             self.lines[head:head] = [f"    {line}" for line in simd.head()]
             self.lines += [f"    {line}" for line in simd.tail()]

@@ -8,7 +8,7 @@ lanes alone. Loops run the same rounds in all lanes (passes/points/lanes.py sees
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeGuard, assert_never
 
@@ -23,7 +23,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
-from lanewise.target import LINE
+from lanewise.target import LINE, LONG_IN_ORDER
 from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
@@ -58,11 +58,15 @@ class Simd:
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
         self.sums = self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
-        kept = loaded | self._written_in_part(threads.body, 0)
+        ordered = {b.name for b in kernel.buffers if b.ordered}
+        kept = loaded | self._written_in_part(threads.body, 0) - ordered
         self.streamed = {
             b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept
         }  # nobody reads them here: they need not stay in the caches
         self.past: set[str] = set()
+        self.ordered = (
+            ordered & self.streamed
+        )  # what is stored in the order of memory: parts of a line follow each other
         self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
         (outer,) = kernel.body
         assert isinstance(outer, ir.Parallel)
@@ -72,7 +76,11 @@ class Simd:
         # Squares that ask for what comes next themselves, and write pieces of many rows at once.
         self.in_squares = any(isinstance(s, ir.Prefetch) for s in statements(outer.body))
         looks = bool(self.bodies) and not self.in_squares
-        self.far_ahead = self._far_ahead(self.bodies[0], own_memory=own_memory) if looks else dict[int, int]()
+        self.far_ahead = dict[int, int]()
+        for body in (
+            self.bodies if looks else ()
+        ):  # at the edges, too: a gap of one line misleads what caches ask for themselves
+            self.far_ahead |= self._far_ahead(body, own_memory=own_memory)
         self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
@@ -90,6 +98,10 @@ class Simd:
         if any(block is b for b in self.bodies):
             self.whole = single_definitions(block)
             self.sums = lane_sums(block, self.varying, self.around)
+
+    def is_walked(self, s: ir.For) -> bool:
+        """Whether a loop goes along blocks each of which tests whether it is inside."""
+        return bool(s.body) and _is_split(s.body[-1], self.bodies)
 
     def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
         """Buffers that a condition within the test of an edge writes: lines of them are in a cache, and streams would drive them out."""
@@ -114,7 +126,10 @@ class Simd:
         return [f"{self.far(b)} = {self.call('far', self.buffer(b))}{self.unbroken(b)}" for b in sorted(self.past)]
 
     def unbroken(self, buffer: str) -> str:
-        """That rows are whole registers, or long: a stream into a line of memory that a masked store writes, too, waits for it."""
+        """That rows are whole registers, or long: a stream into a line of memory that a masked store writes, too, waits for it.
+
+        Where registers are stored in the order of memory masked ones are streams, too, but for short rows.
+        """
         if self.inside is None or buffer not in self.stored_in_bodies & self.in_rows:
             return ""
         ends: dict[
@@ -128,6 +143,8 @@ class Simd:
                     pass
         side, end = list(ends.values())[-1]
         kind, extent = TYPES[side.type], self.scalar(end)
+        if buffer in self.ordered:
+            return f" and {extent} >= {kind}({LONG_IN_ORDER * LINE // self._type(buffer).size})"
         return f" and ({extent} % {kind}({side.value}) == 0 or {extent} >= {kind}({LONG // self._type(buffer).size}))"
 
     def tail(self) -> list[str]:
@@ -164,6 +181,10 @@ class Simd:
                 written = next(b.name for b in self.kernel.buffers if b.written and b.space == "global")
                 text = self.call("phase", self.buffer(written))
                 return [f"{self.names(s.name)} = {TYPES[s.value.type]}({text})"]
+            case ir.Assign(value=ir.Builtin(name="far")):
+                (written,) = self.ordered
+                self.past.add(written)
+                return [f"{self.names(s.name)} = {self.far(written)}"]
             case ir.Assign() if s.name in self.varying:
                 return [self.assigned_to(s.name, self.register(s.value))]
             case ir.Load() if s.names[0] in self.varying:
@@ -221,7 +242,8 @@ class Simd:
             return [f"{text} = {self.call('load', buffer, place)}", *self.ahead(s, buffer, place)]
         other = text if name in self.assigned else f"{TYPES[kind]}(0)"
         self.assigned.add(name)
-        return [f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"]
+        some = f"{text} = {self.call('load_some', buffer, place, self.masks[-1], other)}"
+        return [some, *(self.ahead(s, buffer, place) if id(s) in self.far_ahead else ())]
 
     def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
         """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
@@ -256,8 +278,9 @@ class Simd:
         others found their lines when they were the last.
         """
         ahead, sums = dict[int, int](), lane_sums(block, self.varying, self.around)
+        straight = block if block is self.bodies[0] else tuple(_straight(block))
         for b in self.kernel.buffers:
-            loads = [s for s in block if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)]
+            loads = [s for s in straight if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)]
             if b.space != "global" or len(loads) < NEIGHBOURS:
                 continue
             if own_memory:
@@ -399,6 +422,9 @@ class Simd:
             value = self.call("lane", self.register(s.values[0]), lane)
             return self.each_lane(f"{buffer}[u64({place})] = {value}")
         place, value = self.place(s.index), self.any(s.values[0])
+        if self.masks and s.buffer in self.ordered:
+            self.past.add(s.buffer)
+            return [self.call("stream_some", buffer, place, self.masks[-1], value, self.far(s.buffer))]
         if self.masks:
             return [self.call("store_some", buffer, place, self.masks[-1], value)]
         if s.buffer in self.streamed:
@@ -557,6 +583,14 @@ def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
             return _bodies(body, varying)
         case _:
             return _sides(block, varying)
+
+
+def _straight(block: ir.Block) -> Iterator[ir.Statement]:
+    """The statements of a block and of branches in it, without those of loops."""
+    for s in block:
+        yield s
+        if isinstance(s, ir.If):
+            yield from _straight((*s.then, *s.otherwise))
 
 
 def _is_split(s: ir.Statement, bodies: tuple[ir.Block, ...]) -> TypeGuard[ir.If]:

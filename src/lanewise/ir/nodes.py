@@ -143,11 +143,12 @@ class Element:
 class Builtin:
     """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads.
 
-    "phase" is no such thing: on a CPU how many elements fit between the beginning of a line of memory and that of the array that the kernel
-    writes. What a kernel computes must not hang on it; the interpreter has 0.
+    "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how many elements fit between the beginning
+    of a line of memory and its own, and whether it is so large that it is written past the caches. What a kernel computes must not hang
+    on them; the interpreter has 0 and no.
     """
 
-    name: Choice["thread", "block", "part", "clock", "phase"]
+    name: Choice["thread", "block", "part", "clock", "phase", "far"]
     type: Scalar
 
     @property
@@ -543,7 +544,8 @@ class ArrayArgument:
     values in rows, which `LoadElement` and its kin index: for each dimension, the slowest first, the count or uniform that
     is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
     multiple: its rows begin at multiples of that many elements, which can then be read at once. once: a kernel touches no element of it
-    twice, so that caches need not keep it.
+    twice, so that caches need not keep it. ordered: each point writes the element at its own indices and nothing else does, so that
+    points that follow each other write elements that do.
     """
 
     name: str
@@ -557,6 +559,7 @@ class ArrayArgument:
     narrow: bool = False
     multiple: int = 1
     once: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,6 +576,7 @@ class BufferArgument:
     length: int = 0
     constant: int = 0
     once: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,7 @@ class _Lowering:
             length = -(-own.bytes_for(array.length) // unit) if array.space == "shared" else 0
             self.buffers[key] = ir.BufferArgument(
                 name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length,
-                -(-own.bytes_for(array.constant) // unit) if array.constant else 0, array.once,
+                -(-own.bytes_for(array.constant) // unit) if array.constant else 0, array.once, array.ordered,
             )  # fmt: skip
         return self.buffers[key]
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary, finalize
@@ -169,18 +170,24 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork: the child makes its own
 
 
-def guided_pieces(extent: int, threads: int, grain: int) -> list[tuple[int, int]]:
-    """Ranges that cover 0..extent, large ones first.
+def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
+    """A span of 0..extent for each thread, equally long, in pieces that become shorter: half of what is left of the span, or `grain`.
 
-    That is little dispatch, and all threads end together even when one core is slower than another.
+    A thread goes through its own span first: one piece continues the other, so that what a stencil has read of its neighbours is read
+    once. Who is done takes what is left of the others' spans, so that all threads end together even when one core is slower.
     """
-    pieces: list[tuple[int, int]] = []
-    begin = 0
-    while begin < extent:
-        size = max(grain, (extent - begin) // (2 * threads))
-        pieces.append((begin, min(begin + size, extent)))
-        begin += size
-    return pieces
+    units = -(-extent // grain)
+    threads = max(1, min(threads, units))
+    edges = [min(extent, units * t // threads * grain) for t in range(threads + 1)]
+    made: list[list[tuple[int, int]]] = []
+    for begin, end in pairwise(edges):
+        pieces: list[tuple[int, int]] = []
+        while begin < end:
+            size = max(grain, (end - begin) // 2)
+            pieces.append((begin, min(begin + size, end)))
+            begin += size
+        made.append(pieces)
+    return made
 
 
 def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grain: int) -> None:
@@ -192,15 +199,16 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     if extent <= grain or (threads := cpu_threads()) == 1:  # asking how many there are takes longer than few elements
         kernel(*arguments, 0, extent)
         return
-    pieces = iter(guided_pieces(extent, threads, grain))  # `next` of a list's iterator is atomic
+    shares = [iter(pieces) for pieces in spans(extent, threads, grain)]  # `next` of a list's iterator is atomic
 
-    def work() -> None:
-        for begin, end in pieces:
-            kernel(*arguments, begin, end)
+    def work(first: int) -> None:
+        for share in (*shares[first:], *shares[:first]):
+            for begin, end in share:
+                kernel(*arguments, begin, end)
 
-    others = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    others = [_pool(threads - 1).submit(work, n) for n in range(1, len(shares))]
     try:
-        work()
+        work(0)
     finally:
         for other in others:
             other.result()

@@ -454,17 +454,21 @@ def _prefetch(*, stores: bool, near: int) -> Any:
     def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
-            name = "llvm.prefetch.p0i8"
-            callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-            told = (ir.Constant(number, n) for n in (int(stores), near, 1))
-            builder.call(callee, [builder.bitcast(pointer, byte), *told])
+            _asked(builder, pointer, stores=stores, near=near)
             return context.get_dummy_value()
 
         return types.void(array, place), generate
 
     return intrinsic(prefetch)
+
+
+def _asked(builder: Any, pointer: Any, *, stores: bool, near: int) -> None:
+    byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(ir.VoidType(), (byte, number, number, number))
+    name = "llvm.prefetch.p0i8"
+    callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    told = (ir.Constant(number, n) for n in (int(stores), near, 1))  # 1: data, not instructions
+    builder.call(callee, [builder.bitcast(pointer, byte), *told])
 
 
 def _masked(builder: Any, name: str, result: Any, pointer: Any, arguments: list[Any], size: int) -> Any:
@@ -547,9 +551,7 @@ def _stream(count: int, *, parts: bool = True) -> Any:
                 return builder.and_(arguments[3], builder.icmp_unsigned("==", low, ir.Constant(word, 0)))
 
             def past(to: int) -> None:
-                one = ir.Constant(ir.IntType(32), 1)
-                written = builder.store(register, target, align=to)
-                written.set_metadata("nontemporal", builder.module.add_metadata([one]))
+                _past(builder, register, target, to)
 
             with builder.if_else(even(whole)) as (in_one, otherwise):  # else as many stores as have `EVEN` bytes
                 with in_one:
@@ -568,6 +570,81 @@ def _stream(count: int, *, parts: bool = True) -> Any:
         return types.void(array, place, value, far), generate
 
     return intrinsic(store)
+
+
+def _stream_some(count: int) -> Any:
+    """A store in some lanes of a register, past the caches where `far` says so: pieces of `EVEN` bytes, and single elements beside them.
+
+    A core puts together what follows each other: a line whose first part ends a row goes to memory whole with what begins the next row.
+    Through a cache the second part would wait until the line has come from memory, and all stores behind it.
+    """
+
+    def store(typing_context: Any, array: Any, place: Any, mask: Any, value: Any, far: Any) -> Any:
+        size = array.dtype.bitwidth // 8
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
+            register = _operand(context, builder, arguments[3], signature.args[3], array.dtype, count)
+            target, word = _vector_pointer(builder, pointer, count), ir.IntType(64)
+            low = builder.and_(builder.ptrtoint(pointer, word), word(EVEN - 1))
+            begins = builder.icmp_unsigned("==", low, word(0))
+            with builder.if_else(builder.and_(arguments[4], begins)) as (past, through):
+                with past:
+                    _in_pieces(builder, register, arguments[2], pointer)
+                with through:
+                    align = ir.Constant(ir.IntType(32), size)
+                    _masked(builder, "store", ir.VoidType(), target, [register, target, align, arguments[2]], size)
+            return context.get_dummy_value()
+
+        return types.void(array, place, mask, value, far), generate
+
+    return intrinsic(store)
+
+
+def _in_pieces(builder: Any, register: Any, mask: Any, pointer: Any) -> None:
+    """Store these lanes past the caches. The place begins at a multiple of `EVEN` bytes.
+
+    A function of its own, or LLVM makes all of a kernel's loops for the sake of this.
+    """
+    vector, bits = register.type, ir.IntType(register.type.count)
+    kind = ir.FunctionType(ir.VoidType(), [vector.as_pointer(), bits, pointer.type])
+    name = f"lw.pieces.{vector.count}.{vector.element}"
+    callee = builder.module.globals.get(name) or _pieces(ir.Function(builder.module, kind, name))
+    with builder.goto_entry_block():
+        kept = builder.alloca(vector)
+    builder.store(register, kept)
+    builder.call(callee, [kept, builder.bitcast(mask, bits), pointer])
+
+
+def _pieces(function: Any) -> Any:
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    builder, number = ir.IRBuilder(function.append_basic_block()), ir.IntType(32)
+    kept, lanes, pointer = function.args
+    register: Any = builder.load(kept)
+    element, bits = pointer.type.pointee, lanes.type
+    size = element.width // 8 if isinstance(element, ir.IntType) else 4 if isinstance(element, ir.FloatType) else 8
+    piece = EVEN // size
+    for first in range(0, register.type.count, piece):
+        every = bits(((1 << piece) - 1) << first)
+        order = ir.Constant(ir.VectorType(number, piece), list(range(first, first + piece)))
+        values = builder.shuffle_vector(register, ir.Constant(register.type, ir.Undefined), order)
+        with builder.if_else(builder.icmp_unsigned("==", builder.and_(lanes, every), every)) as (whole, some):
+            with whole:
+                _past(builder, values, builder.gep(pointer, [number(first)]), EVEN)
+            with some:
+                for n in range(piece):
+                    with builder.if_then(builder.trunc(builder.lshr(lanes, bits(first + n)), ir.IntType(1))):
+                        one = builder.bitcast(builder.extract_element(values, number(n)), ir.IntType(8 * size))
+                        _past(builder, one, builder.gep(pointer, [number(first + n)]), size)
+    builder.ret_void()
+    return function
+
+
+def _past(builder: Any, value: Any, pointer: Any, align: int) -> None:
+    """Store a value past the caches."""
+    written = builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=align)
+    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
 
 def _is_far(typing_context: Any, array: Any) -> Any:
@@ -647,11 +724,12 @@ is_far = intrinsic(_is_far)
 phase = intrinsic(_phase)
 prefetch = _prefetch(stores=False, near=2)
 # Stores end one after the other: one that waits for its line holds up those behind it.
-prefetch_to_store = _prefetch(stores=True, near=3)
+prefetch_to_store = _prefetch(stores=True, near=2)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
-    "stream_lines": partial(_stream, parts=False), "turn": _turn, "last": _last, "lane": _lane, "put": _put,
+    "stream_lines": partial(_stream, parts=False), "stream_some": _stream_some,
+    "turn": _turn, "last": _last, "lane": _lane, "put": _put,
 }  # fmt: skip
 
 

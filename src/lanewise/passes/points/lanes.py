@@ -13,7 +13,7 @@ as many rows as lanes make a square, which is turned in registers; how squares f
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lanewise.analysis.affine import Access, accesses
 from lanewise.analysis.index_sums import index_sum
@@ -24,16 +24,17 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
 from lanewise.passes.base import refuse
-from lanewise.passes.points import merging, packing, simd_operations
+from lanewise.passes.points import guards, merging, packing, simd_operations
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
-from lanewise.target import LINE
-from lanewise.types import BOOL
+from lanewise.target import LINE, LONG_IN_ORDER
+from lanewise.types import BOOL, I64
 
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
 PHASE = own("phase")  # elements of a line before the first one that is written, and before that of each row
 ROW_PHASE = own("row.phase")
+FAR = own("far")  # whether it is written past the caches: else masks at both ends of rows cost more than they save
 LONG = 128  # lines of a row
 
 
@@ -142,7 +143,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     counts = [build.ceil_divide(loop.extent, shape.side(d)) for d, loop in enumerate(loops)]
     begun = None if down else _begun_with_lines(kernel, shape)
     if begun is not None:
-        line, _ = begun
+        line = begun.line
         counts[-1] = build.ceil_divide(build.add(loops[-1].extent, line - 1), shape.side(rank - 1))
     phase = PHASE if rank == 1 else ROW_PHASE
     most = ROUND if walked is None or not down else ROWS // shape.side(walked)
@@ -160,7 +161,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
             packed.kernel, shape, masked=rank - 1, early=True, before=() if begun is None else (rank - 1,)
         ),
     )
-    others: list[ir.Statement] = [] if begun is None else [*begun[1]]
+    others: list[ir.Statement] = [] if begun is None else [*begun.found]
     others += [first(d) for d in range(rank) if d != walked]
     others += [
         ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
@@ -172,7 +173,10 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
         inner = (walk,) if down else tested_before(walk)
     block = (*head, lane, *others, *packed.before, *inner)
     lanes = ir.Parallel(THREAD, ir.Literal(shape.total, kind), block)
-    return replace(packed.kernel, body=(ir.Parallel(BLOCK, total, (lanes,)),))
+    arrays = packed.kernel.arrays
+    if begun is not None:
+        arrays = tuple(replace(a, ordered=a.name == begun.ordered) for a in arrays)
+    return replace(packed.kernel, arrays=arrays, body=(ir.Parallel(BLOCK, total, (lanes,)),))
 
 
 def _blocks_from(walk: ir.For, extent: ir.Expression, phase: ir.Local, side: int) -> ir.Expression:
@@ -180,29 +184,86 @@ def _blocks_from(walk: ir.For, extent: ir.Expression, phase: ir.Local, side: int
     return build.minimum(walk.stop, build.ceil_divide(build.add(extent, phase), side))
 
 
-def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> tuple[int, ir.Block] | None:
-    """How many elements a line of memory has, and what finds how many of them lie before a row that is written; None where it matters not.
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """Blocks that begin with lines of memory: the elements of one, and what finds how many of them lie before a row.
+
+    ordered: the array that is written, where blocks follow each other as its elements do.
+    """
+
+    line: int
+    found: ir.Block
+    ordered: str | None
+
+
+def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
+    """How blocks begin with lines of memory; None where it matters not.
 
     Registers that are stored past the caches are lines then, where they would be parts of two. Legal for any kernel; it helps one that
-    writes every element of a row of a single array, which nobody reads.
+    writes every element of a row of a single array, which nobody reads. Elements may be left out where blocks are in order.
     """
     loops, body = merging.nest(kernel)
     kind, last = loops[-1].extent.type, loops[-1].variable
     every = accesses(body, tuple(x.variable for x in loops))
     stores = [a for a in every if a.is_store]
-    if (
-        len(stores) != 1
-        or stores[0].loops
-        or stores[0].guards
-        or any(a.array == stores[0].array for a in every if not a.is_store)
-    ):
+    if len(stores) != 1 or stores[0].loops or any(a.array == stores[0].array for a in every if not a.is_store):
         return None
-    array, place = kernel.array(stores[0].array), stores[0].statement.indices[-1]
+    (store,) = stores
+    array, place = kernel.array(store.array), store.statement.indices[-1]
     line = LINE // array.leaves[0].type.size
+    ordered = _is_ordered(kernel, shape, array)
     if not isinstance(place, ir.Local) or place.name != last or shape.side(len(loops) - 1) % line:
         return None
-    found = ir.Assign(PHASE, ir.Builtin("phase", kind))
-    return (line, (found,)) if len(loops) == 1 else (line, (found, row_phase(kernel, array, loops[-1], ROW_PHASE)))
+    if store.guards and not ordered:
+        return None
+    found, name = ir.Assign(PHASE, ir.Builtin("phase", kind)), store.array if ordered else None
+    if len(loops) == 1:
+        return _Begun(line, (found,), name)
+    phase = phase_of_row(array, loops) if ordered else row_phase(kernel, array, loops[-1], ROW_PHASE)
+    far = (ir.Assign(FAR, ir.Builtin("far", BOOL)),) if ordered else ()
+    return _Begun(line, (found, *far, phase), name)
+
+
+def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.Assign:
+    """How many elements of a line lie before the row of a block, of which each has one; 0 where rows are short or the array is."""
+    kind, line, before = (
+        loops[-1].extent.type,
+        LINE // array.leaves[0].type.size,
+        ir.Cast(ir.Local(PHASE, loops[-1].extent.type), I64),
+    )
+    row: ir.Expression = ir.Literal(0, I64)
+    for loop, length in zip(loops, array.shape[1:], strict=False):
+        whole = ir.Literal(length, I64) if isinstance(length, int) else ir.Local(length, kind)
+        place = build.add(row, build.index_of(ir.Local(number(loop.variable), kind), I64))
+        row = build.multiply(place, build.index_of(whole, I64))
+    long = ir.Compare("<=", ir.Literal(LONG_IN_ORDER * line, kind), loops[-1].extent)
+    phase = ir.Cast(build.remainder(build.add(row, before), line), kind)
+    far = ir.Logical("and", ir.Local(FAR, BOOL), long)
+    return ir.Assign(ROW_PHASE, ir.Select(far, phase, ir.Literal(0, kind), kind))
+
+
+def _is_ordered(kernel: ir.Kernel, shape: Shape, array: ir.ArrayArgument) -> bool:
+    """Whether each point writes the element at its own indices, and those that do not lie at the edges; and blocks are lines."""
+    loops, body = merging.nest(kernel)
+    indices, line = tuple(x.variable for x in loops), LINE // array.leaves[0].type.size
+    if line % shape.total or any(shape.side(d) != 1 for d in range(len(loops) - 1)):
+        return False
+    _, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
+    stores = [a for a in accesses(plain, indices) if a.is_store]
+    return bool(stores) and not any(a.guards for a in stores) and _is_at_its_indices(stores[0], indices)
+
+
+def _is_at_its_indices(a: Access, indices: tuple[str, ...]) -> bool:
+    places = a.statement.indices
+    return len(places) == len(indices) and all(
+        isinstance(i, ir.Local) and i.name == n for i, n in zip(places, indices, strict=True)
+    )
+
+
+def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
+    """Whether blocks of this shape write one after the other, in the order of memory: then edges are streams, too."""
+    begun = _begun_with_lines(kernel, shape)
+    return begun is not None and begun.ordered is not None
 
 
 def row_phase(kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str) -> ir.Assign:

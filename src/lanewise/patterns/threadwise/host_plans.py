@@ -143,6 +143,9 @@ def _family(
         return product
     if any(a.way(indices[-2]) == "same" for a in inside):
         return WINDOW if rank == 2 else BATCH
+    line = BYTES // max(4, *(a.leaves[0].type.size for a in kernel.arrays))
+    if lanes.in_order(kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line)))):
+        return NEAR
     near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
     if rank > 2 and any(a.guards for a in all_accesses if a.is_store):
         return LINE
