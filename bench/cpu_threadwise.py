@@ -2,11 +2,12 @@
 
     python -m bench.cpu_threadwise [NAME ...]
 Every version is compared with float64 results first. Of kernels that read and write each element once the bound is a copy by as many
-threads, in the same rounds and between the very arrays that the kernel reads and writes: how fast a copy is hangs on where arrays lie,
-29 to 52 GB/s between pairs of arrays of one process. Where a kernel has but one large array its partner is one of the same size. (The
-row `copy` is a kernel that stores past the caches.) Of the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands
-what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles. Writes
-bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
+threads, in the same rounds and between the very arrays that the kernel reads and writes: how fast a copy is hangs on where arrays lie, 29
+to 52 GB/s between pairs of arrays of one process. Where a kernel has but one large array its partner is one of the same size. (The row
+`copy` is a kernel that stores past the caches.) What writes alone, or reads alone, cannot have the bytes of a quick copy, which go both
+ways at once: beside it stands an array that is filled, or read, and nothing else. Of the matrix product the bound is NumPy's, that is its
+BLAS. Beside each kernel stands what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor
+tiles. Writes bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations
@@ -211,6 +212,40 @@ def copy_of(b: Benchmark, given: Given) -> tuple[Callable[[], None], float]:
     return copier(read, result)
 
 
+def filler(to: Any) -> Callable[[], None]:
+    """One number written to all elements, by as many threads."""
+    flat, pool = to.reshape(-1), ThreadPoolExecutor(cpu_threads())
+    pieces = [slice(*pair) for pair in pairwise(np.linspace(0, flat.size, cpu_threads() + 1).astype(int))]
+
+    def one(piece: slice) -> None:
+        flat[piece].fill(0.5)
+
+    return lambda: list(pool.map(one, pieces)) and None
+
+
+@lw.threadwise
+def largest(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array1[lw.f32]):
+    m = a[y, 0]
+    for x in range(a.shape[1]):
+        m = lw.max(m, a[y, x])
+    c[y] = m
+
+
+def one_way(b: Benchmark, given: Given) -> dict[str, Callable[[], Any]]:
+    """What reads or writes as many bytes as a kernel whose other arrays are small, and does little else; nothing for other kernels."""
+    result = given.get(b.result)
+    read = max((a for a in given.values() if a is not result), key=lambda a: a.size)
+    if b.unit != "bytes":
+        return {}
+    if result is None or 2 * result.size < read.size:
+        found = blank(len(read))
+        run = largest.bind(read, found, grid=len(read))
+        run()
+        np.testing.assert_array_equal(found, read.max(axis=1))
+        return {f"{b.name}, the largest element of each row": run.launch}
+    return {f"{b.name}, the array filled": filler(result)} if 2 * read.size < result.size else {}
+
+
 def checked(b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | None) -> tuple[str, Callable[[], Any]]:
     """A kernel bound to its arguments, and its plan with the seconds to its first result; raises ValueError for a wrong one."""
     if b.result:
@@ -238,6 +273,7 @@ def measured(b: Benchmark) -> list[Measurement]:
     if b.numpy is not None:
         numpy = b.numpy
         versions[f"{b.name}, NumPy"] = lambda: numpy(given)
+    versions |= one_way(b, given)
     times = interleave(versions, ROUNDS)
     bound = Measurement(f"copy of the arrays of {b.name}", times.pop("copy"), copied_bytes, "bytes")
     if b.unit == "FLOP":

@@ -89,7 +89,7 @@ class Plan(Generic[Open]):
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of
-    SIMD registers that share the rounds of loops: 4, 8, 16 or 32; functions and quotients that several of these loops compute are kept
+    SIMD registers that share the rounds of loops: 4, 8, 16, 32 or 64; functions and quotients that several of these loops compute are kept
     for up to `tile` rounds.
     parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
     (CUDA).
@@ -152,7 +152,7 @@ class Plan(Generic[Open]):
         "slicing of tiles",
         _slices,
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
-        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256), points_cpu=(4, 8, 16, 32),
+        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256), points_cpu=(4, 8, 16, 32, 64),
         neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(

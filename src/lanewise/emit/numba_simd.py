@@ -28,6 +28,7 @@ from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
+AHEAD_OF_SEVERAL = 8192  # the same where rounds load from several arrays, each of which a core follows less well
 ALONG_ROWS = 4096  # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the end of a page
 ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
 ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
@@ -86,6 +87,7 @@ class Simd:
         self.moving = {s.name for s in assigned} | loops | {block.name}
         self.outside = {b.name for b in kernel.buffers if b.space == "global"}
         self.sharing: list[str] = []  # loops around whose rounds the lanes share
+        self.alone: list[bool] = []  # whether each of them loads from one array
         self.read_before: set[str] = set()
         self.masks: list[str] = []
         self.used: set[str] = set()
@@ -266,7 +268,7 @@ class Simd:
             )
             place, distance = self.scalar(index), 0
         else:
-            distance = AHEAD // self._type(s.buffer).size
+            distance = (AHEAD if self.alone[-1] else AHEAD_OF_SEVERAL) // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
         steps = range(distance, distance + self.count, line)
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
@@ -482,9 +484,11 @@ class Simd:
 
     def begin_rounds(self, s: ir.For) -> None:
         self.sharing.append(s.variable)
+        self.alone.append(len({x.buffer for x in statements(s.body) if isinstance(x, ir.Load)}) == 1)
 
     def end_rounds(self, s: ir.For) -> None:
         self.sharing.pop()
+        self.alone.pop()
         self.read_before |= {x.buffer for x in statements(s.body) if isinstance(x, ir.Load)}
 
     def place(self, index: ir.Expression) -> str:

@@ -288,7 +288,7 @@ class _Verifier:
         if isinstance(s, ir.Rotate):
             return
         if isinstance(s, ir.Shuffle):
-            if s.group not in (2, 4, 8, 16, 32) or not 0 <= s.distance < s.group:
+            if s.group not in ((2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32)) or not 0 <= s.distance < s.group:
                 raise self.fail(s, f"a distance of {s.distance} in groups of {s.group}")
             self.declare(s, s.name, s.value.type)
             return

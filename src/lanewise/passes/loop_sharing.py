@@ -38,7 +38,8 @@ class Sharing:
     """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll: of the shared loops.
 
     keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
-    values: rounds whose values are kept there, where several loops over one range compute the same ones (kept_values.py).
+    values: rounds whose values are kept there, where several loops over one range compute the same ones (kept_values.py). warp: threads
+    that exchange values without shared memory: the lanes of a CPU do, however many they are.
     """
 
     way: Way
@@ -47,6 +48,7 @@ class Sharing:
     unroll: int = 1
     keep: int = 0
     values: int = 0
+    warp: int = WARP
 
     @property
     def threads(self) -> int:
@@ -430,7 +432,7 @@ class _Writer:
         done: list[ir.Statement] = []
         among = slices
         if by_row:
-            group = min(slices, WARP)
+            group = min(slices, self.sharing.warp)
             done += _by_shuffles(fold, group)
             among = slices // group
         if among > 1:

@@ -4,7 +4,8 @@
 ->  parallel for part: parallel for y: own = 0; for k in [part * chunk, (part + 1) * chunk): own += f(k); store partial[part, y] = own
     parallel for y: s = 0; for part: load partial[part, y]: v; s += v; store r[y] = s
 Both kernels are reference kernels again: their points are mapped to threads, and their loops shared, as those of any other.
-A loop over rows with a loop over columns in it is divided in both, rows turn by turn and columns in pieces of `PIECE`.
+A loop over rows with a loop over columns in it is divided in both: columns in pieces of `PIECE`, and rows turn by turn, as the parts of a
+GPU run side by side, or as neighbours, which a thread of a CPU reads one after the other.
 """
 
 from __future__ import annotations
@@ -50,8 +51,11 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
     return None
 
 
-def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that joins it."""
+def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[ir.Kernel, ir.Kernel]:
+    """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that joins it.
+
+    neighbours: whether the rows of a part follow each other.
+    """
     if reason := legal(kernel, parts):
         raise refuse("splitting of loops", kernel, reason)
     ((at, shareable),) = shareable_loops(kernel).items()
@@ -71,7 +75,7 @@ def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
         ir.StoreElement(a.name, (part, *place), ir.Local(mine[f.name], f.type))
         for a, f in zip(arrays, shareable.folds, strict=True)
     )
-    head, loop = _share(shareable, part, parts)
+    head, loop = _share(shareable, part, parts, neighbours=neighbours)
     before = tuple(s for s in body[:at] if not isinstance(s, ir.StoreElement))
     first_body = nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
     length: ir.Expression = ir.Literal(parts, index)
@@ -146,7 +150,7 @@ def named(extent: ir.Expression) -> str:
 # ------------------------------------------------------------ shares
 
 
-def _share(shareable: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, ir.Block]:
+def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool) -> tuple[ir.Block, ir.Block]:
     """What is computed once, and the nest with the rounds of one part."""
     loop, inner = shareable.loop, shareable.inner
     changed = frozenset(n for s in statements(loop.body) for n in writes(s)) | {loop.variable}
@@ -156,6 +160,9 @@ def _share(shareable: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, 
         head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part")
         return head, (replace(loop, start=start, stop=stop),)
     if not (steady and counts_up):
+        if neighbours:
+            head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part", 1)
+            return head, (replace(loop, start=start, stop=stop),)
         return (), (_turns(loop, part, ir.Literal(parts, part.type)),)
     pieces, rows, row, piece = (ir.Local(own(n), part.type) for n in ("pieces", "rows", "row", "piece"))
     wide = build.divide(build.add(_wide(build.subtract(inner.stop, inner.start)), PIECE - 1), PIECE)
@@ -168,6 +175,9 @@ def _share(shareable: Shareable, part: ir.Local, parts: int) -> tuple[ir.Block, 
     )
     head, start, stop = _chunk(inner, piece, pieces, "piece")
     narrowed = replace(inner, start=start, stop=stop)
+    if neighbours:
+        outer, start, stop = _chunk(loop, row, rows, "rows", 1)
+        return (*first, *head, *outer), with_inner(replace(loop, start=start, stop=stop), inner, (narrowed,))
     (nest,) = with_inner(_turns(loop, row, rows), inner, (narrowed,))
     assert isinstance(nest, ir.For)
     # Rows that do not divide evenly leave parts without any.
@@ -183,22 +193,25 @@ def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:
 
 
 def _chunk(
-    loop: ir.For, number: ir.Expression, count: ir.Expression, name: str
+    loop: ir.For, number: ir.Expression, count: ir.Expression, name: str, multiple: int = WHOLE
 ) -> tuple[ir.Block, ir.Expression, ir.Expression]:
-    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits: chunks reach beyond the end."""
+    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits: chunks reach beyond the end.
+
+    multiple: of which their numbers are, but for the last part.
+    """
     assert isinstance(loop.step, ir.Literal)
     step, kind = int(loop.step.value), loop.start.type
     start, stop = _wide(loop.start), _wide(loop.stop)
     chunk, first = ir.Local(own(f"{name}.rounds"), I64), ir.Local(own(f"{name}.first"), I64)
-    rounds = build.divide(build.add(build.subtract(stop, start), WHOLE * step - 1), WHOLE * step)
+    rounds = build.divide(build.add(build.subtract(stop, start), multiple * step - 1), multiple * step)
     each = build.divide(build.subtract(build.add(rounds, _wide(count)), 1), _wide(count))
     head = (
-        ir.Assign(chunk.name, build.multiply(each, WHOLE * step)),
+        ir.Assign(chunk.name, build.multiply(each, multiple * step)),
         ir.Assign(first.name, build.add(start, build.multiply(_wide(number), chunk))),
     )
     # The end as a multiple: a begin stays one, and fits its type.
-    up = build.multiply(build.divide(build.add(stop, WHOLE * step - 1), WHOLE * step), WHOLE * step)
-    begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - WHOLE * step), kind) if kind != I64 else first
+    up = build.multiply(build.divide(build.add(stop, multiple * step - 1), multiple * step), multiple * step)
+    begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - multiple * step), kind) if kind != I64 else first
     end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
     # A part without rounds ends where it begins, also where that was moved.
     return head, begin, ir.Select(build.less(first, stop), end, begin, kind)

@@ -16,7 +16,7 @@ from lanewise.passes.points.shape import Shape
 from lanewise.plan import NEUTRAL, Decisions
 
 HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
-SLICES = (4, 8, 16, 32)  # lanes of one register or several
+SLICES = (4, 8, 16, 32, 64)  # lanes of one register or several
 NO_TILES = "on a CPU rounds go together in tiles of points, and no loop is cut into such"
 SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 
@@ -40,7 +40,7 @@ def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     if not isinstance(outer.extent, ir.Literal):
         freed = free_sums.apply(kernel)
         return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
-    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS)]
+    parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS, neighbours=True)]
     return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
 
 
@@ -72,13 +72,15 @@ def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ke
 def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
-    return loop_splitting.apply(kernel, HOST_PARTS) if isinstance(outer.extent, ir.Literal) else (kernel,)
+    return (
+        loop_splitting.apply(kernel, HOST_PARTS, neighbours=True) if isinstance(outer.extent, ir.Literal) else (kernel,)
+    )
 
 
 def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
     """A kernel whose points have a block of lanes each. values: rounds whose values are kept where several loops compute them."""
     plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))  # a lane takes one round
-    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1, values=values)))
+    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1, values=values, warp=slices)))
 
 
 def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
@@ -91,7 +93,9 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
-    if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
+    if plan.tile and (
+        reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile, warp=plan.slices))
+    ):
         return reason
     return hosting.lockstep(sliced(first, plan.slices, plan.tile))
 

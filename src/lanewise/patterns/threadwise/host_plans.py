@@ -32,7 +32,7 @@ TILES = (1 << 12, 1 << 11)
 KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
-SEVERAL = 4  # registers of 256 bits, or two of 512, whose functions are computed at once: one alone waits for each of its operations
+SEVERAL = 4  # registers whose functions are computed at once: one alone waits for each of its operations
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -104,7 +104,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     slices = replace(kept, slices=2 * count)
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
-    several = min(SLICES[-1], SEVERAL * count * 256 // bits)
+    several = min(SLICES[-1], SEVERAL * count)
     plans = (replace(slices, slices=several, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
