@@ -15,6 +15,7 @@ from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
+from lanewise.patterns.threadwise.host_plans import suggested_on_host
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.plans import complete_plan
@@ -91,7 +92,7 @@ def test_shapes_of_all_kinds(name: str, plan: str) -> None:
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32]))
+@given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32, 64]))
 def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:
     a = np.random.default_rng(m * 100 + n).normal(size=(m, n)).astype(np.float32)
     c = np.zeros_like(a)
@@ -199,7 +200,7 @@ def test_default_plans() -> None:
     assert chosen("matmul", 10**6, 256) == "targets=2, tile=2048, across=8, rows=6"
     assert chosen("matmul", 100, 512) == "across=16, vector_bits=512", "few points"
     assert chosen("columns_times", 10**6, 512) == "targets=16, across=8, vector_bits=512", "numbers of 8 bytes"
-    assert chosen("smooth", 10**6, 512) == "across=16, rows=2, vector_bits=512"
+    assert chosen("smooth", 10**6, 512) == "across=16, vector_bits=512"
     assert chosen("smooth", 10**6, 256) == "across=16", "a line of memory, two registers"
     assert chosen("transpose", 10**6, 512) == "tile=512, across=8, rows=8, vector_bits=512", "a page of what is read"
     assert chosen("transpose", 10**5, 512) == "tile=256, across=8, rows=8, vector_bits=512", "half of one"
@@ -210,9 +211,23 @@ def test_default_plans() -> None:
     assert chosen("matmul", 10**6, 512, vector_bits=256).endswith("across=8, rows=6, vector_bits=256")
 
 
+def test_windows_have_two_rows_at_once_where_rows_are_long_and_whole_lines() -> None:
+    a = np.zeros((9, 70), "f4")
+    reference = below.compile(a, np.zeros((7, 69), "f4"), grid=(7, 69), plan=Plan(across=0)).reference
+    suggestions = suggested_on_host(reference)
+    for length, rows in ((4096, 2), (4097, 1), (256, 1)):
+        plan = suggestions.at({p.name: length for p in reference.counts}).first(lambda p: p.vector_bits == 512)
+        assert plan is not None
+        assert (plan.across, plan.rows) == (16, rows)
+
+
 def test_lanes_of_several_registers_compute_what_several_loops_need() -> None:
     a = np.random.default_rng(3).normal(size=(130, 200)).astype(np.float32)
     assert softmax.bind(a, np.zeros_like(a), grid=130, plan=Plan(vector_bits=256)).compiled.plan.slices == 32
+    reference = softmax.compile(a, np.zeros_like(a), grid=130, plan=Plan(across=0)).reference
+    wide = suggested_on_host(reference).first(lambda p: p.vector_bits == 512)
+    assert wide is not None
+    assert wide.slices == 64
 
 
 def test_blocks_at_an_edge_load_before_its_test() -> None:

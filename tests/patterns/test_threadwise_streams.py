@@ -51,6 +51,15 @@ def far_difference(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[
 
 
 @lw.threadwise
+def far_smooth(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    h, w = a.shape
+    if y == 0 or x == 0 or y >= h - 1 or x >= w - 1:
+        c[y, x] = -a[y, x]
+        return
+    c[y, x] = a[y - 1, x] - a[y + 1, x] + a[y, x - 1] - a[y, x + 1]
+
+
+@lw.threadwise
 def far_doubles(y: lw.index, x: lw.index, a: lw.Array2[lw.f64], c: lw.Array2[lw.f64]):
     if x < a.shape[1] - 5:
         c[y, x] = a[y, x + 5] - a[y, x]
@@ -70,6 +79,11 @@ def far_every_other(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2
 
 def _differences(a: Any, c: Any) -> None:
     c[1:-1, 3:-1] = a[:-2, 3:-1] - a[2:, 3:-1] + a[1:-1, :-4] - a[1:-1, 4:]
+
+
+def _smooth(a: Any, c: Any) -> None:
+    c[...] = -a
+    c[1:-1, 1:-1] = a[:-2, 1:-1] - a[2:, 1:-1] + a[1:-1, :-2] - a[1:-1, 2:]
 
 
 def _doubles(a: Any, c: Any) -> None:
@@ -93,6 +107,7 @@ def _twice(a: Any, c: Any) -> None:
 KERNELS: tuple[tuple[Any, Numbers, str, tuple[Plan, ...]], ...] = (
     (far_twice, _twice, "f4", (Plan(across=16), Plan(across=8, targets=2), Plan(across=16, targets=2), Plan(across=16, rows=2))),
     (far_difference, _differences, "f4", (Plan(across=16), Plan(across=8, targets=2), Plan(across=16, targets=2))),
+    (far_smooth, _smooth, "f4", (Plan(across=16), Plan(across=8, targets=2))),
     (far_doubles, _doubles, "f8", (Plan(across=8), Plan(across=4, targets=2))),
     (far_numbers, _numbers, "i4", (Plan(across=16), Plan(across=16, targets=4))),
     (far_every_other, _every_other, "f4", (Plan(across=16),)),
@@ -140,7 +155,7 @@ def test_ends_of_rows_are_streams_where_blocks_follow_memory(all_is_far: None) -
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.integers(1, 9), st.integers(1, 300), st.integers(0, 20), st.integers(0, 3))
+@given(st.integers(1, 9), st.integers(1, 300), st.integers(0, 20), st.integers(0, 4))
 def test_rows_of_any_length_wherever_they_begin(
     all_is_far: None, rows: int, columns: int, before: int, which: int
 ) -> None:

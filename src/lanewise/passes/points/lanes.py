@@ -13,7 +13,9 @@ as many rows as lanes make a square, which is turned in registers; how squares f
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lanewise.analysis.affine import Access, accesses
 from lanewise.analysis.index_sums import index_sum
@@ -206,17 +208,17 @@ def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
     kind, last = loops[-1].extent.type, loops[-1].variable
     every = accesses(body, tuple(x.variable for x in loops))
     stores = [a for a in every if a.is_store]
-    if len(stores) != 1 or stores[0].loops or any(a.array == stores[0].array for a in every if not a.is_store):
+    if len({a.array for a in stores}) != 1 or any(a.loops for a in stores):
         return None
-    (store,) = stores
-    array, place = kernel.array(store.array), store.statement.indices[-1]
-    line = LINE // array.leaves[0].type.size
-    ordered = _is_ordered(kernel, shape, array)
-    if not isinstance(place, ir.Local) or place.name != last or shape.side(len(loops) - 1) % line:
+    array = kernel.array(stores[0].array)
+    line, ordered = LINE // array.leaves[0].type.size, _is_ordered(kernel, shape, array)
+    if any(a.array == array.name for a in every if not a.is_store) or shape.side(len(loops) - 1) % line:
         return None
-    if store.guards and not ordered:
+    place = stores[0].statement.indices[-1]
+    alone = len(stores) == 1 and not stores[0].guards and isinstance(place, ir.Local) and place.name == last
+    if not alone and not ordered:
         return None
-    found, name = ir.Assign(PHASE, ir.Builtin("phase", kind)), store.array if ordered else None
+    found, name = ir.Assign(PHASE, ir.Builtin("phase", kind)), array.name if ordered else None
     if len(loops) == 1:
         return _Begun(line, (found,), name)
     phase = phase_of_row(array, loops) if ordered else row_phase(kernel, array, loops[-1], ROW_PHASE)
@@ -243,27 +245,41 @@ def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.
 
 
 def _is_ordered(kernel: ir.Kernel, shape: Shape, array: ir.ArrayArgument) -> bool:
-    """Whether each point writes the element at its own indices, and those that do not lie at the edges; and blocks are lines."""
+    """Whether points write the elements at their own indices, in the inside of the space each does, once; and blocks are lines."""
     loops, body = merging.nest(kernel)
     indices, line = tuple(x.variable for x in loops), LINE // array.leaves[0].type.size
     if line % shape.total or any(shape.side(d) != 1 for d in range(len(loops) - 1)):
         return False
+    every = [a for a in accesses(body, indices) if a.is_store]
     _, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
-    stores = [a for a in accesses(plain, indices) if a.is_store]
-    return bool(stores) and not any(a.guards for a in stores) and _is_at_its_indices(stores[0], indices)
+    inside = [a for a in accesses(plain, indices) if a.is_store]
+    once = len(inside) == 1 and not inside[0].guards
+    return once and all(_is_at_its_indices(a, indices) for a in every)
 
 
 def _is_at_its_indices(a: Access, indices: tuple[str, ...]) -> bool:
-    places = a.statement.indices
-    return len(places) == len(indices) and all(
-        isinstance(i, ir.Local) and i.name == n for i, n in zip(places, indices, strict=True)
-    )
+    places = [i.name if isinstance(i, ir.Local) else "" for i in a.statement.indices]
+    return places == list(indices)
 
 
 def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
     """Whether blocks of this shape write one after the other, in the order of memory: then edges are streams, too."""
     begun = _begun_with_lines(kernel, shape)
     return begun is not None and begun.ordered is not None
+
+
+def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
+    """Whether rows are streams also where they are not written in order, by the counts of a call."""
+    loops, _ = merging.nest(kernel)
+    extent = loops[-1].extent
+    points = (
+        int(lengths[extent.name])
+        if isinstance(extent, ir.Local)
+        else int(extent.value)
+        if isinstance(extent, ir.Literal)
+        else 0
+    )
+    return points >= LONG * min(LINE // a.leaves[0].type.size for a in kernel.arrays if a.written)
 
 
 def row_phase(kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str) -> ir.Assign:

@@ -47,7 +47,7 @@ TOGETHER = 8  # rounds at once: as many rows are read side by side
 IDLE = 1.25  # times as long as with equal work for all cores: more is not worth longer pieces
 # A whole line of memory at once; what rows share the first cache holds, and several are no stream any more.
 NEAR = Plan(rows=1)
-NEAR_OF_512 = Plan(rows=2)  # in a plane: half of the loads of a row for each point, and with AVX-512 no slower stores
+NEAR_OF_512 = Plan(rows=2)  # in a plane of long rows that are whole lines: half of the loads of a row for each point
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)  # what is written under a test of edges is no stream: several lines at once
 PLAIN = Plan()  # for few points: one kernel serves all small calls
@@ -81,11 +81,17 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
     """Plans of a reference kernel for a CPU, all legal: for registers of 512 bits and of 256, the largest blocks of points first."""
 
-    def suited(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
+    def turned(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
         return tuple(p for p in plans if not p.tile) if squares.rows_are_lines(kernel, lengths) else plans
 
+    def window(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
+        whole = squares.rows_are_lines(kernel, lengths) and lanes.rows_are_long(kernel, lengths)
+        return plans if whole else tuple(p for p in plans if p.rows != NEAR_OF_512.rows)
+
     plans = (*_of_width(kernel, 512), *_of_width(kernel, 256))
-    return Suggestions(plans, lambda plan: True, suited if lanes.turned(kernel) else None)
+    return Suggestions(
+        plans, lambda plan: True, turned if lanes.turned(kernel) else window if _is_window(kernel) else None
+    )
 
 
 def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
@@ -96,7 +102,8 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
         best = _family(kernel, accesses(body, indices), indices, bits, count)
         line = BYTES // max(4, size) if best is NEAR else count
-        plans = (*((p, count) for p in _in_rows(kernel, indices, body, count)), (best, line), (PLAIN, count))
+        rows = ((NEAR_OF_512, count),) if bits == 512 and best is NEAR and _is_window(kernel) else ()
+        plans = (*((p, count) for p in _in_rows(kernel, indices, body, count)), *rows, (best, line), (PLAIN, count))
         return tuple(replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(plans))
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
     if len(indices) == 2 and lanes.legal(kernel, shape_of(kernel, square.filled(NEUTRAL))) is None:
@@ -143,12 +150,30 @@ def _family(
         return product
     if any(a.way(indices[-2]) == "same" for a in inside):
         return WINDOW if rank == 2 else BATCH
-    line = BYTES // max(4, *(a.leaves[0].type.size for a in kernel.arrays))
-    if lanes.in_order(kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line)))):
+    if _is_in_order(kernel):
         return NEAR
-    near = any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+    near = _reads_neighbours(loads)
     if rank > 2 and any(a.guards for a in all_accesses if a.is_store):
         return LINE
     if near or rank > 2:
         return NEAR_OF_512 if bits == 512 and rank == 2 else NEAR
     return STREAM
+
+
+def _is_in_order(kernel: ir.Kernel) -> bool:
+    line = BYTES // max(4, *(a.leaves[0].type.size for a in kernel.arrays))
+    return lanes.in_order(kernel, shape_of(kernel, NEAR.filled(replace(NEUTRAL, across=line))))
+
+
+def _reads_neighbours(loads: list[Access]) -> bool:
+    return any(len(g.accesses) > 1 and g.low != g.high for g in groups(tuple(loads)))
+
+
+def _is_window(kernel: ir.Kernel) -> bool:
+    """Whether points of a plane read neighbours and write one row after the other, without a test of edges."""
+    indices, body = nest_of(kernel)
+    every = accesses(body, indices)
+    plain = not any(a.loops or (a.is_store and a.guards) for a in every)
+    return (
+        len(indices) == 2 and plain and _reads_neighbours([a for a in every if not a.is_store]) and _is_in_order(kernel)
+    )
