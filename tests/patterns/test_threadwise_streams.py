@@ -105,8 +105,8 @@ def _twice(a: Any, c: Any) -> None:
 
 
 KERNELS: tuple[tuple[Any, Numbers, str, tuple[Plan, ...]], ...] = (
-    (far_twice, _twice, "f4", (Plan(across=16), Plan(across=8, targets=2), Plan(across=16, targets=2), Plan(across=16, rows=2))),
-    (far_difference, _differences, "f4", (Plan(across=16), Plan(across=8, targets=2), Plan(across=16, targets=2))),
+    (far_twice, _twice, "f4", (Plan(across=16), Plan(across=8, targets=2), Plan(across=8), Plan(across=16, targets=2), Plan(across=16, rows=2))),
+    (far_difference, _differences, "f4", (Plan(across=16), Plan(across=8), Plan(across=4), Plan(across=16, targets=2))),
     (far_smooth, _smooth, "f4", (Plan(across=16), Plan(across=8, targets=2))),
     (far_doubles, _doubles, "f8", (Plan(across=8), Plan(across=4, targets=2))),
     (far_numbers, _numbers, "i4", (Plan(across=16), Plan(across=16, targets=4))),

@@ -212,7 +212,10 @@ def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
         return None
     array = kernel.array(stores[0].array)
     line, ordered = LINE // array.leaves[0].type.size, _is_ordered(kernel, shape, array)
-    if any(a.array == array.name for a in every if not a.is_store) or shape.side(len(loops) - 1) % line:
+    if any(a.array == array.name for a in every if not a.is_store):
+        return None
+    side = shape.side(len(loops) - 1)
+    if side % line and line % side:  # blocks that begin with lines would end within others
         return None
     place = stores[0].statement.indices[-1]
     alone = len(stores) == 1 and not stores[0].guards and isinstance(place, ir.Local) and place.name == last

@@ -48,6 +48,7 @@ IDLE = 1.25  # times as long as with equal work for all cores: more is not worth
 # A whole line of memory at once; what rows share the first cache holds, and several are no stream any more.
 NEAR = Plan(rows=1)
 NEAR_OF_512 = Plan(rows=2)  # in a plane of long rows that are whole lines: half of the loads of a row for each point
+HALVES = 2  # registers of a line where points read several planes: most loads of 64 bytes lie in two lines, of 32 every other one
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
 LINE = Plan(targets=4)  # what is written under a test of edges is no stream: several lines at once
 PLAIN = Plan()  # for few points: one kernel serves all small calls
@@ -101,7 +102,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     kept = replace(Plan(), vector_bits=512 if bits == 512 else 0)
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
         best = _family(kernel, accesses(body, indices), indices, bits, count)
-        line = BYTES // max(4, size) if best is NEAR else count
+        line = BYTES // max(4, size) // (HALVES if bits == 512 and len(indices) > 2 else 1) if best is NEAR else count
         rows = ((NEAR_OF_512, count),) if bits == 512 and best is NEAR and _is_window(kernel) else ()
         plans = (*((p, count) for p in _in_rows(kernel, indices, body, count)), *rows, (best, line), (PLAIN, count))
         return tuple(replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(plans))
