@@ -220,7 +220,11 @@ def filler(to: Any) -> Callable[[], None]:
     def one(piece: slice) -> None:
         flat[piece].fill(0.5)
 
-    return lambda: list(pool.map(one, pieces)) and None
+    def run() -> None:
+        for _ in pool.map(one, pieces):
+            pass
+
+    return run
 
 
 @lw.threadwise

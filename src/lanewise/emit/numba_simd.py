@@ -61,13 +61,10 @@ class Simd:
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
         ordered = {b.name for b in kernel.buffers if b.ordered}
         kept = loaded | self._written_in_part(threads.body, 0) - ordered
-        self.streamed = {
-            b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept
-        }  # nobody reads them here: they need not stay in the caches
+        # Nobody reads them here: they need not stay in the caches.
+        self.streamed = {b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept}
         self.past: set[str] = set()
-        self.ordered = (
-            ordered & self.streamed
-        )  # what is stored in the order of memory: parts of a line follow each other
+        self.ordered = ordered & self.streamed  # stored in the order of memory: parts of a line follow each other
         self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
         (outer,) = kernel.body
         assert isinstance(outer, ir.Parallel)
@@ -78,16 +75,15 @@ class Simd:
         self.in_squares = any(isinstance(s, ir.Prefetch) for s in statements(outer.body))
         looks = bool(self.bodies) and not self.in_squares
         self.far_ahead = dict[int, int]()
-        for body in (
-            self.bodies if looks else ()
-        ):  # at the edges, too: a gap of one line misleads what caches ask for themselves
+        # At the edges, too: a gap of one line misleads what caches ask for themselves.
+        for body in self.bodies if looks else ():
             self.far_ahead |= self._far_ahead(body, own_memory=own_memory)
         self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
         self.outside = {b.name for b in kernel.buffers if b.space == "global"}
         self.sharing: list[str] = []  # loops around whose rounds the lanes share
-        self.alone: list[bool] = []  # whether each of them loads from one array
+        self.ahead_of_rounds: list[int] = []  # bytes, of each of them
         self.read_before: set[str] = set()
         self.masks: list[str] = []
         self.used: set[str] = set()
@@ -268,7 +264,9 @@ class Simd:
             )
             place, distance = self.scalar(index), 0
         else:
-            distance = (AHEAD if self.alone[-1] else AHEAD_OF_SEVERAL) // self._type(s.buffer).size
+            if not self.ahead_of_rounds[-1]:
+                return []
+            distance = self.ahead_of_rounds[-1] // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
         steps = range(distance, distance + self.count, line)
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
@@ -484,11 +482,14 @@ class Simd:
 
     def begin_rounds(self, s: ir.For) -> None:
         self.sharing.append(s.variable)
-        self.alone.append(len({x.buffer for x in statements(s.body) if isinstance(x, ir.Load)}) == 1)
+        loads = [x for x in statements(s.body) if isinstance(x, ir.Load)]
+        arrays = {x.buffer for x in loads}
+        rows = {(x.buffer, frozenset(index_sum(x.index, self.sums).terms.items())) for x in loads}
+        self.ahead_of_rounds.append(0 if len(rows) > len(arrays) else AHEAD if len(arrays) == 1 else AHEAD_OF_SEVERAL)
 
     def end_rounds(self, s: ir.For) -> None:
         self.sharing.pop()
-        self.alone.pop()
+        self.ahead_of_rounds.pop()
         self.read_before |= {x.buffer for x in statements(s.body) if isinstance(x, ir.Load)}
 
     def place(self, index: ir.Expression) -> str:

@@ -160,10 +160,8 @@ def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool
         head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part")
         return head, (replace(loop, start=start, stop=stop),)
     if not (steady and counts_up):
-        if neighbours:
-            head, start, stop = _chunk(loop, part, ir.Literal(parts, part.type), "part", 1)
-            return head, (replace(loop, start=start, stop=stop),)
-        return (), (_turns(loop, part, ir.Literal(parts, part.type)),)
+        head, rows_of_part = _rows(loop, part, ir.Literal(parts, part.type), neighbours=neighbours)
+        return head, (rows_of_part,)
     pieces, rows, row, piece = (ir.Local(own(n), part.type) for n in ("pieces", "rows", "row", "piece"))
     wide = build.divide(build.add(_wide(build.subtract(inner.stop, inner.start)), PIECE - 1), PIECE)
     several = build.minimum(build.maximum(wide, 1), parts)
@@ -174,15 +172,20 @@ def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool
         ir.Assign(piece.name, build.subtract(part, build.multiply(row, pieces))),
     )
     head, start, stop = _chunk(inner, piece, pieces, "piece")
-    narrowed = replace(inner, start=start, stop=stop)
-    if neighbours:
-        outer, start, stop = _chunk(loop, row, rows, "rows", 1)
-        return (*first, *head, *outer), with_inner(replace(loop, start=start, stop=stop), inner, (narrowed,))
-    (nest,) = with_inner(_turns(loop, row, rows), inner, (narrowed,))
-    assert isinstance(nest, ir.For)
-    # Rows that do not divide evenly leave parts without any.
-    none = ir.Select(build.less(row, rows), loop.stop, loop.start, loop.stop.type)
-    return (*first, *head), (replace(nest, stop=none),)
+    outer, rows_of_part = _rows(loop, row, rows, neighbours=neighbours)
+    if not neighbours:  # rows that do not divide evenly leave parts without any
+        none = ir.Select(build.less(row, rows), loop.stop, loop.start, loop.stop.type)
+        rows_of_part = replace(rows_of_part, stop=none)
+    nest = with_inner(rows_of_part, inner, (replace(inner, start=start, stop=stop),))
+    return (*first, *head, *outer), nest
+
+
+def _rows(loop: ir.For, number: ir.Expression, count: ir.Expression, *, neighbours: bool) -> tuple[ir.Block, ir.For]:
+    """What is computed once, and the rounds of one part of a loop over rows: neighbours, or every `count`-th one."""
+    if not neighbours:
+        return (), _turns(loop, number, count)
+    head, start, stop = _chunk(loop, number, count, "rows", 1)
+    return head, replace(loop, start=start, stop=stop)
 
 
 def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:

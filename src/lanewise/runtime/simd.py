@@ -724,7 +724,7 @@ is_far = intrinsic(_is_far)
 phase = intrinsic(_phase)
 prefetch = _prefetch(stores=False, near=2)
 # Stores end one after the other: one that waits for its line holds up those behind it.
-prefetch_to_store = _prefetch(stores=True, near=2)
+prefetch_to_store = _prefetch(stores=True, near=3)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
     "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,

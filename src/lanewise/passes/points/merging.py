@@ -226,7 +226,7 @@ def _copies(
             body = flat_map(
                 body, lambda s, test=test, d=d, own=own_place, there=there: _guarded(s, test, tested[d], own, there)
             )
-        copies = _Copies(spread(body, {loop.variable, at}), points)
+        copies = Copies(spread(body, {loop.variable, at}), points)
         body = (
             copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
         )
@@ -282,7 +282,7 @@ def _renamed(e: ir.Expression, name: str, new: str) -> ir.Expression:
     return ir.Local(new, e.type, e.location) if isinstance(e, ir.Local) and e.name == name else e
 
 
-class _Copies:
+class Copies:
     """Repeats the statements that depend on an index, once for each of a thread's points along it."""
 
     def __init__(self, varying: set[str], points: int) -> None:

@@ -10,7 +10,7 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import hosting, interchange, lanes, mapping, packing, squares
+from lanewise.passes.points import grouping, hosting, interchange, lanes, mapping, packing, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.plan import NEUTRAL, Decisions
@@ -65,6 +65,8 @@ def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ke
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
     first, *rest = _parts(kernel)
+    if plan.targets > 1:
+        first = checked("grouping of points", grouping.apply(first, plan.targets))
     done = [checked("SIMD lanes", sliced(first, plan.slices, plan.tile))]
     return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
 
@@ -85,17 +87,21 @@ def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
 
 def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     """Why lanes cannot share the rounds of loops, or None."""
-    for name in SHAPING:
-        if name != "tile" and getattr(plan, name) != getattr(NEUTRAL, name):
-            return f"lanes that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}"
+    for name in ("rows", "layers"):
+        if getattr(plan, name) != getattr(NEUTRAL, name):
+            return f"lanes share the rounds of neighbours along the last index alone: {name} has to be {getattr(NEUTRAL, name)!r}"
     if plan.slices not in SLICES:
         return f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; {plan.slices} were asked for"
     if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
-    if plan.tile and (
-        reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile, warp=plan.slices))
-    ):
+    if plan.targets > 1:
+        if reason := grouping.legal(first, plan.targets):
+            return reason
+        first = grouping.apply(first, plan.targets)
+        if reason := loop_sharing.legal(first):
+            return reason
+    if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
         return reason
     return hosting.lockstep(sliced(first, plan.slices, plan.tile))
 

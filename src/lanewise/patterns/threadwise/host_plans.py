@@ -33,6 +33,7 @@ KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
 SEVERAL = 4  # registers whose functions are computed at once: one alone waits for each of its operations
+SIDE_BY_SIDE = 4  # rows that are read together: what all of them read beside is read once, and a core follows as many
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -50,7 +51,8 @@ NEAR = Plan(rows=1)
 NEAR_OF_512 = Plan(rows=2)  # in a plane of long rows that are whole lines: half of the loads of a row for each point
 HALVES = 2  # registers of a line where points read several planes: most loads of 64 bytes lie in two lines, of 32 every other one
 STREAM = Plan(targets=2)  # of several rows no store past the caches has its line of memory to itself
-LINE = Plan(targets=4)  # what is written under a test of edges is no stream: several lines at once
+# Several lines at once: of rows of one index, and of what tests of edges leave out where it is not in the order of memory, so no stream.
+LINE = Plan(targets=4)
 PLAIN = Plan()  # for few points: one kernel serves all small calls
 
 
@@ -72,8 +74,10 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
             return work.targets >= plan.tile**2 // squares.FLAT * machine.multiprocessors * WAVES
-        enough = rounds >= SHORT if plan.slices > 1 else work.targets >= points * machine.multiprocessors * WAVES
-        return enough or (plan.slices == plan.targets == 1 and plan.rows in (1, plan.across))
+        enough = work.targets >= points * machine.multiprocessors * WAVES
+        if plan.slices > 1:
+            return rounds >= SHORT and (enough or plan.targets == 1)
+        return enough or (plan.targets == 1 and plan.rows in (1, plan.across))
 
     chosen = work.suggested and work.suggested.first(fits)
     return chosen.filled(NEUTRAL) if chosen else NEUTRAL
@@ -89,13 +93,12 @@ def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
         whole = squares.rows_are_lines(kernel, lengths) and lanes.rows_are_long(kernel, lengths)
         return plans if whole else tuple(p for p in plans if p.rows != NEAR_OF_512.rows)
 
-    plans = (*_of_width(kernel, 512), *_of_width(kernel, 256))
-    return Suggestions(
-        plans, lambda plan: True, turned if lanes.turned(kernel) else window if _is_window(kernel) else None
-    )
+    is_window = _is_window(kernel)
+    plans = tuple(p for bits in (512, 256) for p in _of_width(kernel, bits, is_window=is_window))
+    return Suggestions(plans, lambda plan: True, turned if lanes.turned(kernel) else window if is_window else None)
 
 
-def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
+def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, ...]:
     size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)
     count = BYTES // max(4, size) * bits // 512
     indices, body = nest_of(kernel)
@@ -103,7 +106,7 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     if lanes.legal(kernel, shape_of(kernel, Plan(across=count).filled(NEUTRAL))) is None:
         best = _family(kernel, accesses(body, indices), indices, bits, count)
         line = BYTES // max(4, size) // (HALVES if bits == 512 and len(indices) > 2 else 1) if best is NEAR else count
-        rows = ((NEAR_OF_512, count),) if bits == 512 and best is NEAR and _is_window(kernel) else ()
+        rows = ((NEAR_OF_512, count),) if bits == 512 and best is NEAR and is_window else ()
         plans = (*((p, count) for p in _in_rows(kernel, indices, body, count)), *rows, (best, line), (PLAIN, count))
         return tuple(replace(p, across=n, vector_bits=kept.vector_bits) for p, n in dict.fromkeys(plans))
     square = Plan(across=count, rows=count, vector_bits=kept.vector_bits)
@@ -113,8 +116,17 @@ def _of_width(kernel: ir.Kernel, bits: int) -> tuple[Plan, ...]:
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
     several = min(SLICES[-1], SEVERAL * count)
-    plans = (replace(slices, slices=several, tile=KEPT), slices)
+    rows = (replace(slices, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
+    plans = (*rows, replace(slices, slices=several, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
+
+
+def _read_alike(kernel: ir.Kernel) -> bool:
+    """Whether neighbours along the last index read the same elements in shared loops, beside rows of their own."""
+    indices, body = nest_of(kernel)
+    loops = {id(x.inner) for x in loop_sharing.shareable_loops(kernel).values() if not x.stores}
+    ways = {a.way(indices[-1]) for a in accesses(body, indices) if any(id(x.statement) in loops for x in a.loops)}
+    return "same" in ways and len(ways) > 1
 
 
 def _in_rows(kernel: ir.Kernel, indices: tuple[str, ...], body: ir.Block, count: int) -> tuple[Plan, ...]:
