@@ -34,7 +34,7 @@ APART = Plan(slices=1, parts=1)  # a thread has its points alone
 SLICED, PARTED = Plan(block=256, slices=32, unroll=4), Plan(block=256, parts=8, unroll=4)
 KEPT = (0, 1024, 4096, 8192)
 # On a CPU: where to start with points as lanes (a square where rows are another array's columns), and with lanes that share rounds.
-ON_LANES, ON_ROUNDS = ("across", "targets", "rows", "layers", TILE), ("slices", TILE)
+ON_LANES, ON_ROUNDS = ("across", "targets", "rows", "layers", TILE), ("slices", "targets", TILE)
 OF_POINTS = frozenset((*ON_LANES, *ON_ROUNDS))
 LANES = tuple(Plan(across=n, slices=1, rows=r, vector_bits=b) for n, b in ((16, 512), (8, 0), (4, 0)) for r in (1, n))
 ROUNDS = tuple(Plan(across=0, slices=n, vector_bits=b) for n, b in ((32, 512), (16, 0)))

@@ -44,6 +44,8 @@ def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
     """The kernel with so many points of the last index in one; raises `PlanError` where they cannot be."""
     if reason := legal(kernel, points):
         raise refuse("grouping of points", kernel, reason)
+    if points == 1:
+        return kernel
     loops, body = nest(kernel)
     last = loops[-1]
     group = ir.Local(own(f"{last.variable}.group"), last.extent.type)

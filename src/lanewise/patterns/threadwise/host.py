@@ -98,9 +98,9 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     if plan.targets > 1:
         if reason := grouping.legal(first, plan.targets):
             return reason
+        if any(x.stores for x in loop_sharing.shareable_loops(first).values()):
+            return "a loop of it writes elements: lanes share its rounds for one point at a time"
         first = grouping.apply(first, plan.targets)
-        if reason := loop_sharing.legal(first):
-            return reason
     if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
         return reason
     return hosting.lockstep(sliced(first, plan.slices, plan.tile))
