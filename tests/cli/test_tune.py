@@ -57,7 +57,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_gravity_as_json(lanewise: Command) -> None:
-    outcome = lanewise("tune", "gravity", "--bodies", 300, "--seconds", 4, "--json")
+    outcome = lanewise("tune", "gravity", "--bodies", 300, "--seconds", 2, "--json")
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.count("\n") == 1
     found = outcome.last_json
@@ -93,7 +93,7 @@ def rewritten(**changed: Any) -> None:
 
 
 def test_a_flock_flies_as_it_was_tuned(lanewise: Command, tmp_path: Path) -> None:
-    options = ("--bodies", 600, "--set", "world=20", "--seconds", 3)
+    options = ("--bodies", 600, "--set", "world=20", "--seconds", 1.5)
     found = lanewise("tune", "boids", *options, "--json").last_json
     assert (found["kernel"], found["device"], found["elements"]) == ("steer", "cpu", "600 target, 600 source")
     assert found["tried"] >= 1
@@ -137,14 +137,14 @@ def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
 
 
 def test_waves_as_text(lanewise: Command) -> None:
-    outcome = lanewise("tune", "waves", "--bodies", 300, "--seconds", 2, "--set", "sfts=8")
+    outcome = lanewise("tune", "waves", "--bodies", 300, "--seconds", 1, "--set", "sfts=8")
     assert outcome.code == 0
     assert outcome.out.startswith("amplitudes on cpu (")
     assert ", 300 elements\n" in outcome.out
 
 
 def test_a_kernel_of_a_file_as_text(lanewise: Command, file: Path) -> None:
-    outcome = lanewise("tune", f"{file}:fade", "--bodies", 2000, "--seconds", 4, "--set", "rate=0.5")
+    outcome = lanewise("tune", f"{file}:fade", "--bodies", 2000, "--seconds", 2, "--set", "rate=0.5")
     assert outcome.code == 0
     assert outcome.err == "this goes to standard error\n"
     assert outcome.out.startswith("fade on cpu (")

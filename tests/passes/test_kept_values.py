@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.affine import nest_of
@@ -86,12 +84,10 @@ def test_what_is_kept() -> None:
     assert meanings(cheap) == [], "a product is as fast as a load"
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    st.sampled_from([1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200]),
-    st.sampled_from([4, 16, 32]),
-    st.sampled_from([softmax, named]),
-)
+@pytest.mark.grid(every=6)
+@pytest.mark.parametrize("slices", [4, 16, 32])
+@pytest.mark.parametrize("kernel", [softmax, named], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 31, 32, 33, 63, 64, 65, 127, 200])
 def test_the_bits_are_those_without_it(n: int, slices: int, kernel: Any) -> None:
     results = []
     for tile in (0, 32, 128):

@@ -81,7 +81,7 @@ def test_explanation() -> None:
 def test_tuning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LANEWISE_CACHE_DIR", str(tmp_path))
     x = table(500)
-    tuned = power.tune(x, 1.0, seconds=3)
+    tuned = power.tune(x, 1.0, seconds=1.5)
     np.testing.assert_allclose(power(x, 1.0), reference(x), rtol=1e-6)
     assert power.compile(x, 1.0).plan == tuned.plan
 

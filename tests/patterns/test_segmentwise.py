@@ -311,7 +311,7 @@ def test_the_command_line_says_where_to_go(tmp_path: Path) -> None:
 def test_is_tuned() -> None:
     arguments = Case(MIXED, 50).arguments()
     wanted = power(*arguments, scale=1.0)
-    tuning = power.tune(*arguments, scale=1.0, seconds=2.0)
+    tuning = power.tune(*arguments, scale=1.0, seconds=1.0)
     assert tuning.plan.targets in (1, 16, 64, 256)
     np.testing.assert_allclose(power(*arguments, scale=1.0), wanted, rtol=1e-5, atol=1e-5)
 

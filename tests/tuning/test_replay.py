@@ -41,7 +41,7 @@ def found_again(result: Tuning, again: Tuning) -> None:
 def test_a_search_on_this_cpu_is_replayed_from_its_file() -> None:
     cloud = points(64)
     result = lw.pairwise(attraction.python).tune(
-        cloud, cloud, softening2=1e-2, seconds=4, plan=Plan(vector_bits=0, tile=0)
+        cloud, cloud, softening2=1e-2, seconds=2, plan=Plan(vector_bits=0, tile=0)
     )
     assert result.path is not None
     found_again(result, replay(result.path))

@@ -33,25 +33,29 @@ from numba import njit
 _NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 # One row of `todo` is a part: first and last element, and the plane to hang it on. Small parts become leaves at once, the larger of
-# two waits: rows never number more than the logarithm of the elements.
+# two waits: rows never number more than the logarithm of the elements. Loops in place of slices: Numba compiles them in a quarter
+# of the time.
 PARTS = f"""{_HEAD}
 {_NJIT}def parts_kernel(places, order, spare, leaf, axes, box, firsts, planes, links):
-    todo, borders = np.zeros((128, 3), np.int64), np.zeros((128, places.shape[1], 2))
-    mean, low, high = np.zeros(axes), np.zeros(axes), np.zeros(axes)
-    todo[0, 1], todo[0, 2], borders[0] = len(order), -1, box
+    todo, borders = np.empty((128, 3), np.int64), np.empty((128, places.shape[1], 2))
+    border, mean, low, high = np.empty((places.shape[1], 2)), np.empty(axes), np.empty(axes), np.empty(axes)
+    todo[0, 0], todo[0, 1], todo[0, 2] = 0, len(order), -1
+    for a in range(places.shape[1]):
+        borders[0, a, 0], borders[0, a, 1] = box[a, 0], box[a, 1]
     waiting, leaves, divisions, real = 1, 0, 0, places.dtype.type
     while waiting:
         waiting -= 1
-        begin, end, hook = todo[waiting]
-        border = borders[waiting].copy()
+        begin, end, hook = todo[waiting, 0], todo[waiting, 1], todo[waiting, 2]
+        for a in range(places.shape[1]):
+            border[a, 0], border[a, 1] = borders[waiting, a, 0], borders[waiting, a, 1]
         if end - begin <= leaf:
             firsts[begin] = 1
             if hook >= 0:
                 links[hook] = -1 - begin
             leaves += 1
             continue
-        mean[:] = 0.0
-        low[:], high[:] = np.inf, -np.inf
+        for a in range(axes):
+            mean[a], low[a], high[a] = 0.0, np.inf, -np.inf
         for p in range(begin, end):
             for a in range(axes):
                 x = places[order[p], a]
@@ -73,16 +77,20 @@ PARTS = f"""{_HEAD}
                 else:
                     spare[right] = order[p]
                     right += 1
-            order[left:end] = spare[:right]
+            for p in range(right):
+                order[left + p] = spare[p]
             middle = left
         if hook >= 0:
             links[hook] = divisions
         planes[divisions, 0], planes[divisions, 1] = max(axis, 0), plane
-        halves = ((begin, middle, 2 * divisions), (middle, end, 2 * divisions + 1))
         larger = 0 if middle - begin > end - middle else 1
-        for half in (larger, 1 - larger):
-            todo[waiting, 0], todo[waiting, 1], todo[waiting, 2] = halves[half]
-            borders[waiting] = border
+        for turn in range(2):
+            half = larger if turn == 0 else 1 - larger
+            todo[waiting, 0] = begin if half == 0 else middle
+            todo[waiting, 1] = middle if half == 0 else end
+            todo[waiting, 2] = 2 * divisions + half
+            for a in range(places.shape[1]):
+                borders[waiting, a, 0], borders[waiting, a, 1] = border[a, 0], border[a, 1]
             if axis >= 0:
                 borders[waiting, axis, 1 - half] = plane
             waiting += 1
