@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import re
@@ -66,8 +67,14 @@ def subject(
     )
 
 
+@functools.cache
+def subject_of(name: str, device: str, **more: Any) -> Any:
+    return subject(case(name), device, **more)
+
+
+@functools.cache
 def explained(name: str, device: str, **more: Any) -> Explanation:
-    return explain(subject(case(name), device, **more), resources={}, measure_resources=False)
+    return explain(subject_of(name, device, **more), resources={}, measure_resources=False)
 
 
 Golden = Callable[[str, str], None]
@@ -212,7 +219,7 @@ def test_what_is_told_by_its_name_alone_is_refused_here(name: str, device: str) 
         o = DECLARED.get(row.field)
         for kind in [] if o is None or row.place == "here" else ["cpu", "cuda"] if row.place == "nowhere" else [device]:
             assert o is not None
-            made = subject(case(name), kind)
+            made = subject_of(name, kind)
             every = {*o.cuda, *o.cpu, *o.elementwise, *o.elementwise_cpu, *o.items, *o.items_cpu, *o.points, 256} - {
                 o.neutral
             }
