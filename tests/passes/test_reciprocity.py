@@ -178,6 +178,7 @@ def _same(found, wanted, *, exact=True) -> None:
         np.testing.assert_array_equal(f, w) if exact else np.testing.assert_allclose(f, w, rtol=2e-6)
 
 
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("mode", ["scratch", "ordered"])
 @pytest.mark.parametrize("name", KINDS)
 def test_every_reduction(name, mode):

@@ -24,7 +24,7 @@ from lanewise.target import Machine, copies_asynchronously
 from lanewise.types import BOOL, F32, I32
 from lanewise.work import describe_work
 from tests.patterns.test_threadwise import copies
-from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise import run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME
 
 matmul = BY_NAME["matmul"].kernel
@@ -75,10 +75,7 @@ def product(kind: Any, m: int, k: int, n: int) -> dict[str, Any]:
 def kernels(kernel: Any, given: dict[str, Any], grid: Any, plan: Plan, multiple: int = 1) -> dict[str, ir.Kernel]:
     """The kernel after each pass, where rows of arrays begin at multiples of so many elements."""
     reference = kernel.compile(**given, grid=grid).reference
-    found: dict[str, ir.Kernel] = {}
-    wide = replace(reference, arrays=tuple(replace(a, multiple=multiple) for a in reference.arrays))
-    build_program(wide, plan.filled(NEUTRAL), "cuda", found.__setitem__)
-    return found
+    return stages(replace(reference, arrays=tuple(replace(a, multiple=multiple) for a in reference.arrays)), plan)
 
 
 def found_copies(kernel: ir.Kernel) -> list[ir.CopyElement]:

@@ -24,22 +24,14 @@ from lanewise.passes.base import source_loops
 from lanewise.passes.points import merging, staging, unrolling
 from lanewise.passes.points.shape import THREAD, shape_of
 from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.types import I32
 from tests.patterns.test_threadwise import arguments, copies
-from tests.patterns.threadwise import interpret, run_stage
+from tests.patterns.threadwise import interpret, run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME
 
 Array = np.ndarray[Any, Any]
 TILED = Plan(block=32, across=4, targets=4, tile=4)
-
-
-def stages(reference: ir.Kernel, plan: Plan) -> dict[str, ir.Kernel]:
-    """The kernel after each pass."""
-    found: dict[str, ir.Kernel] = {}
-    build_program(reference, plan.filled(NEUTRAL), "cuda", found.__setitem__)
-    return found
 
 
 def reference_of(name: str, sizes: tuple[int, ...]) -> ir.Kernel:

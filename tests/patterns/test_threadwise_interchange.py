@@ -22,7 +22,7 @@ from lanewise.plans import complete_plan
 from lanewise.target import CPU, Machine
 from lanewise.work import describe_work
 from tests.patterns.test_threadwise import copies
-from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise import run_stage, stages
 
 EXTENTS = st.sampled_from([0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 97])
 PLANS = {
@@ -275,7 +275,5 @@ def test_default_plans() -> None:
 def test_golden_texts(golden: Callable[[str, str], None]) -> None:
     plan = Plan(across=4, tile=8, unroll=2)
     compiled = product.compile(**arguments(5, 9), grid=9, plan=plan)
-    stages: dict[str, ir.Kernel] = {}
-    build_program(compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k: stages.update({stage: k}))
     python = compiled.source[compiled.source.index("@njit") :]
-    golden("loop interchange", "\n".join([print_kernel(stages["SIMD lanes"]), python]))
+    golden("loop interchange", "\n".join([print_kernel(stages(compiled.reference, plan, "cpu")["SIMD lanes"]), python]))

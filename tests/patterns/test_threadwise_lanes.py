@@ -24,7 +24,7 @@ from lanewise.target import CPU, Machine
 from lanewise.work import describe_work
 from tests.patterns.reductions import softmax, total
 from tests.patterns.test_threadwise import arguments, check, copies
-from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise import run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
 
 PLANS = {
@@ -284,11 +284,10 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
         else:
             data, grid = arguments(BY_NAME[name])
             compiled = BY_NAME[name].kernel.compile(**data, grid=grid, plan=plan)
-        stages: dict[str, ir.Kernel] = {}
-        build_program(compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k, s=stages: s.update({stage: k}))
+        lanes = stages(compiled.reference, plan, "cpu")["SIMD lanes"]
         python = compiled.source[compiled.source.index("@njit") :]
         tiled = " in tiles" if name == "transpose" and plan.tile else ""
-        golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(stages["SIMD lanes"]), python]))
+        golden(f"lanes of {name}{tiled}", "\n".join([print_kernel(lanes), python]))
 
 
 @lw.threadwise

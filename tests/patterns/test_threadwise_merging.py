@@ -19,7 +19,7 @@ from lanewise.plans import complete_plan
 from lanewise.target import Machine
 from lanewise.work import describe_work
 from tests.patterns.test_threadwise import arguments, check, copies
-from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise import run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
 
 Wish = dict[str, Any]
@@ -168,11 +168,10 @@ def test_the_passes_of_a_matrix_product(golden: Any) -> None:
     given, grid = arguments(BY_NAME["matmul"], (8, 8, 32))
     reference = BY_NAME["matmul"].kernel.compile(**given, grid=grid).reference
     wide = replace(reference, arrays=tuple(replace(a, multiple=2) for a in reference.arrays))
-    found: dict[str, str] = {}
     plan = Plan(block=32, across=8, rows=1, targets=2, tile=4, prefetch="registers", unroll=2)
-    build_program(wide, plan.filled(NEUTRAL), "cuda", lambda name, kernel: found.update({name: print_kernel(kernel)}))
+    found = stages(wide, plan)
     for name in ("thread merging", "shared-memory tiles", "unrolling", "wide accesses"):
-        golden(name.replace(" ", "_"), found[name])
+        golden(name.replace(" ", "_"), print_kernel(found[name]))
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.plan import Plan
 from lanewise.runtime import simd
+from tests.patterns.threadwise import stages
 
 EXTENTS = st.sampled_from([0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 70])
 SQUARES = [Plan(across=4, rows=4), Plan(across=8, rows=8), Plan(across=16, rows=16)]
@@ -225,11 +225,7 @@ def stage_text(kernel: Any, plan: Plan) -> str:
     """The kernel in lanes, as text."""
     arrays = {n: np.zeros((40, 40), np.float32) for n in kernel.signature.arrays}
     compiled = kernel.compile(**arrays, grid=(40, 40), plan=plan)
-    texts: dict[str, str] = {}
-    build_program(
-        compiled.reference, plan.filled(NEUTRAL), "cpu", lambda stage, k: texts.update({stage: print_kernel(k)})
-    )
-    return texts["SIMD lanes"]
+    return print_kernel(stages(compiled.reference, plan, "cpu")["SIMD lanes"])
 
 
 @pytest.mark.parametrize(("kernel", "plan", "reason"), [

@@ -23,7 +23,7 @@ from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources
 from tests.passes.ptx import check_cubin
-from tests.patterns.threadwise import run_stage
+from tests.patterns.threadwise import run_stage, stages
 
 Array = np.ndarray[Any, Any]
 SQUARES = Plan(block=64, neighbours="first", across=8, rows=4, targets=4, tile=1)
@@ -66,12 +66,6 @@ def wide(kernel: Any, shapes: dict[str, tuple[int, ...]], grid: tuple[int, ...],
     """The reference kernel for arrays whose rows begin at multiples of 16 bytes."""
     reference = kernel.compile(**{n: np.zeros(s, kind) for n, s in shapes.items()}, grid=grid).reference
     return replace(reference, arrays=tuple(replace(a, multiple=4) for a in reference.arrays))
-
-
-def stages(reference: ir.Kernel, plan: Plan) -> dict[str, ir.Kernel]:
-    kernels: dict[str, ir.Kernel] = {}
-    build_program(reference, plan.filled(NEUTRAL), "cuda", kernels.__setitem__)
-    return kernels
 
 
 # ------------------------------------------------------------ swizzled tiles

@@ -1,4 +1,4 @@
-"""What the tests of threadwise kernels share: running a kernel of any stage on arrays."""
+"""What the tests of threadwise kernels share: the kernels of all stages, and running them on arrays."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.patterns.threadwise.names import extent_of, length_of
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL, Plan
 
 Array = np.ndarray[Any, Any]
 
@@ -28,6 +30,13 @@ def interpret(kernel: ir.Kernel, arrays: Mapping[str, Array], grid: tuple[int, .
     }
     buffers = {b.name: flat[b.array] for b in kernel.buffers if b.space == "global"}
     Interpreter(kernel, environment, memories, buffers).run()
+
+
+def stages(reference: ir.Kernel, plan: Plan, device: str = "cuda") -> dict[str, ir.Kernel]:
+    """The kernel after each pass, by the name of the stage."""
+    found: dict[str, ir.Kernel] = {}
+    build_program(reference, plan.filled(NEUTRAL), device, found.__setitem__)
+    return found
 
 
 def run_stage(kernel: ir.Kernel, arguments: Mapping[str, Any], environment: Mapping[str, Any]) -> None:

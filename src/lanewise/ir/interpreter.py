@@ -134,8 +134,10 @@ class Shared:
             raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
         if self.warps.setdefault(place, thread // WARP) != thread // WARP and self.apart:
             raise VerificationError(f"a race: two warps touch {array}[{index}]{leaf}, and nothing orders them")
-        readers, writers = self.touched.setdefault(place, (set(), set()))
-        if (writers - {thread}) or (write and readers - {thread}):
+        if (touched := self.touched.get(place)) is None:
+            touched = self.touched[place] = (set[int](), set[int]())
+        readers, writers = touched
+        if len(writers) > (thread in writers) or (write and len(readers) > (thread in readers)):
             raise VerificationError(
                 f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one writes"
             )
