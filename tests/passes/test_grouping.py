@@ -89,7 +89,7 @@ def test_what_all_points_read_is_read_once() -> None:
 def test_rows_that_read_the_same_vector_go_together_by_default() -> None:
     arguments, grid = inputs(rows, 64, 200)
     assert (
-        rows.compile(*arguments, grid=grid, plan=Plan(vector_bits=256)).plan.short().startswith("targets=4, slices=16")
+        rows.compile(*arguments, grid=grid, plan=Plan(vector_bits=256)).plan.short().startswith("targets=8, slices=8")
     )
     arguments, grid = inputs(rows, 3, 200)  # too few for all cores
     assert "targets" not in rows.compile(*arguments, grid=grid).plan.short()

@@ -33,7 +33,7 @@ KEPT = (
     16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
 )
 SEVERAL = 4  # registers whose functions are computed at once: one alone waits for each of its operations
-SIDE_BY_SIDE = 4  # rows that are read together: what all of them read beside is read once, and a core follows as many
+SIDE_BY_SIDE = 8  # rows that are read together: what all of them read beside is read once, and a core follows as many
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -116,7 +116,7 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
     if loop_sharing.legal(kernel) is not None or loop_sharing.best_way(kernel) == "column":
         return ()
     several = min(SLICES[-1], SEVERAL * count)
-    rows = (replace(slices, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
+    rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
     plans = (*rows, replace(slices, slices=several, tile=KEPT), slices)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
