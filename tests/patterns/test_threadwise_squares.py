@@ -212,9 +212,10 @@ def test_what_the_next_tile_reads_is_asked_for() -> None:
     """With each square as many lines as it reads, of every array, row by row; not in kernels that gather tiles."""
     text = stage_text(write_turned, Plan(across=16, rows=16))
     assert re.findall(r"prefetch a\[(.*?)\]", text) == [
-        f"$next.y.a, $next.x.a{f' + {n}' if n else ''}" for n in range(0, 256, 16)
+        f"$next.y.a, $next.x.a{f' + {n}' if n else ''}" for _ in range(2) for n in range(0, 128, 16)
     ]
-    assert "$next.y.a: i32 = $next.y.begin + $square\n" in text
+    assert "$next.y.a: i32 = $next.y.begin + $square * 2\n" in text
+    assert "$next.y.a: i32 = $next.y.begin + ($square * 2 + 1)\n" in text
     both = stage_text(summed, Plan(across=16, rows=16))
     assert both.count("prefetch a[") == both.count("prefetch b[") == 16
     assert "prefetch" not in stage_text(write_turned, Plan(across=16, rows=16, tile=64))

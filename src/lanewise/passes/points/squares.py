@@ -34,7 +34,7 @@ from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_
 from lanewise.target import LINE
 from lanewise.types import Scalar
 
-LONG, SHORT = 1024, 128  # bytes of the sides of a tile whose squares write to memory
+LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to memory
 MOST = 1024  # points of the long side of a tile in memory of the core's own: more do not fit its caches
 FLAT = 8  # times as many points as on its short side
 PADDING = 16  # elements between its rows, which else would share few lines of a cache
