@@ -116,6 +116,13 @@ def test_what_does_not_fit_is_refused(kernel: Any, reason: str) -> None:
     assert reason in str(error.value)
 
 
+@pytest.mark.parametrize("points", [0, -1])
+def test_no_points_are_refused(points: int) -> None:
+    arguments, grid = inputs(rows, 5, 37)
+    with pytest.raises(PlanError, match=f"{points} points were asked for"):
+        rows(*arguments, grid=grid, plan=Plan(slices=8, targets=points))
+
+
 def test_rows_and_layers_are_refused() -> None:
     arguments, grid = inputs(rows, 5, 37)
     with pytest.raises(

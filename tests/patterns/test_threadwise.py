@@ -309,7 +309,7 @@ def test_golden_texts(golden: Callable[[str, str], None]) -> None:
 def test_is_tuned() -> None:
     given, grid = arguments(BY_NAME["matmul"], (40, 30, 50))
     before = copies(given)
-    tuning = matmul.tune(**given, grid=grid, seconds=1.5, plan=Plan(vector_bits=256))
+    tuning = matmul.tune(**given, grid=grid, seconds=1.5)
     np.testing.assert_array_equal(given["c"], before["c"], "tuning works on copies")
     assert any(t.status == "measured" for t in tuning.trials)
     assert not any(t.status == "wrong" for t in tuning.trials)

@@ -27,7 +27,7 @@ from tests.patterns.threadwise import run_stage, stages
 EXTENTS = st.sampled_from([0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 97])
 PLANS = {
     "rounds at once": Plan(across=4, targets=2, tile=16, unroll=4), "one round": Plan(across=8, tile=8),
-    "one tile": Plan(across=4, tile=1024, unroll=2),
+    "one tile": Plan(across=4, tile=1024, unroll=8),
 }  # fmt: skip
 DOWN = Plan(across=8, targets=2)
 

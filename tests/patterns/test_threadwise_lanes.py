@@ -92,7 +92,7 @@ def test_shapes_of_all_kinds(name: str, plan: str) -> None:
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
-@given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 16, 64]))
+@given(SIZES.filter(bool), SIZES.filter(bool), st.sampled_from([4, 8, 16, 32, 64]))
 def test_rows_of_all_lengths(m: int, n: int, slices: int) -> None:
     a = np.random.default_rng(m * 100 + n).normal(size=(m, n)).astype(np.float32)
     c = np.zeros_like(a)

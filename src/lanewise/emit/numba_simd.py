@@ -83,7 +83,7 @@ class Simd:
         self.moving = {s.name for s in assigned} | loops | {block.name}
         self.outside = {b.name for b in kernel.buffers if b.space == "global"}
         self.sharing: list[str] = []  # loops around whose rounds the lanes share
-        self.ahead_of_rounds: list[int] = []  # bytes, of each of them
+        self.ahead_of_rounds: list[int] = []  # bytes of each of them; 0 where a core follows its rows by itself
         self.read_before: set[str] = set()
         self.masks: list[str] = []
         self.used: set[str] = set()
@@ -247,7 +247,8 @@ class Simd:
         """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
 
         The first loop that reads a row asks for what lies `AHEAD` behind; a later one, which finds the row in the caches, for the row of
-        the next block. What all blocks read is near already. Of neighbours that points read in several rows those of the last row are new.
+        the next block. What all blocks read is near already, and several rows side by side a core follows by itself. Of neighbours that
+        points read in several rows those of the last row are new.
         """
         if id(s) in self.far_ahead:
             ahead = self.far_ahead[id(s)] // self._type(s.buffer).size

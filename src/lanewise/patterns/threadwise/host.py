@@ -65,7 +65,7 @@ def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ke
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
     first, *rest = _parts(kernel)
-    if plan.targets > 1:
+    if plan.targets != 1:
         first = checked("grouping of points", grouping.apply(first, plan.targets))
     done = [checked("SIMD lanes", sliced(first, plan.slices, plan.tile))]
     return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
@@ -95,7 +95,7 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
-    if plan.targets > 1:
+    if plan.targets != 1:
         if reason := grouping.legal(first, plan.targets):
             return reason
         if any(x.stores for x in loop_sharing.shareable_loops(first).values()):

@@ -29,9 +29,8 @@ SHORT = 64  # rounds that are not worth sharing
 WAVES = 2  # blocks that each core gets at least, or smaller ones are chosen
 # Bytes of a row of squares in a tile of a core's own: a page, behind which nothing is fetched ahead; or half of one.
 TILES = (1 << 12, 1 << 11)
-KEPT = (
-    16_384  # rounds whose values are kept where several loops compute them: with the row they fit a core's second cache
-)
+# Rounds whose values are kept where several loops compute them: with the row they fit a core's second cache.
+KEPT = 16_384
 SEVERAL = 4  # registers whose functions are computed at once: one alone waits for each of its operations
 SIDE_BY_SIDE = 8  # rows that are read together: what all of them read beside is read once, and a core follows as many
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
