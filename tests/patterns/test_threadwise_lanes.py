@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -236,14 +237,18 @@ def test_blocks_at_an_edge_load_before_its_test() -> None:
     c = np.full_like(a, 7)
     run = between.bind(a, c, grid=a.shape, plan=Plan(across=16))
     assert "_choose(" not in run.compiled.source  # values of one side of a branch mean nothing to the other ones
-    before, row = run.compiled.source.split("for x_number in", 1)
+    before, row = run.compiled.source.split("if x_begin < x_inner:", 1)
     assert "z_first < a_shape0" in before  # what hangs on the row is tested before it
     assert "z_first < a_shape0" not in row
-    assert "if test_1 and test_2:\n" in row  # what all lanes share is no mask
-    at_an_edge = run.compiled.source.split("test_1 =")[1].split("else:")[0]
-    assert at_an_edge.count("_load(") == 2
-    assert "_load_some(" not in at_an_edge
-    assert at_an_edge.count("_stream_some(") == 1
+    early, others = row.split("else:", 1)
+    first, inside, last = re.split(r"for x_number in range\(x_inner, x_outer\):|if x_outer < x_end:", early)
+    for at_an_edge in (first, last):
+        assert "if test_1 and test_2:\n" in at_an_edge  # what all lanes share is no mask
+        assert at_an_edge.count("_load(") == 2
+        assert at_an_edge.count("_stream_some(") == 1
+    assert "_some(" not in inside
+    assert "_load_some(" not in early
+    assert "_load_some(" in others  # the first and the last plane, and rows of which several blocks are at an end
     run()
     expected = np.full_like(a, 7)
     expected[1:-1, :, 1:-1] = a[:-2, :, 1:-1] + a[1:-1, :, 2:]

@@ -192,11 +192,12 @@ def test_blocks_inside_are_those_of_the_inner_loop(
     walk = ir.For(number.name, local("start"), local("stop"), ir.Literal(1, I64), (place, branch))
     split = walk_of(walk)
     assert split is not None
+    bounds = split.bounds
     env: dict[str, Any] = {"start": start, "stop": stop, "phase": phase, "low": low, "high": high, "rows": gate}
     env = {n: np.int64(v) if n != "rows" else np.bool_(v) for n, v in env.items()}
-    inner = min(max(start, *(int(meaning_of(e)(env)) for e in split.least)), stop)
-    outer = max(min(stop, *(int(meaning_of(e)(env)) for e in split.most)), inner)
-    if split.gate is not None and not meaning_of(split.gate)(env):
+    inner = min(max(start, *(int(meaning_of(e)(env)) for e in bounds.least)), stop)
+    outer = max(min(stop, *(int(meaning_of(e)(env)) for e in bounds.most)), inner)
+    if bounds.gate is not None and not meaning_of(bounds.gate)(env):
         outer = inner
     for n in range(start, stop):
         env[number.name] = np.int64(n)
@@ -214,6 +215,12 @@ def test_walks_that_stay_one_loop() -> None:
 
     assert walk_of(walk(place, ir.If(inside, body, body))) is not None
     assert walk_of(walk(place, ir.If(inside, body))) is None  # nothing at the edges
+    early = walk_of(walk(place, ir.If(inside, body, (ir.If(inside, body, body),))))
+    assert early is not None
+    assert early.early is not None
+    once = walk_of(walk(place, ir.If(inside, body, (ir.If(ir.Compare("==", first, local("high")), body, body),))))
+    assert once is not None
+    assert once.early is None  # each block at the ends tests whether it may
     assert walk_of(walk(place, ir.If(inside, body, body), step=2)) is None
     assert walk_of(walk(place, ir.If(ir.Local("rows", BOOL), body, body))) is None  # nothing changes along it
     assert walk_of(walk(place, ir.If(ir.Compare("==", first, local("high")), body, body))) is None

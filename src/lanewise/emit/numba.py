@@ -291,27 +291,48 @@ class _Writer:
 
     def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
         """The blocks before, those inside and those behind, in this order: caches ask for what comes next in memory."""
-        pad, e, along = "    " * depth, self.expression, s.variable.removesuffix(".number")
+        pad, e, along, number = (
+            "    " * depth,
+            self.expression,
+            s.variable.removesuffix(".number"),
+            self.names(s.variable),
+        )
         begin, end, inner, outer, side = (
             self.names(own(f"{along}.{n}")) for n in ("begin", "end", "inner", "outer", "side")
         )
-        gate = f" if {e(w.gate)} else {inner}" if w.gate is not None else ""
+        least, most = ([e(x) for x in ends] for ends in (w.bounds.least, w.bounds.most))
+        gate = f" if {e(w.bounds.gate)} else {inner}" if w.bounds.gate is not None else ""
         self.lines += [
             f"{pad}{begin} = {e(s.start)}",
             f"{pad}{end} = {e(s.stop)}",
-            f"{pad}{inner} = min({_extreme('max', begin, *(e(x) for x in w.least))}, {end})",
-            f"{pad}{outer} = max({_extreme('min', end, *(e(x) for x in w.most))}, {inner}){gate}",
-            f"{pad}for {side} in range(2):",
+            f"{pad}{inner} = min({_extreme('max', begin, *least)}, {end})",
+            f"{pad}{outer} = max({_extreme('min', end, *most)}, {inner}){gate}",
         ]
         assigned = set(simd.assigned)
-        edges = f"range({outer} if {side} else {begin}, {end} if {side} else {inner})"
-        inside = f"range({inner}, {inner} if {side} else {outer})"
-        for rounds, block in ((edges, w.branch.otherwise), (inside, w.branch.then)):
-            self.lines.append(f"{pad}    for {self.names(s.variable)} in {rounds}:")
-            simd.assigned = set(assigned)  # what one loop assigns has no value in the other
+
+        def part(line: str, depth: int, block: ir.Block, *first: str) -> None:
+            self.lines.append(f"{'    ' * depth}{line}:")
+            self.lines += [f"{'    ' * (depth + 1)}{x}" for x in first]
+            simd.assigned = set(assigned)  # what one part assigns has no value in the others
             for statement in w.head:
-                self.statement(statement, depth + 2)
-            self.block(block, depth + 2)
+                self.statement(statement, depth + 1)
+            self.block(block, depth + 1)
+
+        if w.early is not None:
+            bounds = w.early.bounds
+            tests = [] if bounds.gate is None else [e(bounds.gate)]
+            tests += [f"{inner} - {begin} <= 1", f"{end} - {outer} <= 1"]
+            tests += [f"{e(x)} <= {begin}" for x in bounds.least] + [f"{end} <= {e(x)}" for x in bounds.most]
+            self.lines.append(f"{pad}if {' and '.join(tests)}:")
+            part(f"if {begin} < {inner}", depth + 1, w.early.block, f"{number} = {begin}")
+            part(f"for {number} in range({inner}, {outer})", depth + 1, w.inside)
+            part(f"if {outer} < {end}", depth + 1, w.early.block, f"{number} = {outer}")
+            self.lines.append(f"{pad}else:")
+            depth += 1
+        self.lines.append(f"{'    ' * depth}for {side} in range(2):")
+        edges = f"range({outer} if {side} else {begin}, {end} if {side} else {inner})"
+        part(f"for {number} in {edges}", depth + 1, w.edges)
+        part(f"for {number} in range({inner}, {inner} if {side} else {outer})", depth + 1, w.inside)
         simd.assigned = assigned
 
     def loop(self, s: ir.For, depth: int) -> None:

@@ -1,10 +1,17 @@
-"""Walks along a row whose blocks test whether they are inside: one loop over those that are, and one over the others.
+"""Walks along a row whose blocks test whether they are inside: loops over those that are, and others over those at its ends.
 
-    for x_number in range(begin, end): x_first = ...; if rows_are_inside and x_first + 16 <= w and 0 <= x_first: A else: B
+    for x_number in range(begin, end): x_first = ...; if rows_are_inside and x_first + 16 <= w and 0 <= x_first: A else: C
 ->  for x_side in range(2):  # before and behind
-      for x_number in range(x_outer if x_side else begin, end if x_side else x_inner): x_first = ...; B
+      for x_number in range(x_outer if x_side else begin, end if x_side else x_inner): x_first = ...; C
       for x_number in range(x_inner, x_inner if x_side else x_outer): x_first = ...; A
 A test in the loop costs a stencil in the caches a fifth of its time: LLVM computes the place of every load anew then.
+Where blocks at the ends may load early (`else: if ...: B else: C`), and there is one at most at either end, nothing is tested in a row:
+    if rows_may_load_early and ...:
+      if begin < x_inner: x_number = begin; x_first = ...; B
+      for x_number in range(x_inner, x_outer): x_first = ...; A
+      if x_outer < end: x_number = x_outer; x_first = ...; B
+    else: as above
+A core foresees such rows, and goes on to the next one while memory is waited for.
 """
 
 from __future__ import annotations
@@ -18,14 +25,31 @@ from lanewise.ir.traverse import reads, statements, writes
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
-    """A walk in two loops. Blocks from all of `least` to before all of `most` are inside, if `gate` holds; they may lie beyond its ends."""
+class Bounds:
+    """Which blocks of a walk pass a test: from all of `least` to before all of `most`, if `gate` holds. They may lie beyond its ends."""
 
-    head: ir.Block  # of each round
-    branch: ir.If
     gate: ir.Expression | None
     least: tuple[ir.Expression, ...]
     most: tuple[ir.Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """Blocks at the ends of a row that load before their tests."""
+
+    bounds: Bounds
+    block: ir.Block
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """A walk in several loops: blocks within `bounds` are `inside`, the others `edges`, or early."""
+
+    head: ir.Block  # of each round
+    bounds: Bounds
+    inside: ir.Block
+    early: Early | None
+    edges: ir.Block
 
 
 def walk_of(s: ir.For) -> Walk | None:
@@ -35,10 +59,22 @@ def walk_of(s: ir.For) -> Walk | None:
     *head, branch = s.body
     if not isinstance(branch, ir.If) or not branch.otherwise or any(isinstance(x, ir.For) for x in statements(s.body)):
         return None
+    bounds = _bounds(s, branch.condition)
+    if bounds is None or not (bounds.least or bounds.most):
+        return None
+    match branch.otherwise:
+        case (ir.If(condition=test, then=then, otherwise=edges),) if edges and (early := _bounds(s, test)):
+            return Walk(tuple(head), bounds, branch.then, Early(early, then), edges)
+        case edges:
+            return Walk(tuple(head), bounds, branch.then, None, edges)
+
+
+def _bounds(s: ir.For, condition: ir.Expression) -> Bounds | None:
+    """Which rounds of a loop pass a test; None where they need not follow each other."""
     kind, changed = s.start.type, {n for x in statements((s,)) for n in writes(x)}
-    definitions = single_definitions(tuple(head), {s.variable: IndexSum(0, {ir.Local(s.variable, kind): 1})})
+    definitions = single_definitions(s.body[:-1], {s.variable: IndexSum(0, {ir.Local(s.variable, kind): 1})})
     gates, least, most = list[ir.Expression](), list[ir.Expression](), list[ir.Expression]()
-    for test in build.conjuncts(branch.condition):
+    for test in build.conjuncts(condition):
         if changed.isdisjoint(reads(test)):
             gates.append(test)
             continue
@@ -54,7 +90,4 @@ def walk_of(s: ir.For) -> Walk | None:
             least.append(build.ceil_divide(IndexSum().plus(rest, -1).expression(kind), moved))
         else:
             most.append(build.add(build.divide(rest.expression(kind), -moved), 1))
-    if not least and not most:
-        return None
-    gate = build.all_of(*gates) if gates else None
-    return Walk(tuple(head), branch, gate, tuple(dict.fromkeys(least)), tuple(dict.fromkeys(most)))
+    return Bounds(build.all_of(*gates) if gates else None, tuple(dict.fromkeys(least)), tuple(dict.fromkeys(most)))

@@ -170,7 +170,7 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     ]
     if walked is not None and walk is not None:
         if begun is not None:
-            walk = replace(walk, stop=_blocks_from(walk, loops[-1].extent, ir.Local(phase, kind), shape.side(rank - 1)))
+            walk = _of_points(walk, begun.line, loops[-1].extent, ir.Local(phase, kind), shape.side(rank - 1))
         walk = replace(walk, body=(first(walked), *inner))
         inner = (walk,) if down else tested_before(walk)
     block = (*head, lane, *others, *packed.before, *inner)
@@ -181,9 +181,11 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     return replace(packed.kernel, arrays=arrays, body=(ir.Parallel(BLOCK, total, (lanes,)),))
 
 
-def _blocks_from(walk: ir.For, extent: ir.Expression, phase: ir.Local, side: int) -> ir.Expression:
-    """Where a walk ends whose first block begins `phase` points before the first one."""
-    return build.minimum(walk.stop, build.ceil_divide(build.add(extent, phase), side))
+def _of_points(walk: ir.For, line: int, extent: ir.Expression, phase: ir.Local, side: int) -> ir.For:
+    """A walk whose first block begins `phase` points before the first one, without blocks that have no points."""
+    stop = build.minimum(walk.stop, build.ceil_divide(build.add(extent, phase), side))
+    start = walk.start if side >= line else build.maximum(walk.start, build.divide(phase, side))
+    return replace(walk, start=start, stop=stop)
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,14 +80,9 @@ def points_of_a_block(
     written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
     kinds = {a.name: a.leaves[0].type for a in kernel.arrays if a.space == "global"}
     kind = loops[0].extent.type
-    inside: ir.Expression | None = None
-    for d, loop in enumerate(loops):
-        end = build.add(ir.Local(first_of(loop.variable), kind), shape.side(d))
-        test = ir.Compare("<=", end, loop.extent)
-        inside = test if inside is None else ir.Logical("and", inside, test)
-    assert inside is not None
-    for d in before:
-        inside = ir.Logical("and", inside, _begun(ir.Local(first_of(loops[d].variable), kind)))
+    ends = [build.add(ir.Local(first_of(x.variable), kind), shape.side(d)) for d, x in enumerate(loops)]
+    inside = [ir.Compare("<=", end, loop.extent) for end, loop in zip(ends, loops, strict=True)]
+    begun = {d: _begun(ir.Local(first_of(loops[d].variable), kind)) for d in before}
     conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
@@ -95,8 +90,15 @@ def points_of_a_block(
     others = _copies(loops, body, shape, tested, masked, layered=layered, before=before)
     if moved is not None:
         tests, loaded = moved
-        others = (ir.If(build.all_of(inside, *tests), _copies(loops, loaded, shape, None, layered=True), others),)
-    return ir.If(build.all_of(inside, *conditions), _copies(loops, plain, shape, None, layered=layered), others)
+        # Points beyond the end of a masked index load, too, what nobody reads.
+        there = [test for d, test in enumerate(inside) if d != masked] + [
+            test for d, test in begun.items() if d != masked
+        ]
+        stored = tuple({} if d == masked else None for d in range(len(loops)))
+        at_edges = _copies(loops, loaded, shape, stored, masked, layered=True, before=before)
+        others = (ir.If(build.all_of(*there, *tests), at_edges, others),)
+    plain = _copies(loops, plain, shape, (None,) * len(loops), layered=layered)
+    return ir.If(build.all_of(*inside, *begun.values(), *conditions), plain, others)
 
 
 def _begun(place: ir.Local) -> ir.Expression:
@@ -197,34 +199,36 @@ def _numbers(
     return [*numbers[:-2], build.add(first, down), across], tuple(extra)
 
 
-Tested = tuple[dict[str, Scalar], ...]
-"""For each index the arrays that points beyond its end must not touch, with the types of their elements."""
+Tested = tuple[dict[str, Scalar] | None, ...]
+"""For each index the arrays that points beyond its end must not read, with the types of their elements; None where there are no such
+points."""
 
 
 def _copies(
     loops: tuple[ir.Parallel, ...],
     body: ir.Block,
     shape: Shape,
-    tested: Tested | None,
+    tested: Tested,
     masked: int | None = None,
     *,
     layered: bool = False,
     before: tuple[int, ...] = (),
 ) -> ir.Block:
-    """The body for all points of a thread. `tested` is None where all of them exist. layered: one layer after the other, if it has any."""
+    """The body for all points of a thread. layered: one layer after the other, if it has any."""
     starts: list[ir.Statement] = []
     for d in reversed(shape.order()):  # the copies of neighbours lie side by side
         loop, points = loops[d], shape.points[d]
         kind = loop.extent.type
-        at = own(f"{loop.variable}.at")
-        if tested is not None:
+        at, arrays = own(f"{loop.variable}.at"), tested[d]
+        if arrays is not None:
             test = build.less(ir.Local(at, kind), loop.extent)
             if d in before:
                 test = ir.Logical("and", _begun(ir.Local(at, kind)), test)
             own_place = spread(body, {loop.variable}) if d == masked else None
             there = None if masked is None else (loop.variable, at)
             body = flat_map(
-                body, lambda s, test=test, d=d, own=own_place, there=there: _guarded(s, test, tested[d], own, there)
+                body,
+                lambda s, test=test, arrays=arrays, own=own_place, there=there: _guarded(s, test, arrays, own, there),
             )
         copies = Copies(spread(body, {loop.variable, at}), points)
         body = (
@@ -233,7 +237,7 @@ def _copies(
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
             place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
-            if tested is None:
+            if arrays is None:
                 starts.append(ir.Assign(name, place))
                 continue
             starts.append(ir.Assign(raw, place))
