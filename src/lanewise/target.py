@@ -57,6 +57,7 @@ def is_compiled(device: str) -> bool:
 
 
 LINE = 64  # bytes of a line of a CPU's memory
+PAGE = 4096  # bytes: a core takes a load and an earlier store at the same place in two pages for one place, and waits
 LONG_IN_ORDER = (
     4  # lines of a row from which on its ends are worth streams, where those of rows follow each other in memory
 )

@@ -103,7 +103,6 @@ def test_rows_that_read_the_same_vector_go_together_by_default() -> None:
         (several, "many is read and written, and the last point may be computed several times"),
         (total, "it has one point"),
         (triangle, "how often its loops run hangs on y, and points that are one run the same rounds"),
-        (softmax, "a loop of it writes elements: lanes share its rounds for one point at a time"),
     ],
     ids=lambda v: v.__name__ if hasattr(v, "__name__") else "",
 )

@@ -28,6 +28,9 @@ def lane_sums(body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] =
     return sums
 
 
+UNBROKEN = own("unbroken")  # whether rows that loops of the role "late" write are stored past the caches, whole
+
+
 def first_round(variable: str) -> str:
     """The round of the first lane, where lanes share the rounds of a loop."""
     return own(f"{variable.removeprefix(MARK)}.first.round")

@@ -227,19 +227,24 @@ class _Writer:
     def shared_rounds(self, s: ir.For, simd: Simd, depth: int) -> None:
         """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
         pad = "    " * depth
-        before, head, last, some = simd.rounds(s)
+        before, head, rest = simd.rounds(s)
         assigned = set(simd.assigned)
         self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
         simd.begin_rounds(s)
         self.block(s.body, depth + 1)
         simd.end_rounds(s)
         simd.assigned = assigned  # the last rounds give what rounds begin with anew
+        if rest is None:
+            return
+        last, some = rest
         self.lines += [pad + line for line in (last, f"if {some}:", f"    {simd.round(s)}")]
         variable = ir.Local(s.variable, s.start.type)
         mask, line = simd.mask(ir.Compare("<", variable, s.stop))
         self.lines.append(f"{pad}    {line}")
         simd.masks.append(mask)
+        simd.in_late = s.role == "late"
         self.block(s.body, depth + 1)
+        simd.in_late = False
         simd.masks.pop()
 
     def masked(self, s: ir.If, simd: Simd, depth: int) -> None:

@@ -15,7 +15,7 @@ from typing import TypeGuard, assert_never
 import numpy as np
 
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
-from lanewise.analysis.lane_sums import first_round, lane_sums, shared_loops
+from lanewise.analysis.lane_sums import UNBROKEN, first_round, lane_sums, shared_loops
 from lanewise.analysis.sampling import value_of
 from lanewise.analysis.spreading import spread
 from lanewise.emit.numba_prelude import SIMD, TYPES
@@ -23,7 +23,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
-from lanewise.target import LINE, LONG_IN_ORDER
+from lanewise.target import LINE, LONG_IN_ORDER, PAGE
 from lanewise.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
@@ -33,6 +33,7 @@ ALONG_ROWS = 4096  # the same where blocks follow each other along a row: a core
 ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
 ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
 NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
+ELSEWHERE = 1280  # bytes: as far from a row in a page as the second half of what is kept is from it on the other side
 LONG = 1 << 13  # bytes of a row from which on it matters little that its ends are not written as streams
 _BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
@@ -78,11 +79,15 @@ class Simd:
         # At the edges, too: a gap of one line misleads what caches ask for themselves.
         for body in self.bodies if looks else ():
             self.far_ahead |= self._far_ahead(body, own_memory=own_memory)
-        self.by_block = {s.name for s in assigned if s.value == block}  # rows of this block: the next one has the next
+        # Rows of this block, or of this point of it: the next one has the next.
+        points = {s.variable for s in statements(outer.body) if isinstance(s, ir.For) and s.role == "points"}
+        numbers = {block, *(ir.Local(n, block.type) for n in points)}
+        self.by_block = {s.name for s in assigned if s.value in numbers}
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
         self.outside = {b.name for b in kernel.buffers if b.space == "global"}
-        self.sharing: list[str] = []  # loops around whose rounds the lanes share
+        self.sharing: list[ir.For] = []  # loops around whose rounds the lanes share
+        self.in_late = False  # in the last rounds of such a loop, whose rows are stored past the caches as a whole
         self.ahead_of_rounds: list[int] = []  # bytes of each of them; 0 where a core follows its rows by itself
         self.read_before: set[str] = set()
         self.masks: list[str] = []
@@ -149,11 +154,22 @@ class Simd:
         return [self.call("fence")] if self.past else []
 
     def memory(self, buffer: ir.BufferArgument) -> list[str]:
-        """What makes memory of a core's own. It begins with a line, or registers that are stored there would lie in two lines each."""
+        """What makes memory of a core's own. It begins with a line, or registers that are stored there would lie in two lines each.
+
+        What lanes keep of their rounds begins elsewhere in a page than the array that is written, and mostly the one that is read: a load
+        from where another page was stored to shortly before waits for it.
+        """
         name, line = self.buffer(buffer.name), LINE // buffer.type.size
+        written = [b for b in self.kernel.buffers if b.written and b.space == "global"]
+        if not self.loops or not written:
+            place, room = f"-{self.call('phase', name)} & i64({line - 1})", line
+        else:
+            room, written_at = PAGE // buffer.type.size, self.call("place_in_page", self.buffer(written[0].name))
+            begin = f"({written_at} & i64({-line})) + i64({ELSEWHERE // buffer.type.size})"
+            place = f"({begin} - {self.call('place_in_page', name)}) & i64({room - 1})"
         return [
-            f"{name} = np.empty({buffer.length + line}, np.{buffer.type.dtype.name})",
-            f"{name} = {name}[-{self.call('phase', name)} & i64({line - 1}):]",
+            f"{name} = np.empty({buffer.length + room}, np.{buffer.type.dtype.name})",
+            f"{name} = {name}[{place}:]",
         ]
 
     def far(self, buffer: str) -> str:
@@ -256,7 +272,7 @@ class Simd:
         if not self.sharing or s.buffer not in self.outside:
             return []
         total = index_sum(s.index, self.sums).without([self.thread])
-        names = {n for e in total.terms for n in reads(e)} - set(map(first_round, self.sharing))
+        names = {n for e in total.terms for n in reads(e)} - {first_round(x.variable) for x in self.sharing}
         if names.isdisjoint(self.moving):
             return []
         if s.buffer in self.read_before and (row := names & self.by_block):
@@ -426,6 +442,10 @@ class Simd:
         if self.masks and s.buffer in self.ordered:
             self.past.add(s.buffer)
             return [self.call("stream_some", buffer, place, self.masks[-1], value, self.far(s.buffer))]
+        if self.in_late and len(self.masks) == 1 and s.buffer in self.streamed:
+            self.past.add(s.buffer)
+            past = f"{self.far(s.buffer)} and {self.names(UNBROKEN)}"
+            return [self.call("stream_some", buffer, place, self.masks[-1], value, past)]
         if self.masks:
             return [self.call("store_some", buffer, place, self.masks[-1], value)]
         if s.buffer in self.streamed:
@@ -448,30 +468,33 @@ class Simd:
             return [f"{place} = {text}"]
         return [f"if {self.call('any', mask)}:", f"    {place} = {text}"]
 
-    def rounds(self, s: ir.For) -> tuple[list[str], str, str, str]:
-        """A loop whose rounds the lanes share: the lines before it, its head, where the last rounds begin, and the lanes that have one."""
-        start = index_sum(s.start, self.sums).without([self.thread]).expression(I64)
+    def rounds(self, s: ir.For) -> tuple[list[str], str, tuple[str, str] | None]:
+        """A loop whose rounds the lanes share: the lines before it, and its head.
+
+        Then, unless there are but whole registers of rounds, where the last ones begin, and whether there are any.
+        """
+        start = index_sum(s.start, self.sums).without([self.thread])
         first, begin, whole = (self.names(own(f"{s.variable.lstrip('$')}.{n}")) for n in ("", "begin", "whole"))
         first = self.names(first_round(s.variable))
         stop = f"i64({self.scalar(s.stop)})"
-        lines = [
-            f"{begin} = i64({self.scalar(start)})",
-            f"{whole} = {begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})",
-        ]
+        length = index_sum(s.stop).plus(start, -1)
+        even = not any(n % self.count for n in (length.constant, *length.terms.values()))
+        last = stop if even else f"{begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})"
+        lines = [f"{begin} = i64({self.scalar(start.expression(I64))})", f"{whole} = {last}"]
         sizes = [
             self._type(x.buffer).size
             for x in statements(s.body)
             if isinstance(x, ir.Store) and x.buffer in self.streamed
         ]
-        if sizes:  # as rows of points: see `unbroken`
+        if sizes and s.role != "late":  # as rows of points: see `unbroken`
             long = f"{whole} - {begin} >= i64({LONG // min(sizes)})"
-            lines.append(f"{self.unbroken_rounds(s.variable)} = {whole} == {stop} or {long}")
+            lines.append(f"{self.unbroken_rounds(s)} = {whole} == {stop} or {long}")
         head = f"for {first} in range({begin}, {whole}, i64({self.count})):"
-        return lines, head, f"{first} = {whole}", f"{first} < {stop}"
+        return lines, head, None if even else (f"{first} = {whole}", f"{first} < {stop}")
 
-    def unbroken_rounds(self, variable: str) -> str:
+    def unbroken_rounds(self, s: ir.For) -> str:
         """The name of whether the rounds of a loop are whole registers, or many."""
-        return self.names(own(f"{variable.lstrip('$')}.unbroken"))
+        return self.names(UNBROKEN if s.role == "late" else own(f"{s.variable.lstrip('$')}.unbroken"))
 
     def round(self, s: ir.For) -> str:
         """The variable of such a loop, in each lane."""
@@ -482,7 +505,7 @@ class Simd:
         )
 
     def begin_rounds(self, s: ir.For) -> None:
-        self.sharing.append(s.variable)
+        self.sharing.append(s)
         loads = [x for x in statements(s.body) if isinstance(x, ir.Load)]
         arrays = {x.buffer for x in loads}
         rows = {(x.buffer, frozenset(index_sum(x.index, self.sums).terms.items())) for x in loads}

@@ -204,7 +204,7 @@ class For:
     stop: Expression
     step: Expression
     body: Block
-    role: Choice["user", "sources", "tiles", "slices"] = "user"
+    role: Choice["user", "sources", "tiles", "slices", "points", "late"] = "user"
     unroll: int = 1
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 

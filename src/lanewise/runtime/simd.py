@@ -17,7 +17,7 @@ from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
-from lanewise.target import LINE
+from lanewise.target import LINE, PAGE
 
 _FLOATS = (types.float32, types.float64)
 _FLAGS = ("contract",)
@@ -196,9 +196,31 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _TERMS = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
 
 
+SIXTEEN = 16
+
+
+def _by_registers(builder: Any, x: Any, make: Callable[[Any], Any]) -> Any:
+    def piece(of: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(of, ir.Constant(of.type, ir.Undefined), _order(lanes))
+
+    parts = [make(piece(x, list(range(n, n + SIXTEEN)))) for n in range(0, x.type.count, SIXTEEN)]
+    while len(parts) > 1:
+        parts = [
+            builder.shuffle_vector(a, b, _order(list(range(2 * a.type.count))))
+            for a, b in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
+
+
+def _order(lanes: list[int]) -> Any:
+    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
+
+
 def _exponential(builder: Any, values: list[Any], element: Any) -> Any:
     """Within one unit in the last place; infinite and zero where float32 ends, and not a number for what is none."""
     (x,) = values
+    if x.type.count > SIXTEEN:
+        return _by_registers(builder, x, lambda part: _exponential(builder, [part], element))
     kind = x.type
     count = kind.count
     whole = ir.VectorType(ir.IntType(32), count)
@@ -658,16 +680,19 @@ def _is_far(typing_context: Any, array: Any) -> Any:
     return types.boolean(array), generate
 
 
-def _phase(typing_context: Any, array: Any) -> Any:
-    """How many elements fit between the beginning of a line of memory and that of an array."""
+def _begins(within: int) -> Any:
+    """How many elements fit between the beginning of a piece of memory, a line or a page, and that of an array."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = context.make_array(array)(context, builder, arguments[0]).data
-        word = ir.IntType(64)
-        low = builder.and_(builder.ptrtoint(data, word), ir.Constant(word, LINE - 1))
-        return builder.udiv(low, ir.Constant(word, array.dtype.bitwidth // 8))
+    def begins(typing_context: Any, array: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            data = context.make_array(array)(context, builder, arguments[0]).data
+            word = ir.IntType(64)
+            low = builder.and_(builder.ptrtoint(data, word), ir.Constant(word, within - 1))
+            return builder.udiv(low, ir.Constant(word, array.dtype.bitwidth // 8))
 
-    return types.intp(array), generate
+        return types.intp(array), generate
+
+    return intrinsic(begins)
 
 
 def _fence(typing_context: Any) -> Any:
@@ -721,7 +746,7 @@ def _bits_of(typing_context: Any, number: Any) -> Any:
 
 bits_of = intrinsic(_bits_of)
 is_far = intrinsic(_is_far)
-phase = intrinsic(_phase)
+phase, place_in_page = _begins(LINE), _begins(PAGE)
 prefetch = _prefetch(stores=False, near=2)
 # Stores end one after the other: one that waits for its line holds up those behind it.
 prefetch_to_store = _prefetch(stores=True, near=3)
@@ -750,7 +775,13 @@ def _operation(count: int, name: str, fast: bool) -> Any:
             distance, _, group = what.partition("_")
             return _shuffle(count, int(distance), int(group))
         case _:
-            return {"far": is_far, "fence": fence, "phase": phase, "prefetch": prefetch}[name]
+            return {
+                "far": is_far,
+                "fence": fence,
+                "phase": phase,
+                "place_in_page": place_in_page,
+                "prefetch": prefetch,
+            }[name]
 
 
 def lanes(count: int, *names: str, fast: bool = False) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from lanewise.plan import Decisions
 from lanewise.types import Scalar
 
 BLOCK, THREAD = own("block"), own("thread")
+POINT = own("point")  # of a block whose points come one behind the other
 
 
 def first_of(index: str) -> str:

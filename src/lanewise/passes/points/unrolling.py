@@ -72,7 +72,7 @@ def _statement(s: ir.Statement, factor: int) -> ir.Block:
 
 def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:
     assert isinstance(s, ir.For)
-    own = _own(s.body)
+    own = given_in_rounds(s.body)
     variable = ir.Local(s.variable, s.start.type)
     body: list[ir.Statement] = []
     for n in range(count):
@@ -84,7 +84,7 @@ def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:
     return (replace(s, step=ir.Literal(count, s.start.type), body=tuple(body)),)
 
 
-def _own(body: ir.Block) -> set[str]:
+def given_in_rounds(body: ir.Block) -> set[str]:
     """The variables that every round gives a value before it reads them."""
     seen: set[str] = set()
     lasting: set[str] = set()

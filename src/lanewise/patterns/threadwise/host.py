@@ -10,7 +10,7 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import grouping, hosting, interchange, lanes, mapping, packing, squares
+from lanewise.passes.points import grouping, hosting, interchange, lanes, mapping, overlapping, packing, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.plan import NEUTRAL, Decisions
@@ -65,9 +65,12 @@ def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ke
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
     first, *rest = _parts(kernel)
-    if plan.targets != 1:
+    behind = plan.targets != 1 and writes_rounds(first)
+    if plan.targets != 1 and not behind:
         first = checked("grouping of points", grouping.apply(first, plan.targets))
     done = [checked("SIMD lanes", sliced(first, plan.slices, plan.tile))]
+    if behind:
+        done = [checked("overlapping of points", overlapping.apply(done[0], plan.targets))]
     return (*done, *(checked("splitting of loops", mapping.rows(free_sums.apply(k))) for k in rest))
 
 
@@ -95,15 +98,22 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
-    if plan.targets != 1:
+    behind = plan.targets != 1 and writes_rounds(first)
+    if plan.targets != 1 and not behind:
         if reason := grouping.legal(first, plan.targets):
             return reason
-        if any(x.stores for x in loop_sharing.shareable_loops(first).values()):
-            return "a loop of it writes elements: lanes share its rounds for one point at a time"
         first = grouping.apply(first, plan.targets)
     if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
         return reason
-    return hosting.lockstep(sliced(first, plan.slices, plan.tile))
+    hosted = sliced(first, plan.slices, plan.tile)
+    if behind and (reason := overlapping.legal(hosted, plan.targets)):
+        return reason
+    return hosting.lockstep(hosted)
+
+
+def writes_rounds(kernel: ir.Kernel) -> bool:
+    """Whether loops whose rounds lanes share write elements: points then come one behind the other, and not side by side."""
+    return any(x.stores for x in loop_sharing.shareable_loops(kernel).values())
 
 
 def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:

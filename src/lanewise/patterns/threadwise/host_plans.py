@@ -4,7 +4,8 @@ Points whose neighbours read neighbours are lanes of SIMD registers. What severa
 points, whose sums stay in registers, and is packed; columns ask for loops that change places with their points, so that rows are read in
 long pieces, or for many registers where there are few of them; windows and stencils ask for a line of memory at once, row by row. Rows
 that are another array's columns are turned in squares, in tiles of a core's own where rows begin anywhere in a line of memory. Where a
-point's own loop runs along memory its rounds are the lanes, and what several such loops compute is kept.
+point's own loop runs along memory its rounds are the lanes, what several such loops compute is kept, and a loop that writes runs beside
+one of the next point.
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
 from lanewise.passes import loop_sharing
 from lanewise.passes.points import interchange, lanes, packing, squares
-from lanewise.patterns.threadwise.host import SHAPING, SLICES, changes_places, shape_of, sliced_problem
+from lanewise.patterns.threadwise.host import (
+    SHAPING,
+    SLICES,
+    changes_places,
+    shape_of,
+    sliced_problem,
+    writes_rounds,
+)
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.target import Machine
 
@@ -33,6 +41,8 @@ TILES = (1 << 12, 1 << 11)
 KEPT = 16_384
 SEVERAL = 4  # registers whose functions are computed at once: one alone waits for each of its operations
 SIDE_BY_SIDE = 8  # rows that are read together: what all of them read beside is read once, and a core follows as many
+BEHIND = 16  # points whose loops overlap: what is left of the first and the last one is then a sixteenth
+OVERLAPPED = 2048  # rounds, of more than which that is worth it: what a row begins and ends with takes time of its own
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
@@ -62,18 +72,23 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     bits = wish.vector_bits or machine.vector_bits
     rounds = 0 if work.rounds is None else work.rounds.count
 
+    def is_even(points: int) -> bool:
+        """Whether blocks of so many points give all cores nearly equal work."""
+        together = points * machine.multiprocessors
+        return ceil(work.targets / together) * together <= IDLE * work.targets
+
     def fits(suggestion: Plan) -> bool:
         plan = suggestion.filled(NEUTRAL)
         if (plan.vector_bits == 512) != (bits == 512):
             return False
         if plan.unroll > 1:
-            together = plan.tile * machine.multiprocessors
-            even = ceil(work.targets / together) * together <= IDLE * work.targets
-            return even and (work.rounds is None or rounds >= SHORT)
+            return is_even(plan.tile) and (work.rounds is None or rounds >= SHORT)
         points = max(1, plan.across) * plan.targets * plan.rows * plan.layers
         if plan.tile and plan.rows == plan.across:
             return work.targets >= plan.tile**2 // squares.FLAT * machine.multiprocessors * WAVES
         enough = work.targets >= points * machine.multiprocessors * WAVES
+        if plan.slices > 1 and plan.targets == BEHIND:
+            return rounds > OVERLAPPED and enough and is_even(BEHIND)
         if plan.slices > 1:
             return rounds >= SHORT and (enough or plan.targets == 1)
         return enough or (plan.targets == 1 and plan.rows in (1, plan.across))
@@ -116,7 +131,10 @@ def _of_width(kernel: ir.Kernel, bits: int, *, is_window: bool) -> tuple[Plan, .
         return ()
     several = min(SLICES[-1], SEVERAL * count)
     rows = (replace(kept, slices=count, targets=SIDE_BY_SIDE),) if _read_alike(kernel) else ()
-    plans = (*rows, replace(slices, slices=several, tile=KEPT), slices)
+    each = (replace(slices, slices=several, tile=KEPT), slices)
+    if writes_rounds(kernel):
+        each = tuple(p for base in each for p in (replace(base, targets=BEHIND), base))
+    plans = (*rows, *each)
     return tuple(p for p in plans if sliced_problem(kernel, p.filled(NEUTRAL)) is None)
 
 
