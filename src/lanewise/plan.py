@@ -85,7 +85,8 @@ class Plan(Generic[Open]):
 
     targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
     reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together; elements (1, 2, 4 or 8, CUDA) are on their way from
-    memory together.
+    memory together. Points on a CPU whose lanes share rounds (`slices`) are neighbours that go side by side, or one behind the other where
+    these rounds write elements: the last loop of each runs beside one of the next.
     tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
     no tiles.
     slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of

@@ -170,15 +170,17 @@ def test_large_arrays_go_past_the_caches_by_default(n: int, plan: str, stores: s
     np.testing.assert_array_equal(c, a.T)
 
 
-@pytest.mark.parametrize("before", [0, 1, 4, 15])
+@pytest.mark.parametrize(("before", "read"), [(0, 9), (1, 1), (4, 4), (15, 0)])
 @pytest.mark.parametrize("kernel", [write_turned, read_turned])
-def test_squares_begin_with_the_lines_of_what_is_written(kernel: Any, before: int) -> None:
-    """Long rows of whole lines: the first and the last squares hang over both ends."""
+def test_squares_begin_with_the_lines_of_both_arrays(kernel: Any, before: int, read: int) -> None:
+    """Long rows of whole lines, wherever both arrays begin: the first and the last squares hang over both ends."""
     m, n = 2080, 2064
-    a = numbers(m, n)
-    memory = np.full(m * n + 64, 7, a.dtype)
+    memory = np.full(m * n + 64, 7, np.float32)
     first = (-memory.ctypes.data // 4) % 16 + before
-    c = memory[first : first + m * n].reshape(n, m)
+    source = np.empty(m * n + 64, np.float32)
+    begin = (-source.ctypes.data // 4) % 16 + read
+    a, c = source[begin : begin + m * n].reshape(m, n), memory[first : first + m * n].reshape(n, m)
+    a[...] = numbers(m, n)
     kernel(a, c, grid=(m, n) if kernel is write_turned else (n, m), plan=Plan(across=16, rows=16))
     np.testing.assert_array_equal(c, a.T)
     assert (memory[:first] == 7).all()

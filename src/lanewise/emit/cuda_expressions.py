@@ -57,7 +57,7 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
             return names(x.name)
         case ir.Builtin(name="clock"):
             return "lw_clock()"
-        case ir.Builtin(name="phase" | "far"):
+        case ir.Builtin(name="phase" | "read_phase" | "far"):
             raise AssertionError("a GPU's threads do not ask where lines of memory begin, nor write past caches")
         case ir.Builtin():
             return _wrap(f"({TYPES[x.type]}){_BUILTINS[x.name]}", _UNARY, level)

@@ -191,9 +191,10 @@ class Simd:
         match s:
             case ir.Barrier():
                 return []
-            case ir.Assign(value=ir.Builtin(name="phase")):
-                written = next(b.name for b in self.kernel.buffers if b.written and b.space == "global")
-                text = self.call("phase", self.buffer(written))
+            case ir.Assign(value=ir.Builtin(name="phase" | "read_phase" as phase)):
+                written = phase == "phase"
+                buffers = (b.name for b in self.kernel.buffers if b.written == written and b.space == "global")
+                text = self.call("phase", self.buffer(next(buffers)))
                 return [f"{self.names(s.name)} = {TYPES[s.value.type]}({text})"]
             case ir.Assign(value=ir.Builtin(name="far")):
                 (written,) = self.ordered

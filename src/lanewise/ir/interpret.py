@@ -273,7 +273,7 @@ class _Python:
                 return self.own(e.type.dtype.type(e.value))
             case ir.Local():
                 return f"env[{self.own(e.name)}]"
-            case ir.Builtin(name="phase" | "far"):
+            case ir.Builtin(name="phase" | "read_phase" | "far"):
                 return self.own(e.type.dtype.type(0))
             case ir.Builtin():
                 return f"{self.own(e.type.dtype.type)}(env[{self.own(f'@{e.name}')}])"

@@ -144,11 +144,11 @@ class Builtin:
     """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads.
 
     "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how many elements fit between the beginning
-    of a line of memory and its own, and whether it is so large that it is written past the caches. What a kernel computes must not hang
-    on them; the interpreter has 0 and no.
+    of a line of memory and its own, and whether it is so large that it is written past the caches; "read_phase" is the same number as
+    "phase" of the only array that it reads. What a kernel computes must not hang on them; the interpreter has 0 and no.
     """
 
-    name: Choice["thread", "block", "part", "clock", "phase", "far"]
+    name: Choice["thread", "block", "part", "clock", "phase", "read_phase", "far"]
     type: Scalar
 
     @property

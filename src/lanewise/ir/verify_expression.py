@@ -52,7 +52,7 @@ def expression_problem(e: ir.Expression, samples: Known, *, in_grid: bool) -> st
             return _unary(e, text)
         case ir.Call():
             return _call(e, text)
-        case ir.Builtin(name="phase" | "far"):
+        case ir.Builtin(name="phase" | "read_phase" | "far"):
             if (e.name == "far") != (e.type == BOOL):
                 return f"{text} is no {e.type}"
             return f"{text} within a grid" if in_grid else ""

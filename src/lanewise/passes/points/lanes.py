@@ -287,8 +287,13 @@ def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
     return points >= LONG * min(LINE // a.leaves[0].type.size for a in kernel.arrays if a.written)
 
 
-def row_phase(kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str) -> ir.Assign:
-    """How many elements of a line lie before the beginning of every row of an array; 0 where rows begin anywhere, or a loop is short."""
+def row_phase(
+    kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str, phase: str = PHASE
+) -> ir.Assign:
+    """How many elements of a line lie before the beginning of every row of an array; 0 where rows begin anywhere, or a loop is short.
+
+    phase: the variable that has this number of the array's first row.
+    """
     length, kind, line = array.shape[-1], along.extent.type, LINE // array.leaves[0].type.size
     kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
     row = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
@@ -296,8 +301,8 @@ def row_phase(kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, na
     long = ir.Compare(
         "<=", ir.Literal(LONG * line, kind), along.extent
     )  # else masks at both ends cost more than they save
-    phase = ir.Select(ir.Logical("and", whole, long), ir.Local(PHASE, kind), ir.Literal(0, kind), kind)
-    return ir.Assign(name, phase)
+    begin = ir.Select(ir.Logical("and", whole, long), ir.Local(phase, kind), ir.Literal(0, kind), kind)
+    return ir.Assign(name, begin)
 
 
 def tested_before(walk: ir.For) -> ir.Block:

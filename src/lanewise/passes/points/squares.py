@@ -38,6 +38,7 @@ LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to me
 MOST = 1024  # points of the long side of a tile in memory of the core's own: more do not fit its caches
 FLAT = 8  # times as many points as on its short side
 PADDING = 16  # elements between its rows, which else would share few lines of a cache
+READ_PHASE = own("read.phase")
 NEXT = "next."  # before the names of what belongs to the tile after this one
 
 
@@ -139,12 +140,22 @@ class _Tiles:
         return ir.Local(own(f"{self.long}.tiles"), self.kind)
 
     def begun(self) -> ir.Block:
-        """Where tiles begin with lines of what is written, and of what is read and lies alike: how far before the first point."""
+        """Where tiles begin with lines of what is written, and of what is read: how far before the first point.
+
+        Where several arrays are read they are taken to lie as the one that is written does: NumPy's do.
+        """
         if not self.moved:
             return ()
-        array = self.reference.array(self.stores[0].array)
-        phases = (lanes.row_phase(self.reference, array, loop, self.phase(n).name) for n, loop in self.loop.items())
-        return (ir.Assign(lanes.PHASE, ir.Builtin("phase", self.kind)), *phases)
+        written = self.reference.array(self.stores[0].array)
+        read = {a.array for a in self.accesses if not a.is_store}
+        found = [ir.Assign(lanes.PHASE, ir.Builtin("phase", self.kind))]
+        along = dict.fromkeys((self.short, self.long), (written, lanes.PHASE))
+        if len(read) == 1 and all(a.way(self.long) == "next" for a in self.accesses if not a.is_store):
+            found.append(ir.Assign(READ_PHASE, ir.Builtin("read_phase", self.kind)))
+            along[self.long] = self.reference.array(read.pop()), READ_PHASE
+        for name, (array, phase) in along.items():
+            found.append(lanes.row_phase(self.reference, array, self.loop[name], self.phase(name).name, phase))
+        return tuple(found)
 
     def tiles_along(self, index: str) -> ir.Expression:
         """How many tiles there are along an index; where they begin with lines the last one may have no points."""
