@@ -32,6 +32,16 @@ SWITCH = (False, True)
 ORDERS = ("free", "written")
 
 
+def _targets(value: int, kind: str) -> str:
+    if value == 1:
+        return f"1 target a {'thread' if is_gpu(kind) else 'loop'}"
+    if is_gpu(kind):
+        return f"{value} targets a thread share every source that is loaded"
+    return (
+        f"{value} targets a loop share every source that is loaded (for points whose lanes write: one behind the other)"
+    )
+
+
 def _tile(value: int, kind: str) -> str:
     if not value:
         return "sources are read one by one"
@@ -137,8 +147,7 @@ class Plan(Generic[Open]):
     """
 
     targets: int | Open = decision(
-        "thread merging", lambda v, kind: f"{v} {'targets' if v > 1 else 'target'} a {'thread' if is_gpu(kind) else 'loop'}"
-        + (" share every source that is loaded" if v > 1 else ""),
+        "thread merging", _targets,
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
         sites=(1, 2, 4), points=(1, 2, 4, 8), points_cpu=(1, 2, 3, 4, 8, 16),
         neutral=1, place=11, rank=1,
