@@ -6,8 +6,8 @@
 A square alone touches a line in each of 32 pages, more than a core follows by itself, and than memory gives fast. The squares of a tile
 write pieces of few rows, one shortly after the other. What the next tile reads is asked for meanwhile, row by row in long pieces, as many
 lines with each square as it reads itself: memory always has something to read and something to write. Tiles are longer along the rows
-that are read, and follow each other that way. Where one array is written they begin where its lines of memory do, since a line that two
-registers write goes to memory twice.
+that are read, and follow each other that way, some of them, before those below: a panel writes to few pages. Where one array is written
+they begin where its lines of memory do, since a line that two registers write goes to memory twice.
 
 Where rows begin anywhere in a line no square writes whole lines. Then what a tile writes is gathered in memory of the core's own:
     for the squares of a tile, along the rows that are read: load 16 rows of a; turn; store 16 rows of $tile.c
@@ -37,6 +37,7 @@ from lanewise.types import Scalar
 LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to memory
 MOST = 1024  # points of the long side of a tile in memory of the core's own: more do not fit its caches
 FLAT = 8  # times as many points as on its short side
+PANEL = 16  # tiles beside each other: the pages that they write are few enough for a core to remember where they lie
 PADDING = 16  # elements between its rows, which else would share few lines of a cache
 READ_PHASE = own("read.phase")
 NEXT = "next."  # before the names of what belongs to the tile after this one
@@ -170,10 +171,29 @@ class _Tiles:
             first = build.multiply(number, self.sides[name])
             begin = build.subtract(first, self.phase(name)) if self.moved else first
             begins.append(ir.Assign(self.begin(name, which).name, begin))
+        if self.gathers:
+            numbers: ir.Block = (
+                ir.Assign(down.name, build.divide(tile, self.tiles)),
+                ir.Assign(along.name, build.subtract(tile, build.multiply(down, self.tiles))),
+            )
+        else:
+            numbers = self.in_panels(tile, down, along, which)
+        return (*numbers, *begins)
+
+    def in_panels(self, tile: ir.Expression, down: ir.Local, along: ir.Local, which: str) -> ir.Block:
+        """The numbers of a tile where `PANEL` of them lie beside each other, then those below them, before the next panel begins."""
+        panel, number, width = (ir.Local(own(f"{which}{n}"), self.kind) for n in ("panel", "panel.tile", "panel.width"))
+        tiles = build.multiply(self.tiles_along(self.short), PANEL)
+        left = build.subtract(self.tiles, build.multiply(panel, PANEL))
         return (
-            ir.Assign(down.name, build.divide(tile, self.tiles)),
-            ir.Assign(along.name, build.subtract(tile, build.multiply(down, self.tiles))),
-            *begins,
+            ir.Assign(panel.name, build.divide(tile, tiles)),
+            ir.Assign(number.name, build.subtract(tile, build.multiply(panel, tiles))),
+            ir.Assign(width.name, build.maximum(build.minimum(left, PANEL), 1)),  # behind the last tile there is none
+            ir.Assign(down.name, build.divide(number, width)),
+            ir.Assign(
+                along.name,
+                build.add(build.multiply(panel, PANEL), build.subtract(number, build.multiply(down, width))),
+            ),
         )
 
     def begin(self, index: str, which: str = "") -> ir.Local:
