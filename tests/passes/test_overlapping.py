@@ -83,6 +83,18 @@ def beside(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
         c[y, k + 1] = s
 
 
+@lw.threadwise
+def twice(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    """What the last loop writes has to stay, so that the one before it is not the one that may come late."""
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k]
+    for k in range(a.shape[1]):
+        c[y, k] = s
+    for k in range(a.shape[1]):
+        c[y, k] = a[y, k]
+
+
 def hosted(kernel: Any, arguments: Any, grid: Any, values: int = 0, lanes: int = LANES) -> ir.Kernel:
     return sliced(reference(kernel, arguments, grid), lanes, values)
 
@@ -107,6 +119,14 @@ def test_meaning_of_long_rows() -> None:
     arguments, grid = inputs(softmax, 3, 2061)
     found = run((overlapping.apply(hosted(softmax, arguments, grid, 512, 64), 2),), softmax, arguments, grid)
     np.testing.assert_allclose(found[-1], expected(softmax, arguments)[-1], rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("length", [37, 3000])
+def test_what_is_written_last_stays(length: int) -> None:
+    a = np.random.default_rng(3).normal(size=(9, length)).astype("f4")
+    c = np.zeros_like(a)
+    twice(a, c, grid=9, plan=Plan(slices=16, targets=4))
+    np.testing.assert_array_equal(c, a)
 
 
 def test_a_point_writes_beside_the_next_one() -> None:

@@ -95,7 +95,7 @@ def _are_alike(a: ir.For, b: ir.For, threads: ir.Parallel) -> bool:
 
 
 def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
-    """Whether a loop may run after everything else of its point: it only writes, over a range that all points share."""
+    """Whether a loop may run after everything else of its point: it only writes, last, over a range that all points share."""
     last = body[n]
     assert isinstance(last, ir.For)
     if not all(isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) for s in last.body):
@@ -108,8 +108,24 @@ def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
     changing = {x for s in statements(body) for x in writes(s)} | {BLOCK}
     if (changing - {s.name for s in _steady(body)}) & _read(last.start, last.stop, last.step):
         return False
+    behind = body[n + 1 :]
+    if any(s.array == stores[0].array and not _goes_on(last, top) for top in behind for s in _stores((top,))):
+        return False  # what is written last has to stay
     inside = {x for s in last.body for x in writes(s)}
-    return inside <= given_in_rounds(last.body) and not any(inside & _read_of_before(s) for s in body[n + 1 :])
+    return inside <= given_in_rounds(last.body) and not any(inside & _read_of_before(s) for s in behind)
+
+
+def _goes_on(last: ir.For, s: ir.Statement) -> bool:
+    """Whether a statement is a loop over the rounds that another one leaves out (kept_values.py), with an element for each, too."""
+    if not isinstance(s, ir.For):
+        return False
+    match s.start:
+        case ir.Binary(operator="+", left=ir.Literal() as end, right=lane) if lane == last.start:
+            renamed = rename(s.body, {s.variable: last.variable})
+            same = [x.indices for x in _stores(renamed)] == [x.indices for x in _stores(last.body)]
+            return same and last.stop == build.minimum(s.stop, end)
+        case _:
+            return False
 
 
 def _read(*of: ir.Expression) -> set[str]:
