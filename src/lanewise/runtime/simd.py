@@ -196,31 +196,9 @@ _LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
 _TERMS = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
 
 
-SIXTEEN = 16
-
-
-def _by_registers(builder: Any, x: Any, make: Callable[[Any], Any]) -> Any:
-    def piece(of: Any, lanes: list[int]) -> Any:
-        return builder.shuffle_vector(of, ir.Constant(of.type, ir.Undefined), _order(lanes))
-
-    parts = [make(piece(x, list(range(n, n + SIXTEEN)))) for n in range(0, x.type.count, SIXTEEN)]
-    while len(parts) > 1:
-        parts = [
-            builder.shuffle_vector(a, b, _order(list(range(2 * a.type.count))))
-            for a, b in zip(parts[::2], parts[1::2], strict=True)
-        ]
-    return parts[0]
-
-
-def _order(lanes: list[int]) -> Any:
-    return ir.Constant(ir.VectorType(ir.IntType(32), len(lanes)), lanes)
-
-
 def _exponential(builder: Any, values: list[Any], element: Any) -> Any:
     """Within one unit in the last place; infinite and zero where float32 ends, and not a number for what is none."""
     (x,) = values
-    if x.type.count > SIXTEEN:
-        return _by_registers(builder, x, lambda part: _exponential(builder, [part], element))
     kind = x.type
     count = kind.count
     whole = ir.VectorType(ir.IntType(32), count)
