@@ -188,6 +188,18 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 
 @pytest.fixture
+def all_is_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU small arrays are written past the caches as large ones are. What is compiled for it stays in no cache.
+
+    The name of a compiled kernel tells nothing of it: the test's kernels must have texts that no other test compiles.
+    """
+    from lanewise.runtime import simd
+
+    monkeypatch.setattr(simd, "FAR", 0)
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "kernels"))
+
+
+@pytest.fixture
 def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A store of tuned plans for one test alone; compiled kernels stay in the cache that all tests share."""
     from lanewise.launch import tuned_plans as store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,10 +19,9 @@ from lanewise.ir.traverse import statements
 from lanewise.passes.points import overlapping
 from lanewise.patterns.threadwise.host import sliced
 from lanewise.plan import Plan
-from lanewise.runtime import simd
+from tests.lines import part_of_memory
 from tests.patterns.reductions import expected, inputs, reference, rows, run, softmax
 
-OUTSIDE = 7  # what memory holds beside what a kernel writes
 LANES = 8
 
 
@@ -151,24 +149,12 @@ def _stores(s: ir.Statement) -> bool:
 # ------------------------------------------------------------ machine code
 
 
-@pytest.fixture
-def all_is_far(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Small arrays are written as large ones are, by kernels that no other test compiles and that stay in no cache."""
-    monkeypatch.setattr(simd, "FAR", 0)
-    folder: Path = tmp_path_factory.mktemp("kernels")
-    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(folder))
-
-
 def written(kernel: Any, data: tuple[Any, ...], shape: tuple[int, ...], before: int, plan: Plan) -> Any:
     """What a kernel writes into an array that begins anywhere in a line of memory; it writes nothing beside it."""
-    size = int(np.prod(shape))
-    memory = np.full(size + 64, OUTSIDE, "f4")
-    first = (-memory.ctypes.data // 4) % 16 + before
-    c = memory[first : first + size].reshape(shape)
-    kernel(*data, c, grid=shape[:-1], plan=plan)
-    assert (memory[:first] == OUTSIDE).all()
-    assert (memory[first + size :] == OUTSIDE).all()
-    return c
+    part = part_of_memory(shape, before)
+    kernel(*data, part.array, grid=shape[:-1], plan=plan)
+    part.assert_nothing_beside()
+    return part.array
 
 
 SHAPES = ((1, 5), (7, 64), (5, 63), (33, 130), (5, 2061), (4, 2112), (3, 3000))

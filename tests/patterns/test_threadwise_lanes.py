@@ -23,6 +23,7 @@ from lanewise.plans import complete_plan
 from lanewise.runtime import simd
 from lanewise.target import CPU, Machine
 from lanewise.work import describe_work
+from tests.lines import part_of_memory
 from tests.patterns.reductions import softmax, total
 from tests.patterns.test_threadwise import arguments, check, copies
 from tests.patterns.threadwise import run_stage, stages
@@ -310,19 +311,15 @@ def doubled(x: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
 def test_registers_that_are_stored_are_lines_wherever_an_array_begins(before: int, columns: int) -> None:
     rows = 5
     a = np.random.default_rng(7).normal(size=(rows, columns + 1)).astype("f4")
-    memory = np.full(rows * columns + 64, 7, "f4")
-    first = (-memory.ctypes.data // 4) % 16 + before
     for kernel, data, grid, expected in (
         (beside, a, (rows, columns), a[:, :-1] - 2 * a[:, 1:]), (doubled, a.ravel(), rows * columns, 2 * a.ravel()[: rows * columns]),
     ):  # fmt: skip
-        memory[:] = 7
-        c = memory[first : first + rows * columns].reshape(expected.shape)
-        run = kernel.bind(data, c, grid=grid, plan=Plan(across=16))
+        part = part_of_memory(expected.shape, before)
+        run = kernel.bind(data, part.array, grid=grid, plan=Plan(across=16))
         assert "phase(c" in run.compiled.source
         run()
-        np.testing.assert_array_equal(c, expected)
-        assert (memory[:first] == 7).all()
-        assert (memory[first + rows * columns :] == 7).all()
+        np.testing.assert_array_equal(part.array, expected)
+        part.assert_nothing_beside()
 
 
 @lw.threadwise

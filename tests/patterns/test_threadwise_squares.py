@@ -15,6 +15,7 @@ from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
 from lanewise.plan import Plan
 from lanewise.runtime import simd
+from tests.lines import part_of_memory
 from tests.patterns.threadwise import stages
 
 EXTENTS = st.sampled_from([0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64, 70])
@@ -134,13 +135,10 @@ def test_squares_of_several_types_in_one_kernel(n: int, plan: Plan) -> None:
 def test_tiles_of_arrays_that_begin_within_a_line(before: int) -> None:
     m, n = 37, 70
     a = numbers(m, n)
-    memory = np.full(m * n + 64, 7, a.dtype)
-    first = (-memory.ctypes.data // 4) % 16 + before
-    c = memory[first : first + m * n].reshape(n, m)
-    write_turned(a, c, grid=(m, n), plan=Plan(across=16, rows=16, tile=32))
-    np.testing.assert_array_equal(c, a.T)
-    assert (memory[:first] == 7).all()
-    assert (memory[first + m * n :] == 7).all()
+    part = part_of_memory((n, m), before)
+    write_turned(a, part.array, grid=(m, n), plan=Plan(across=16, rows=16, tile=32))
+    np.testing.assert_array_equal(part.array, a.T)
+    part.assert_nothing_beside()
 
 
 def test_a_part_of_an_array_is_written_and_the_rest_stays() -> None:
@@ -175,16 +173,11 @@ def test_large_arrays_go_past_the_caches_by_default(n: int, plan: str, stores: s
 def test_squares_begin_with_the_lines_of_both_arrays(kernel: Any, before: int, read: int) -> None:
     """Long rows of whole lines, wherever both arrays begin: the first and the last squares hang over both ends."""
     m, n = 2080, 2064
-    memory = np.full(m * n + 64, 7, np.float32)
-    first = (-memory.ctypes.data // 4) % 16 + before
-    source = np.empty(m * n + 64, np.float32)
-    begin = (-source.ctypes.data // 4) % 16 + read
-    a, c = source[begin : begin + m * n].reshape(m, n), memory[first : first + m * n].reshape(n, m)
+    a, part = part_of_memory((m, n), read).array, part_of_memory((n, m), before)
     a[...] = numbers(m, n)
-    kernel(a, c, grid=(m, n) if kernel is write_turned else (n, m), plan=Plan(across=16, rows=16))
-    np.testing.assert_array_equal(c, a.T)
-    assert (memory[:first] == 7).all()
-    assert (memory[first + m * n :] == 7).all()
+    kernel(a, part.array, grid=(m, n) if kernel is write_turned else (n, m), plan=Plan(across=16, rows=16))
+    np.testing.assert_array_equal(part.array, a.T)
+    part.assert_nothing_beside()
 
 
 @pytest.mark.grid(every=4)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,20 +22,11 @@ from lanewise.ir.traverse import rewrite
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK
 from lanewise.plan import Plan
-from lanewise.runtime import simd
 from lanewise.types import BOOL, I64
+from tests.lines import part_of_memory
 
-OUTSIDE = 7  # what memory holds beside what a kernel writes
 WIDTHS = (1, 15, 16, 63, 64, 65, 100, 129, 387, 2065)
 Numbers = Callable[..., Any]
-
-
-@pytest.fixture
-def all_is_far(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Small arrays are written as large ones are. No kernel here has the text of another one, nor stays in the cache of compiled kernels."""
-    monkeypatch.setattr(simd, "FAR", 0)
-    folder: Path = tmp_path_factory.mktemp("kernels")
-    monkeypatch.setenv("LANEWISE_CACHE_DIR", str(folder))
 
 
 @lw.threadwise
@@ -118,13 +108,13 @@ def stored(kernel: Any, expect: Numbers, dtype: str, plan: Plan, rows: int, colu
     """Run a kernel over a part of memory that begins anywhere, and compare all of that memory. Returns the generated text."""
     shape = (rows * columns,) if kernel is far_numbers else (rows, columns)
     a = (np.random.default_rng(columns).random(shape) * 100).astype(dtype)
-    memory = np.full(rows * columns + 64, OUTSIDE, dtype)
-    first = (-memory.ctypes.data // memory.itemsize) % (64 // memory.itemsize) + before
-    expected = memory.copy()
-    expect(a, expected[first : first + a.size].reshape(shape))
-    run = kernel.bind(a, memory[first : first + a.size].reshape(shape), grid=shape, plan=plan)
+    part = part_of_memory(shape, before, dtype)
+    expected = part.array.copy()
+    expect(a, expected)
+    run = kernel.bind(a, part.array, grid=shape, plan=plan)
     run()
-    np.testing.assert_array_equal(memory, expected)
+    np.testing.assert_array_equal(part.array, expected)
+    part.assert_nothing_beside()
     return run.compiled.source
 
 

@@ -296,12 +296,8 @@ class _Writer:
 
     def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
         """The blocks before, those inside and those behind, in this order: caches ask for what comes next in memory."""
-        pad, e, along, number = (
-            "    " * depth,
-            self.expression,
-            s.variable.removesuffix(".number"),
-            self.names(s.variable),
-        )
+        pad, e, number = "    " * depth, self.expression, self.names(s.variable)
+        along = s.variable.removesuffix(".number")
         begin, end, inner, outer, side = (
             self.names(own(f"{along}.{n}")) for n in ("begin", "end", "inner", "outer", "side")
         )

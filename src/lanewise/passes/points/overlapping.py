@@ -14,7 +14,6 @@ long rows they begin with lines of memory (`$skip`), whatever the others begin w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from lanewise.analysis.lane_sums import UNBROKEN
@@ -39,18 +38,15 @@ APART = 1536  # bytes in a page between rounds of both halves, and as much to th
 
 def legal(kernel: ir.Kernel, points: int) -> str | None:
     """Why the pass does not apply to a kernel whose blocks are points, and their threads lanes (hosting.py); or None."""
-    if points < 1:
-        return f"{points} points were asked for"
-    found = _find(kernel)
+    found = _find(kernel, points)
     return found if isinstance(found, str) else None
 
 
 def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
     """The kernel with so many points in a block; raises `PlanError` where their loops cannot run beside each other."""
-    if reason := legal(kernel, points):
-        raise refuse("overlapping of points", kernel, reason)
-    found = _find(kernel)
-    assert not isinstance(found, str)
+    found = _find(kernel, points)
+    if isinstance(found, str):
+        raise refuse("overlapping of points", kernel, found)
     return kernel if points == 1 else _Writer(kernel, found).kernel_of(points)
 
 
@@ -63,7 +59,10 @@ class _Pair:
     places: tuple[int, int]
 
 
-def _find(kernel: ir.Kernel) -> _Pair | str:
+def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
+    """The loops that go beside each other, or why there are none."""
+    if points < 1:
+        return f"{points} points were asked for"
     _, threads = _nest(kernel)
     body = threads.body
     loops = [(n, s) for n, s in enumerate(body) if isinstance(s, ir.For)]
@@ -278,18 +277,16 @@ class _Writer:
 
 def _types(kernel: ir.Kernel, body: ir.Block) -> dict[str, Scalar]:
     """Of the variables that a point has."""
-
-    def each() -> Iterable[tuple[str, Scalar]]:
-        for s in statements(body):
-            match s:
-                case ir.Assign():
-                    yield s.name, s.value.type
-                case ir.LoadElement():
-                    yield from ((n, kernel.array(s.array).leaves[0].type) for n in s.names)
-                case _:
-                    pass
-
-    return dict(each())
+    kinds: dict[str, Scalar] = {}
+    for s in statements(body):
+        match s:
+            case ir.Assign():
+                kinds[s.name] = s.value.type
+            case ir.LoadElement():
+                kinds |= dict.fromkeys(s.names, kernel.array(s.array).leaves[0].type)
+            case _:
+                pass
+    return kinds
 
 
 def _before(name: str) -> str:
