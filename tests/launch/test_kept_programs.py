@@ -20,7 +20,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.launch import kept_programs
 from lanewise.launch.executable import generated_texts
-from lanewise.launch.kept_programs import Built, sources_key
+from lanewise.launch.kept_programs import Built
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import NEUTRAL, Decisions, Plan
 from lanewise.runtime import cache
@@ -124,23 +124,6 @@ def test_everything_that_decides_has_an_entry_of_its_own(built: list[str], monke
     assert kept_programs.entry_name(reference(), NEUTRAL, "cuda") == names["the first"]
     monkeypatch.setattr(kept_programs, "_sources", lambda: "other sources")
     assert kept_programs.entry_name(kernel, NEUTRAL, "cuda") not in names.values()
-
-
-def test_sources_count_by_their_bytes(tmp_path: Path) -> None:
-    for name in ("passes/a.py", "sims/b.py", "c.py", "passes/__pycache__/d.py", "passes/notes.txt"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("x = 1\n")
-    before, seen = sources_key(tmp_path), (tmp_path / "passes/a.py").stat()
-    for unread in ("sims/b.py", "passes/__pycache__/d.py", "passes/notes.txt"):
-        (tmp_path / unread).write_text("x = 2\n")
-    assert sources_key(tmp_path) == before
-    (tmp_path / "passes/a.py").write_text("x = 2\n")  # as long as before, and of the same time
-    os.utime(tmp_path / "passes/a.py", ns=(seen.st_atime_ns, seen.st_mtime_ns))
-    changed = sources_key(tmp_path)
-    assert changed != before
-    (tmp_path / "c.py").rename(tmp_path / "e.py")
-    assert sources_key(tmp_path) not in (before, changed)
-    assert sources_key(tmp_path / "nothing") is None
 
 
 def test_no_folder_that_is_left_out_has_a_part_in_a_program() -> None:

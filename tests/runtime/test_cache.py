@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from lanewise.runtime.cache import cache_directory, cache_size, content_key, write_entry
+from lanewise.runtime import cpu, kernel_cache
+from lanewise.runtime.cache import cache_directory, cache_size, content_key, sources_key, write_entry
 from lanewise.runtime.cpu import load_kernel
 from lanewise.runtime.nvrtc import Switches, compile_cubin
 
@@ -78,6 +80,49 @@ def test_the_cache_has_one_folder_for_each_version(own_cache: Path) -> None:
     write_entry("cpu/x", b"123")
     files, nbytes = cache_size()
     assert (files, nbytes > 3) == (1, True)
+
+
+def test_sources_count_by_their_bytes(tmp_path: Path) -> None:
+    for name in ("passes/a.py", "sims/b.py", "c.py", "passes/__pycache__/d.py", "passes/notes.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    before, seen = sources_key(tmp_path, without=("sims",)), (tmp_path / "passes/a.py").stat()
+    for unread in ("sims/b.py", "passes/__pycache__/d.py", "passes/notes.txt"):
+        (tmp_path / unread).write_text("x = 2\n")
+    assert sources_key(tmp_path, without=("sims",)) == before
+    (tmp_path / "passes/a.py").write_text("x = 2\n")  # as long as before, and of the same time
+    os.utime(tmp_path / "passes/a.py", ns=(seen.st_atime_ns, seen.st_mtime_ns))
+    changed = sources_key(tmp_path, without=("sims",))
+    assert changed != before
+    (tmp_path / "c.py").rename(tmp_path / "e.py")
+    assert sources_key(tmp_path, without=("sims",)) not in (before, changed)
+    assert sources_key(tmp_path / "nothing") is None
+
+
+TWICE = """import numpy as np
+from numba import njit
+
+
+@njit(nogil=True)
+def twice_kernel(x_array, begin, end):
+    for i in range(begin, end):
+        x_array[i] = 2 * x_array[i]
+"""
+
+
+def test_machine_code_is_of_the_runtime_that_made_it(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations of registers, for one, are made by lanewise/runtime: the text that uses them stays the same."""
+
+    def entries() -> int:
+        cpu._LOADED.clear()  # as a process that begins
+        kernel, x = load_kernel(TWICE, "twice"), np.ones(3)
+        kernel(x, 0, 3)
+        np.testing.assert_array_equal(x, 2)
+        return len(list((cache_directory() / "cpu").glob("twice-*")))
+
+    assert entries() == entries() == 1
+    monkeypatch.setattr(kernel_cache, "_runtime", lambda: "another one")
+    assert entries() == 2
 
 
 REDEFINED = '''

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import PurePath
 from typing import assert_never
 
+from lanewise.analysis.rounds import given_in_rounds
 from lanewise.emit.names import PYTHON_WORDS, Names, entry_name, function_names, user_names
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_numbers import numbers_of
@@ -228,7 +229,7 @@ class _Writer:
         """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
         pad = "    " * depth
         before, head, rest = simd.rounds(s)
-        assigned = set(simd.assigned)
+        assigned = simd.assigned - given_in_rounds(s.body)  # lanes without a round need nothing of an earlier loop
         self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
         simd.begin_rounds(s)
         self.block(s.body, depth + 1)

@@ -8,7 +8,6 @@ code, after the checks of `runtime/cache.py`; what cannot be read is made again.
 from __future__ import annotations
 
 import io
-import os
 import pickle
 import sys
 import zlib
@@ -26,7 +25,7 @@ from lanewise.ir.pattern import COMBINE, Pattern
 from lanewise.launch.executable import generated_text
 from lanewise.pipeline import Program, build_program
 from lanewise.plan import Decisions
-from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
+from lanewise.runtime.cache import content_key, read_entry, remove_entry, sources_key, write_entry
 from lanewise.target import is_compiled, is_gpu, target_of
 
 FORMAT = "2"
@@ -116,24 +115,7 @@ def _known(pattern: Pattern) -> tuple[str, ...] | None:
 
 @cache
 def _sources() -> str | None:
-    return sources_key(Path(__file__).parent.parent)
-
-
-def sources_key(root: Path) -> str | None:
-    """A hash of the sources that make programs, by their bytes; None where they are no files.
-
-    Times and sizes satisfy Python for its own compiled files, but builds that give all files one time share a cache, too.
-    """
-    texts: list[str] = []
-    try:
-        for folder, below, names in os.walk(root):
-            below[:] = sorted(n for n in below if n != "__pycache__" and (folder != str(root) or n not in ABOVE))
-            for name in sorted(n for n in names if n.endswith(".py")):
-                with open(os.path.join(folder, name), "rb", buffering=0) as file:
-                    texts += [os.path.relpath(folder, root), name, file.read().decode("latin-1")]
-    except OSError:
-        return None
-    return content_key(*texts) if texts else None
+    return sources_key(Path(__file__).parent.parent, without=ABOVE)
 
 
 # ------------------------------------------------------------ what an entry holds

@@ -13,6 +13,7 @@ import os
 import stat
 import tempfile
 import warnings
+from collections.abc import Collection
 from pathlib import Path
 
 from lanewise._version import __version__
@@ -50,6 +51,24 @@ def content_key(*parts: str) -> str:
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part.encode())
     return digest.hexdigest()[:32]
+
+
+def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
+    """A hash of the Python files of a folder and of those in it, by their bytes; None where they are no files.
+
+    Times and sizes satisfy Python for its own compiled files, but builds that give all files one time share a cache, too.
+    without: folders in `root` that are not asked.
+    """
+    texts: list[str] = []
+    try:
+        for folder, below, names in os.walk(root):
+            below[:] = sorted(n for n in below if n != "__pycache__" and (folder != str(root) or n not in without))
+            for name in sorted(n for n in names if n.endswith(".py")):
+                with open(os.path.join(folder, name), "rb", buffering=0) as file:
+                    texts += [os.path.relpath(folder, root), name, file.read().decode("latin-1")]
+    except OSError:
+        return None
+    return content_key(*texts) if texts else None
 
 
 def read_entry(name: str) -> bytes | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import sys
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -16,9 +18,15 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from lanewise.runtime import compile_workers, compiling
-from lanewise.runtime.cache import content_key, has_entry, read_entry, remove_entry, write_entry
+from lanewise.runtime.cache import content_key, has_entry, read_entry, remove_entry, sources_key, write_entry
 
 FORMAT = "2"  # of what is kept: functions of a kernel are named by its text
+
+
+@cache
+def _runtime() -> str:
+    """What this folder is: it makes machine code of a text, so that a change of it makes other machine code of the same text."""
+    return sources_key(Path(__file__).parent) or ""
 
 
 class KernelCache(_Cache):
@@ -69,7 +77,7 @@ class KernelCache(_Cache):
     def flush(self) -> None: ...
 
     def _entry(self, signature: Any, codegen: Any) -> str:
-        made_by = f"{FORMAT} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
+        made_by = f"{FORMAT} {_runtime()} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
         switches = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML")
         options = str([getattr(config, n, None) for n in switches])
         key = content_key(self.key, str(signature), str(codegen.magic_tuple()), made_by, options)

@@ -17,6 +17,8 @@ from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
+from lanewise.runtime.simd_exponential import exponential
+from lanewise.runtime.simd_instructions import called, constant
 from lanewise.target import LINE, PAGE
 
 _FLOATS = (types.float32, types.float64)
@@ -72,16 +74,6 @@ def _operand(context: Any, builder: Any, value: Any, kind: Any, target: Any, cou
     if isinstance(kind, Lanes):
         return value
     return _spread(builder, context.cast(builder, value, kind, target), count)
-
-
-def _called(builder: Any, name: str, result: Any, arguments: list[Any], flags: tuple[str, ...] = ()) -> Any:
-    """An intrinsic function of LLVM that is named after the type of its first argument."""
-    vector: Any = arguments[0].type
-    letter = {"float": "f32", "double": "f64"}.get(str(vector.element)) or str(vector.element)
-    function = ir.FunctionType(result, [a.type for a in arguments])
-    text = f"llvm.{name}.v{vector.count}{letter}"
-    callee = builder.module.globals.get(text) or ir.Function(builder.module, function, text)
-    return builder.call(callee, arguments, fastmath=flags)
 
 
 Make = Callable[[Any, list[Any], Any], Any]
@@ -152,7 +144,7 @@ def _extreme(operator: str) -> Make:
         extreme = builder.select(
             builder.fcmp_ordered(operator, a, b), a, b
         )  # as one instruction of x86 does: b, if it is no number
-        return builder.select(builder.fcmp_unordered("uno", a, a), _constant(a.type, math.nan), extreme)
+        return builder.select(builder.fcmp_unordered("uno", a, a), constant(a.type, math.nan), extreme)
 
     return make
 
@@ -160,19 +152,15 @@ def _extreme(operator: str) -> Make:
 def _absolute(builder: Any, values: list[Any], element: Any) -> Any:
     (a,) = values
     if element in _FLOATS:
-        return _called(builder, "fabs", a.type, values)
+        return called(builder, "fabs", a.type, values)
     negative = builder.icmp_signed("<", a, ir.Constant(a.type, None))
     return builder.select(negative, builder.neg(a), a)
 
 
 def _rsqrt(builder: Any, values: list[Any], element: Any) -> Any:
     (a,) = values
-    root = _called(builder, "sqrt", a.type, values, _APPROXIMATE)
-    return builder.fdiv(_constant(a.type, 1.0), root, flags=_APPROXIMATE)
-
-
-def _constant(vector: Any, value: float) -> Any:
-    return ir.Constant(vector, [ir.Constant(vector.element, value)] * vector.count)
+    root = called(builder, "sqrt", a.type, values, _APPROXIMATE)
+    return builder.fdiv(constant(a.type, 1.0), root, flags=_APPROXIMATE)
 
 
 def _fused(builder: Any, values: list[Any], element: Any) -> Any:
@@ -186,66 +174,6 @@ def _negated(builder: Any, values: list[Any], element: Any) -> Any:
 
 def _shifted_right(builder: Any, values: list[Any], element: Any) -> Any:
     return builder.ashr(*values) if element.signed else builder.lshr(*values)
-
-
-# e to the power of x in float32: x = n ln 2 + r with |r| <= ln 2 / 2, and the polynomial of least error for e to the power of r
-# (J.-M. Muller, Elementary Functions, 3rd ed. 2016, chapters 3 and 11). ln 2 is taken off in two parts, of which the first has few digits.
-_NORMAL = 87.0  # up to which neither the result nor its inverse is subnormal
-_SHIFT = 12582912.0  # 1.5 * 2^23: a sum with it is a whole number in its last bits
-_LOG2_E, _LN2_HIGH, _LN2_LOW = 1.44269504088896341, 0.693359375, -2.12194440e-4
-_TERMS = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 0.5)
-
-
-def _exponential(builder: Any, values: list[Any], element: Any) -> Any:
-    """Within one unit in the last place; infinite and zero where float32 ends, and not a number for what is none."""
-    (x,) = values
-    kind = x.type
-    count = kind.count
-    whole = ir.VectorType(ir.IntType(32), count)
-
-    def constant(value: float) -> Any:
-        return _constant(kind, value)
-
-    def fused(a: Any, b: Any, c: Any) -> Any:
-        return _called(builder, "fma", kind, [a, b, c])
-
-    def wholes(value: int) -> Any:
-        return ir.Constant(whole, [value] * count)
-
-    def parts(of: Any) -> tuple[Any, Any]:
-        """n, as the last bits of a float, and e to the power of r."""
-        bits = fused(of, constant(_LOG2_E), constant(_SHIFT))
-        n = builder.fsub(bits, constant(_SHIFT))
-        r = fused(n, constant(-_LN2_LOW), fused(n, constant(-_LN2_HIGH), of))
-        p = constant(_TERMS[0])
-        for term in _TERMS[1:]:
-            p = fused(p, r, constant(term))
-        p = builder.fadd(fused(p, builder.fmul(r, r), r), constant(1.0))
-        return builder.bitcast(bits, whole), p
-
-    inside = builder.fcmp_ordered("<=", _called(builder, "fabs", kind, [x]), constant(_NORMAL))
-    mask = builder.bitcast(inside, ir.IntType(count))
-    all_inside = builder.icmp_unsigned("==", mask, ir.Constant(ir.IntType(count), -1))
-    with builder.if_else(all_inside, likely=True) as (normal, other):
-        with normal:
-            bits, p = parts(x)
-            sum_ = builder.add(builder.bitcast(p, whole), builder.shl(bits, wholes(23)))
-            fast = builder.bitcast(sum_, kind)
-            first = builder.block
-        with other:
-            low = builder.select(builder.fcmp_ordered("<", x, constant(-104.0)), constant(-104.0), x)
-            bits, p = parts(builder.select(builder.fcmp_ordered(">", low, constant(89.0)), constant(89.0), low))
-            exponent = builder.sub(bits, builder.bitcast(constant(_SHIFT), whole))
-            half = builder.ashr(exponent, wholes(1))
-            for power in (half, builder.sub(exponent, half)):  # in two steps: results may be subnormal
-                scale = builder.shl(builder.add(power, wholes(127)), wholes(23))
-                p = builder.fmul(p, builder.bitcast(scale, kind))
-            slow = builder.select(builder.fcmp_unordered("uno", x, x), x, p)
-            second = builder.block
-    result = builder.phi(kind)
-    result.add_incoming(fast, first)
-    result.add_incoming(slow, second)
-    return result
 
 
 _OPERATIONS: dict[str, tuple[int, Make, Any]] = {
@@ -272,12 +200,12 @@ _OPERATIONS: dict[str, tuple[int, Make, Any]] = {
     "neg": (1, _negated, None),
     "not": (1, lambda builder, v, element: builder.not_(v[0]), None),
     "abs": (1, _absolute, None),
-    "sqrt": (1, lambda builder, v, element: _called(builder, "sqrt", v[0].type, v), None),
-    "floor": (1, lambda builder, v, element: _called(builder, "floor", v[0].type, v), None),
-    "ceil": (1, lambda builder, v, element: _called(builder, "ceil", v[0].type, v), None),
-    "trunc": (1, lambda builder, v, element: _called(builder, "trunc", v[0].type, v), None),
+    "sqrt": (1, lambda builder, v, element: called(builder, "sqrt", v[0].type, v), None),
+    "floor": (1, lambda builder, v, element: called(builder, "floor", v[0].type, v), None),
+    "ceil": (1, lambda builder, v, element: called(builder, "ceil", v[0].type, v), None),
+    "trunc": (1, lambda builder, v, element: called(builder, "trunc", v[0].type, v), None),
     "rsqrt": (1, _rsqrt, None),
-    "exp": (1, _exponential, None),
+    "exp": (1, exponential, None),
     "fma": (3, _fused, None),
 }
 

@@ -29,12 +29,21 @@ def problem(bits: int) -> str | None:
     return None if features.get(feature, False) else f"this CPU ({host}) has no {name}"
 
 
+def _attribute(bits: int) -> str:
+    return f'"prefer-vector-width"="{bits}"'
+
+
+def width_of(function: Any) -> int:
+    """Bits of the registers of a machine function: those that it is marked with, or 256, which LLVM prefers where it may choose."""
+    return 512 if _attribute(512) in function.attributes else 256
+
+
 def _marked(bits: int) -> Any:
     def lw_prefer(typing_context: Any) -> Any:
         def mark(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             del signature, arguments
             # llvmlite knows attributes without values only; its set of them prints what it holds.
-            set.add(builder.function.attributes, f'"prefer-vector-width"="{bits}"')
+            set.add(builder.function.attributes, _attribute(bits))
             return context.get_dummy_value()
 
         del typing_context

@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from lanewise.analysis.lane_sums import UNBROKEN
+from lanewise.analysis.rounds import given_in_rounds
 from lanewise.analysis.spreading import spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -26,7 +27,6 @@ from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import SLICE
 from lanewise.passes.points.lanes import LONG, PHASE
 from lanewise.passes.points.shape import BLOCK, POINT, THREAD
-from lanewise.passes.points.unrolling import given_in_rounds
 from lanewise.target import LINE
 from lanewise.types import BOOL, I64, Scalar
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lanewise.analysis.rounds import given_in_rounds
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered
 from lanewise.ir.traverse import (
-    blocks,
-    expressions,
-    reads,
     rename,
     rewrite_block,
     rewrite_statement,
     statements,
-    writes,
 )
 from lanewise.passes.base import is_source_loop, refuse, source_loops
 
@@ -82,19 +79,3 @@ def _written_out(s: ir.Statement, count: int, *, whole: bool) -> ir.Block:
     if whole:
         return tuple(body)
     return (replace(s, step=ir.Literal(count, s.start.type), body=tuple(body)),)
-
-
-def given_in_rounds(body: ir.Block) -> set[str]:
-    """The variables that every round gives a value before it reads them."""
-    seen: set[str] = set()
-    lasting: set[str] = set()
-    for s in body:
-        inside = [s, *(x for b in blocks(s) for x in statements(b))]
-        used = {n for x in inside for e in expressions(x) for n in reads(e)}
-        written = {n for x in inside for n in writes(x)}
-        if isinstance(s, ir.Assign | ir.LoadElement | ir.DeclareArray):
-            lasting |= used - seen
-            seen |= written - lasting
-        else:
-            lasting |= (used | written) - seen
-    return seen - lasting
