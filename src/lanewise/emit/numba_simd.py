@@ -80,8 +80,8 @@ class Simd:
         for body in self.bodies if looks else ():
             self.far_ahead |= self._far_ahead(body, own_memory=own_memory)
         # Rows of this block, or of this point of it: the next one has the next.
-        points = {s.variable for s in statements(outer.body) if isinstance(s, ir.For) and s.role == "points"}
-        numbers = {block, *(ir.Local(n, block.type) for n in points)}
+        points = [s for s in statements(outer.body) if isinstance(s, ir.For) and s.role == "points"]
+        numbers = {block, *(ir.Local(s.variable, block.type) for s in points)}
         self.by_block = {s.name for s in assigned if s.value in numbers}
         loops = {s.variable for s in statements(outer.body) if isinstance(s, ir.For)}
         self.moving = {s.name for s in assigned} | loops | {block.name}
@@ -90,6 +90,7 @@ class Simd:
         self.in_late = False  # in the last rounds of such a loop, whose rows are stored past the caches as a whole
         self.ahead_of_rounds: list[int] = []  # bytes of each of them; 0 where a core follows its rows by itself
         self.read_before: set[str] = set()
+        self.read_again = self._read_again(points[0].body if points else threads.body)
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
@@ -263,9 +264,9 @@ class Simd:
     def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
         """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
 
-        The first loop that reads a row asks for what lies `AHEAD` behind; a later one, which finds the row in the caches, for the row of
-        the next block. What all blocks read is near already, and several rows side by side a core follows by itself. Of neighbours that
-        points read in several rows those of the last row are new.
+        A later loop over a row, which finds it in the caches, asks for the row of the next block; where there is no later one, the first
+        asks for what lies `AHEAD` behind. What all blocks read is near already, and several rows side by side a core follows by itself.
+        Of neighbours that points read in several rows those of the last row are new.
         """
         if id(s) in self.far_ahead:
             ahead = self.far_ahead[id(s)] // self._type(s.buffer).size
@@ -282,12 +283,30 @@ class Simd:
             )
             place, distance = self.scalar(index), 0
         else:
-            if not self.ahead_of_rounds[-1]:
+            if not self.ahead_of_rounds[-1] or s.buffer in self.read_again.get(id(self.sharing[0]), ()):
                 return []
             distance = self.ahead_of_rounds[-1] // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
         steps = range(distance, distance + self.count, line)
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
+
+    def _read_again(self, block: ir.Block) -> dict[int, set[str]]:
+        """Of which arrays the loops behind one read the block's own row, too: they ask for the next block's."""
+
+        def rows(s: ir.Statement) -> set[str]:
+            loads = [x for x in statements((s,)) if isinstance(x, ir.Load)]
+            return {
+                x.buffer
+                for x in loads
+                if any(self.by_block & set(reads(e)) for e in index_sum(x.index, self.sums).terms)
+            }
+
+        again, behind = dict[int, set[str]](), set[str]()
+        for s in reversed(block):
+            if isinstance(s, ir.For) and s.variable in self.loops:
+                again[id(s)] = rows(s) & behind
+            behind |= rows(s) if isinstance(s, ir.For | ir.If) else set()
+        return again
 
     def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
         """How many bytes ahead of loads of a block's points memory is asked for.

@@ -7,7 +7,6 @@ Lanes that a mask leaves out neither read nor write memory.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -141,10 +140,9 @@ def _extreme(operator: str) -> Make:
         if element not in _FLOATS:
             compare = builder.icmp_signed if element.signed else builder.icmp_unsigned
             return builder.select(compare(operator, a, b), a, b)
-        extreme = builder.select(
-            builder.fcmp_ordered(operator, a, b), a, b
-        )  # as one instruction of x86 does: b, if it is no number
-        return builder.select(builder.fcmp_unordered("uno", a, a), constant(a.type, math.nan), extreme)
+        # As one instruction of x86 does: b, if one of both is no number. Where it is a, a stays.
+        extreme = builder.select(builder.fcmp_ordered(operator, a, b), a, b)
+        return builder.select(builder.fcmp_ordered("ord", a, a), extreme, a)
 
     return make
 
