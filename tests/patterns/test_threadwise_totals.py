@@ -183,3 +183,27 @@ def test_a_compensated_sum_is_no_sum():
     kahan(a, r, grid=2)
     np.testing.assert_allclose(r, a.sum(axis=1, dtype=np.float64), rtol=1e-7)
     assert "lw_free_sum" not in kahan.compile(a, r, grid=2).source
+
+
+@lw.threadwise
+def squares(i: lw.index, a: lw.Array1[lw.f32]) -> lw.f32:
+    return a[i] * a[i]
+
+
+def test_a_sum_is_not_put_into_what_it_reads():
+    a, out = np.ones(64, np.float32), np.zeros(1)
+    for _ in range(3):  # a first call, and such as are remembered
+        assert squares(a, grid=64, out=out) is out
+        assert out[0] == 64
+        for into in (a[:2].view(np.float64), a[10:12].view(np.float64)):
+            with pytest.raises(
+                ArgumentError, match="squares: out shares memory with the array 'a'; give it memory of its own"
+            ):
+                squares(a, grid=64, out=into)
+    two = np.ones(2, np.float32)  # as long as the result
+    squares(two, grid=2, out=out)
+    with pytest.raises(ArgumentError, match="out shares memory with the array 'a'"):
+        squares(two, grid=2, out=two.view(np.float64))
+    with pytest.raises(ArgumentError, match="out shares memory with the array 'a'"):
+        squares.bind(a, grid=64, out=a[:2].view(np.float64))
+    assert (a == 1).all()

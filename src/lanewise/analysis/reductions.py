@@ -15,7 +15,10 @@ from lanewise.ir.folds import Fold, Operation
 from lanewise.ir.traverse import blocks, expressions, reads, rename, statements, subexpressions, writes
 from lanewise.types import Scalar
 
-FOLDS = "by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, or any and all"
+FOLDS = (
+    "by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, "
+    "or x = x or e and x = x and e where e reads no element"
+)
 _CHAINS: dict[str, Operation] = {"+": "+", "-": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
 _TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}

@@ -18,6 +18,19 @@ def spread(body: ir.Block, names: set[str]) -> set[str]:
             return names
 
 
+def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
+    """As `spread`, for lanes that run together: all of them go round a loop in a branch of some, whose variable is the same in all."""
+    varying = spread(body, names)
+    loops = [s for s in statements(body) if isinstance(s, ir.For)]
+    assigned = {n for s in statements(body) if not isinstance(s, ir.For) for n in writes(s)}
+    while True:
+        moving = {s.variable for s in loops if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}}
+        same = {s.variable for s in loops} & varying - assigned - moving
+        if not same:
+            return varying
+        varying -= same
+
+
 def control(s: ir.Statement) -> set[str]:
     """What decides what a statement does: its expressions, and the conditions under which a loop is left."""
     used = {n for e in expressions(s) for n in reads(e)}

@@ -17,7 +17,7 @@ import numpy as np
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import UNBROKEN, first_round, lane_sums, shared_loops
 from lanewise.analysis.sampling import value_of
-from lanewise.analysis.spreading import spread
+from lanewise.analysis.spreading import spread_in_lanes
 from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -50,7 +50,7 @@ class Simd:
         assert isinstance(threads.extent, ir.Literal)
         self.kernel, self.scalar, self.names, self.buffer = kernel, scalar, names, buffer
         self.thread, self.kind, self.count = threads.variable, threads.extent.type, int(threads.extent.value)
-        self.varying = spread(threads.body, {self.thread})
+        self.varying = spread_in_lanes(threads.body, {self.thread})
         self.bodies = _bodies(threads.body, self.varying)
         self.inside = next((s.condition for s in statements(threads.body) if _is_split(s, self.bodies)), None)
         self.stored_in_bodies = {s.buffer for b in self.bodies for s in statements(b) if isinstance(s, ir.Store)}

@@ -24,6 +24,7 @@ from lanewise.launch.arguments import (
     shape_of_result,
 )
 from lanewise.launch.result_memory import check_beside_records, check_in_place
+from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SameSlot, Slot, ValueSlot, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
@@ -54,12 +55,13 @@ class Repeats:
     """What calls like one have to be like besides.
 
     device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call is so
-    for other values.
+    for other values. whole: arrays that any thread reads any element of: no result may lie in their memory.
     """
 
     device_of: Callable[[], str]
     apart: tuple[tuple[str, str], ...]
     holds: Callable[[Mapping[str, Any]], bool] | None = None
+    whole: tuple[str, ...] = ()
 
 
 Around = Callable[[dict[str, Any], Callable[[], None]], None]
@@ -79,7 +81,7 @@ class Repeatable:
 
     __slots__ = (
         "_again", "_apart", "_around", "_bound", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_module", "_named",
-        "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views", "made",
+        "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views", "_whole", "made",
     )  # fmt: skip
 
     def __init__(
@@ -87,19 +89,21 @@ class Repeatable:
         *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
         holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
         uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None, bound: bool = False,
+        whole: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
         device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
         holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
         uses: of records. own_only: whether an element reads no fields but its own. around: what a run does besides its launches.
-        bound: whether the template has the records already.
+        bound: whether the template has the records already. whole: arrays in whose memory no result may lie.
         """
+        self._whole = whole
         self._around, self._bound = around, bound
         self._uses, self._own_only = uses, own_only
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
-        self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot)
+        self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
         # Arrays of records that may be others than before; the very same ones share what they shared when a first call took them.
         self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot, SameRecords) for s in slots) > 1
         self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
@@ -167,6 +171,7 @@ class Repeatable:
             results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
             check_in_place(self._kernel, results, arrays, self._values)
             check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
+            check_results_apart(self._kernel, results, {n: arrays[n] for n in self._whole}, self._whole)
             arrays |= {name: array for (name, _, _), array in zip(self.made, results, strict=True)}
         for name, fields in self._changed:
             array = arrays.get(name)  # of the very same call those alone that have two sides
@@ -267,7 +272,7 @@ class Repeated:
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
             identical=identical, holds=_both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
-            uses=uses, own_only=own_only, around=around,
+            uses=uses, own_only=own_only, around=around, whole=() if besides is None else besides.whole,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

@@ -293,9 +293,11 @@ class Calls:
             check_in_place(self.name, results, arguments.arrays, arguments.arrays)
             uses = {n: self._uses(n) for n in arguments.records}
             check_beside_records(self.name, results, arguments.records, uses, own_only=self._own_only)
-            check_results_apart(
-                self.name, results, {n: arguments.shaped[n] for n in self._shaped}, self.signature.scattered
-            )
+            tables = {n: arguments.shaped[n] for n in self._shaped}
+            check_results_apart(self.name, results, tables, self.signature.scattered)
+            if self.wing.threads:
+                whole = {n: arguments.added[n][0] for n in self.signature.arrays}
+                check_results_apart(self.name, results, whole, whole)
         bound |= {r.name: bind_value_array(flat(a, r.kind), r.kind) for r, a in zip(made, results, strict=True)}
         environment = self.environment(arguments)
         self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)

@@ -151,6 +151,8 @@ def _absolute(builder: Any, values: list[Any], element: Any) -> Any:
     (a,) = values
     if element in _FLOATS:
         return called(builder, "fabs", a.type, values)
+    if not element.signed:
+        return a
     negative = builder.icmp_signed("<", a, ir.Constant(a.type, None))
     return builder.select(negative, builder.neg(a), a)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.analysis.lane_sums import lane_sums, shared_loops
-from lanewise.analysis.spreading import spread
+from lanewise.analysis.spreading import spread_in_lanes
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, reads, rewrite_block, statements
 from lanewise.passes.points import simd_operations
@@ -49,7 +49,7 @@ def lockstep(kernel: ir.Kernel) -> str | None:
     assert isinstance(threads, ir.Parallel)
     assert isinstance(threads.extent, ir.Literal)
     body, count = threads.body, int(threads.extent.value)
-    varying = spread(body, {THREAD})
+    varying = spread_in_lanes(body, {THREAD})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     loops = shared_loops(body, varying, THREAD, count)
     sums = lane_sums(body, varying, loops)
@@ -63,8 +63,10 @@ def lockstep(kernel: ir.Kernel) -> str | None:
             case ir.For():
                 if s.variable not in loops and varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
                     return f"how often the loop over {s.variable} runs is not the same in all lanes"
+                if s.variable not in loops and s.variable in varying:
+                    return f"{s.variable}, which a loop counts in, holds other numbers, too, which differ between lanes"
             case _:
-                return "its loops are left early, or it has arrays of its own: lanes run together"
+                return simd_operations.apart(s)
         for e in expressions(s):
             if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
                 return reason

@@ -20,7 +20,7 @@ from typing import Any
 from lanewise.analysis.affine import Access, accesses
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import lane_sums
-from lanewise.analysis.spreading import spread
+from lanewise.analysis.spreading import spread_in_lanes
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
@@ -59,14 +59,14 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
         return "no elements are read by all rows of a block in a loop"
     if rounds:
         _, body = merging.nest(packing.apply(kernel, shape, rounds).kernel)
-        return _unresolved(body, loops[-1].variable, spread(body, {loops[-1].variable}))
+        return _unresolved(body, loops[-1].variable, spread_in_lanes(body, {loops[-1].variable}))
     return None
 
 
 def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape) -> str | None:
     """Why lanes cannot run together, or None."""
     last, body = loops[-1].variable, apart(body)  # accesses are known by identity
-    varying = spread(body, {last})
+    varying = spread_in_lanes(body, {last})
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     for s in statements(body):
         match s:
@@ -75,8 +75,10 @@ def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], sh
             case ir.For():
                 if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
                     return f"how often a loop runs hangs on {last}, and lanes run together"
+                if s.variable in varying:
+                    return f"{s.variable}, which a loop counts in, holds other numbers, too, which differ between lanes"
             case _:
-                return "its loops are left early, or it has arrays of its own: lanes run together"
+                return simd_operations.apart(s)
         for e in expressions(s):
             if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
                 return reason

@@ -8,6 +8,24 @@ from lanewise.ir.traverse import reads, subexpressions
 FUNCTIONS = frozenset(("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma"))
 
 
+def apart(s: ir.Statement) -> str:
+    """Why lanes have no instructions for a statement of a kind that each of them would have to run by itself."""
+    match s:
+        case ir.Break():
+            what = "a loop is left early by break"
+        case ir.Continue():
+            what = "rounds of a loop end early by continue, which a branch around the rest of them would not need"
+        case ir.While():
+            what = "how often a while loop runs differs"
+        case ir.DeclareArray() | ir.SetElement():
+            what = "it has arrays of its own"
+        case ir.Apply():
+            what = f"it calls {s.function.name}, which takes the numbers of one thread"
+        case _:
+            what = f"it has a {type(s).__name__}"
+    return f"{what}, and lanes run together"
+
+
 def problem(e: ir.Expression, varying: set[str]) -> str | None:
     """Why an expression whose value differs between lanes has no SIMD instructions here, or None."""
     for x in subexpressions(e):
@@ -22,8 +40,10 @@ def problem(e: ir.Expression, varying: set[str]) -> str | None:
                 if x.intrinsic == "exp" and x.type.size != 4:
                     return "lw.exp of float64 takes one number after the other"
             case ir.Binary(operator="//" | "%" as operator):
-                by = x.right.value if isinstance(x.right, ir.Literal) else 0
-                if by <= 0 or int(by) != by or int(by) & (int(by) - 1):
+                if x.type.is_float:
+                    return f"{operator} of floats takes one number after the other"
+                by = int(x.right.value) if isinstance(x.right, ir.Literal) else 0
+                if by <= 0 or by & (by - 1):
                     return f"{operator} by what is no power of two takes one number after the other"
             case ir.Binary(operator="<<" | ">>"):
                 by = x.right.value if isinstance(x.right, ir.Literal) else -1

@@ -84,7 +84,8 @@ def repeats(signature: Signature, arguments: Arguments) -> Repeats:
     written, names = written_arrays(signature), list(signature.arrays)
     device = arguments.device
     now = _host_device if device in (CPU.name, PYTHON.name) else lambda: device
-    return Repeats(now, tuple((a, b) for a in written for b in names if a != b and (b not in written or a < b)))
+    apart = tuple((a, b) for a in written for b in names if a != b and (b not in written or a < b))
+    return Repeats(now, apart, whole=tuple(names))
 
 
 def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -102,7 +103,7 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
     plain = plain_repeats(calls.signature, arguments)
     environment = calls.environment(arguments)
     names = decisive(_thread(calls, arguments), _whole_numbers(calls, environment))
-    return Repeats(plain.device_of, plain.apart, _holding(calls, arguments, environment, names) if names else None)
+    return replace(plain, holds=_holding(calls, arguments, environment, names) if names else None)
 
 
 def _holding(
