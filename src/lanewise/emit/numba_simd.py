@@ -14,10 +14,12 @@ from typing import TypeGuard, assert_never
 
 import numpy as np
 
+from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.analysis.lane_sums import UNBROKEN, first_round, lane_sums, shared_loops
 from lanewise.analysis.sampling import value_of
 from lanewise.analysis.spreading import spread_in_lanes
+from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import SIMD, TYPES
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -569,6 +571,8 @@ class Simd:
 
     def vector(self, e: ir.Expression) -> str:
         match e:
+            case ir.Call() | ir.Binary() if self.loops and not self.sharing and simd_operations.missing(e) is not None:
+                return self.once(e)
             case ir.Local():
                 if e.name == self.thread:
                     return self.call(f"numbers_{TYPES[self.kind]}")
@@ -597,6 +601,23 @@ class Simd:
                 raise AssertionError(f"{type(e).__name__} is the same in all lanes, or has no lanes")
             case _:
                 assert_never(e)
+
+    def once(self, e: ir.Call | ir.Binary) -> str:
+        """The value of an operation without SIMD instructions, which is the same in all lanes: computed of the first lane's operands."""
+        operands = e.arguments if isinstance(e, ir.Call) else (e.left, e.right)
+        texts = {own(f"operand.{n}"): self.first(x) for n, x in enumerate(operands)}
+        given = [ir.Local(name, x.type) for name, x in zip(texts, operands, strict=True)]
+        plain = (
+            replace(e, arguments=tuple(given)) if isinstance(e, ir.Call) else replace(e, left=given[0], right=given[1])
+        )
+        text = f"{TYPES[e.type]}({numba_expression(plain, texts.__getitem__)})"
+        if self.masks:
+            text = f"({text} if {self.call('any', self.masks[-1])} else {TYPES[e.type]}(0))"
+        return self.call("splat", text)
+
+    def first(self, e: ir.Expression) -> str:
+        """The value of the first lane."""
+        return self.call("lane", self.vector(e), "0") if self.differs(e) else f"({self.scalar(e)})"
 
     def binary(self, e: ir.Binary) -> str:
         left, right = self.any(e.left), self.any(e.right)

@@ -8,14 +8,15 @@ statements, in loops of the same rounds or in loops whose rounds they share one 
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
+from lanewise.analysis import simd_operations
 from lanewise.analysis.index_sums import IndexSum, index_sum
 from lanewise.analysis.lane_sums import lane_sums, shared_loops
-from lanewise.analysis.spreading import spread_in_lanes
+from lanewise.analysis.spreading import spread, spread_in_lanes
 from lanewise.ir import nodes as ir
-from lanewise.ir.traverse import expressions, reads, rewrite_block, statements
-from lanewise.passes.points import simd_operations
+from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rewrite_block
 from lanewise.passes.points.shape import BLOCK, THREAD
 from lanewise.types import BOOL
 
@@ -53,7 +54,8 @@ def lockstep(kernel: ir.Kernel) -> str | None:
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     loops = shared_loops(body, varying, THREAD, count)
     sums = lane_sums(body, varying, loops)
-    for s in statements(body):
+    by_lane = spread(_between(body, loops), {THREAD})
+    for s, is_shared in _each(body, loops):
         match s:
             case ir.Assign() | ir.If() | ir.Barrier() | ir.Shuffle():
                 pass
@@ -68,9 +70,23 @@ def lockstep(kernel: ir.Kernel) -> str | None:
             case _:
                 return simd_operations.apart(s)
         for e in expressions(s):
-            if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
+            once = not is_shared and by_lane.isdisjoint(reads(e))
+            if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying, once=once)):
                 return reason
     return None
+
+
+def _each(block: ir.Block, loops: Container[str], *, is_shared: bool = False) -> Iterator[tuple[ir.Statement, bool]]:
+    """All statements, and whether they stand in a loop whose rounds lanes share. Elsewhere all lanes compute the same."""
+    for s in block:
+        yield s, is_shared
+        for b in blocks(s):
+            yield from _each(b, loops, is_shared=is_shared or (isinstance(s, ir.For) and s.variable in loops))
+
+
+def _between(block: ir.Block, loops: Container[str]) -> ir.Block:
+    """What stands outside of loops whose rounds lanes share."""
+    return flat_map(block, lambda s: () if isinstance(s, ir.For) and s.variable in loops else (s,))
 
 
 def _apart(

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lanewise.analysis import simd_operations
 from lanewise.analysis.affine import Access, accesses
 from lanewise.analysis.index_sums import index_sum
 from lanewise.analysis.lane_sums import lane_sums
@@ -26,7 +27,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
 from lanewise.passes.base import refuse
-from lanewise.passes.points import guards, merging, packing, simd_operations
+from lanewise.passes.points import guards, merging, packing
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 from lanewise.target import LINE, LONG_IN_ORDER
 from lanewise.types import BOOL, I64

@@ -1,0 +1,64 @@
+"""Which operations the lanes of SIMD registers do together on a CPU (runtime/simd.py has them)."""
+
+from __future__ import annotations
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.traverse import reads, subexpressions
+
+FUNCTIONS = frozenset(("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma"))
+
+
+def apart(s: ir.Statement) -> str:
+    """Why lanes have no instructions for a statement of a kind that each of them would have to run by itself."""
+    match s:
+        case ir.Break():
+            what = "a loop is left early by break"
+        case ir.Continue():
+            what = "rounds of a loop end early by continue, which a branch around the rest of them would not need"
+        case ir.While():
+            what = "how often a while loop runs differs"
+        case ir.DeclareArray() | ir.SetElement():
+            what = "it has arrays of its own"
+        case ir.Apply():
+            what = f"it calls {s.function.name}, which takes the numbers of one thread"
+        case _:
+            what = f"it has a {type(s).__name__}"
+    return f"{what}, and lanes run together"
+
+
+def problem(e: ir.Expression, varying: set[str], *, once: bool = False) -> str | None:
+    """Why an expression whose value differs between lanes has no SIMD instructions here, or None.
+
+    once: its value is the same in all lanes after all, though the analysis does not see it, and is computed in one of them.
+    """
+    for x in subexpressions(e):
+        if varying.isdisjoint(reads(x)):
+            continue
+        if isinstance(x, ir.Element | ir.Builtin):
+            return "it indexes arrays of its own"
+        if not once and (reason := missing(x)):
+            return reason
+    return None
+
+
+def missing(x: ir.Expression) -> str | None:
+    """Why an operation takes one number after the other, or None."""
+    match x:
+        case ir.Call():
+            if x.intrinsic not in FUNCTIONS:
+                return f"lw.{x.intrinsic} takes one number after the other"
+            if x.intrinsic == "exp" and x.type.size != 4:
+                return "lw.exp of float64 takes one number after the other"
+        case ir.Binary(operator="//" | "%" as operator):
+            if x.type.is_float:
+                return f"{operator} of floats takes one number after the other"
+            by = int(x.right.value) if isinstance(x.right, ir.Literal) else 0
+            if by <= 0 or by & (by - 1):
+                return f"{operator} by what is no power of two takes one number after the other"
+        case ir.Binary(operator="<<" | ">>"):
+            by = x.right.value if isinstance(x.right, ir.Literal) else -1
+            if not 0 <= by < 8 * x.type.size:
+                return "shifts by more than a number of bits take one number after the other"
+        case _:
+            pass
+    return None
