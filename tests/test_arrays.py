@@ -139,12 +139,12 @@ REFUSED: dict[str, tuple[type[Exception], Callable[[], object], str]] = {
     "whole too large": (
         lw.ArgumentError,
         lambda: Charge.array(rank=[2**40]),
-        f"Charge.rank holds i32: values from {2**40} to {2**40} do not fit",
+        f"Charge.rank holds i32: {2**40} does not fit",
     ),
     "negative for u32": (
         lw.ArgumentError,
         lambda: Mixed.array(key=[-1]),
-        "Mixed.key holds u32: values from -1 to -1 do not fit",
+        "Mixed.key holds u32: -1 does not fit",
     ),
     "too large for f32": (
         lw.ArgumentError,

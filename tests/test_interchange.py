@@ -78,7 +78,7 @@ def test_whole_numbers_of_any_type_are_taken_when_they_fit() -> None:
         assert records.key.tolist() == [0, 100]
         assert records.stamp.dtype == np.int64
     assert Mixed.array(key=np.array([2**32 - 1])).key.tolist() == [2**32 - 1]
-    with pytest.raises(lw.ArgumentError, match=rf"Mixed\.stamp holds i64: values from {2**63} to {2**63} do not fit"):
+    with pytest.raises(lw.ArgumentError, match=rf"Mixed\.stamp holds i64: {2**63} does not fit"):
         Mixed.array(stamp=np.array([2**63], "u8"))
     with pytest.raises(
         lw.ArgumentError, match=r"Mixed.alive holds bool: int64 would lose information; convert it first"
@@ -117,8 +117,8 @@ def test_arguments_in_any_form(changed: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changed", "text"),
     [
-        ({"n": 2**31}, f"mixture: 'n' holds i32: values from {2**31} to {2**31} do not fit"),
-        ({"u": -1}, "mixture: 'u' holds u32: values from -1 to -1 do not fit"),
+        ({"n": 2**31}, f"mixture: 'n' holds i32: {2**31} does not fit"),
+        ({"u": -1}, "mixture: 'u' holds u32: -1 does not fit"),
         ({"n": 0.5}, "mixture: 'n' holds i32: float64 would lose information; convert it first"),
         ({"n": np.array([0.5, 1])}, "mixture: 'n' holds i32: float64 would lose information; convert it first"),
         ({"p": 1}, "mixture: 'p' holds bool: int64 would lose information; convert it first"),

@@ -53,7 +53,8 @@ def check_type(name: str, array: Any, kind: t.ValueType) -> None:
         smallest, largest = int(array.min()), int(array.max())
         low, high = t.limits(scalar)
         if smallest < low or largest > high:
-            raise ArgumentError(f"{name} holds {scalar}: values from {smallest} to {largest} do not fit")
+            what = f"{largest} does" if smallest == largest else f"values from {smallest} to {largest} do"
+            raise ArgumentError(f"{name} holds {scalar}: {what} not fit")
 
 
 def rounded(name: str, values: Any, dtype: Any) -> Any:
