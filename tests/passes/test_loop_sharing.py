@@ -141,7 +141,7 @@ def plain(y: lw.index, a: lw.Array2[lw.f32], r: lw.Array1[lw.f32]):
     r[y] = a[y, 0]
 
 
-GATHERED = "and is not gathered by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, or x = x or e and x = x and e where e reads no element"
+GATHERED = "and is not gathered by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, or by x = x or e or x = x and e, where e reads no element"
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,29 @@ def twice(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
         c[y, k] = a[y, k]
 
 
+@lw.threadwise
+def going_on(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    """The last loop has statements behind its store, which give variables other values."""
+    s = 0.0
+    for k in range(a.shape[1]):
+        s += a[y, k]
+    for k in range(a.shape[1]):
+        t = a[y, k]
+        c[y, k] = t - s
+        t += 1.0
+
+
+@lw.threadwise
+def loading_on(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+    s = 1.0
+    for k in range(a.shape[1]):
+        s += lw.exp(a[y, k])
+    for k in range(a.shape[1]):
+        t = lw.exp(a[y, k]) / s
+        c[y, k] = t
+        t = t * a[y, 0]
+
+
 def hosted(kernel: Any, arguments: Any, grid: Any, values: int = 0, lanes: int = LANES) -> ir.Kernel:
     return sliced(reference(kernel, arguments, grid), lanes, values)
 
@@ -125,6 +148,18 @@ def test_what_is_written_last_stays(length: int) -> None:
     c = np.zeros_like(a)
     twice(a, c, grid=9, plan=Plan(slices=16, targets=4))
     np.testing.assert_array_equal(c, a)
+
+
+@pytest.mark.parametrize("plan", [Plan(slices=16, targets=4), Plan(slices=64, targets=2), Plan()], ids=Plan.short)
+@pytest.mark.parametrize("kernel", [going_on, loading_on], ids=lambda k: k.__name__)
+def test_what_is_stored_is_what_was_there_then(kernel: Any, plan: Plan) -> None:
+    """Not what statements behind the store make of it."""
+    for rows_, length in ((8, 100), (300, 3000)):
+        a = np.random.default_rng(4).normal(size=(rows_, length)).astype("f4")
+        found, expected_ = np.zeros_like(a), np.zeros_like(a)
+        kernel(a, found, grid=rows_, plan=plan)
+        kernel(a, expected_, grid=rows_, plan=Plan(across=0))
+        np.testing.assert_allclose(found, expected_, rtol=1e-4, atol=1e-4)
 
 
 def test_a_point_writes_beside_the_next_one() -> None:

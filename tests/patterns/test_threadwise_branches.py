@@ -73,13 +73,25 @@ def within(
     c[y, x] = s
 
 
+@lw.threadwise
+def bounded(
+    y: lw.index, x: lw.index, n: lw.i32, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], d: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
+):  # fmt: skip
+    """Bounds that are computed within the branch."""
+    if d[y, x] > 0.0:
+        for k in range(1, 2 * n - 1):
+            c[y, x] += k
+        for k in range(lw.min(n, c.shape[1] // 8), -1, -1):
+            c[y, x] -= b[k, x]
+
+
 PLANS = (
     Plan(), Plan(across=0), Plan(across=4), Plan(across=16), Plan(across=8, targets=2), Plan(across=8, rows=2), Plan(across=4, targets=3, rows=8),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("plan", PLANS, ids=Plan.short)
-@pytest.mark.parametrize("kernel", [product, two_sides, early, triangle, within], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("kernel", [product, two_sides, early, triangle, within, bounded], ids=lambda k: k.__name__)
 def test_loops_in_branches(kernel: Any, plan: Plan) -> None:
     rng = np.random.default_rng(1)
     for rows, columns, n in ((5, 37, 7), (3, 16, 0), (1, 1, 1), (9, 50, 12)):
@@ -197,7 +209,7 @@ def halving(x: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
     ("kernel", "values", "reason"),
     [
         (helped, (), "it calls turned, which takes the numbers of one thread, and lanes run together"),
-        (skipping, (3,), "rounds of a loop end early by continue, which a branch around the rest of them would not need, and lanes run together"),
+        (skipping, (3,), "rounds of a loop end early by continue (a branch around the rest of a round would do), and lanes run together"),
         (leaving, (3,), "a loop is left early by break, and lanes run together"),
         (halving, (), "how often a while loop runs differs, and lanes run together"),
     ],

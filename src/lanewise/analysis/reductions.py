@@ -17,7 +17,7 @@ from lanewise.types import Scalar
 
 FOLDS = (
     "by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, "
-    "or x = x or e and x = x and e where e reads no element"
+    "or by x = x or e or x = x and e, where e reads no element"
 )
 _CHAINS: dict[str, Operation] = {"+": "+", "-": "+", "*": "*", "&": "&", "|": "|", "^": "^"}
 _TURNED: dict[str, Operation] = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}

@@ -8,13 +8,18 @@ from lanewise.ir.traverse import reads, subexpressions
 FUNCTIONS = frozenset(("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma"))
 
 
-def apart(s: ir.Statement) -> str:
-    """Why lanes have no instructions for a statement of a kind that each of them would have to run by itself."""
+def counts_apart(s: ir.For) -> str:
+    """Why lanes cannot go round a loop together whose variable differs between them."""
+    return f"{s.variable} is the variable of a loop, and has values elsewhere that differ between lanes"
+
+
+def why_not_together(s: ir.Statement) -> str:
+    """Why lanes cannot run a statement of this kind together."""
     match s:
         case ir.Break():
             what = "a loop is left early by break"
         case ir.Continue():
-            what = "rounds of a loop end early by continue, which a branch around the rest of them would not need"
+            what = "rounds of a loop end early by continue (a branch around the rest of a round would do)"
         case ir.While():
             what = "how often a while loop runs differs"
         case ir.DeclareArray() | ir.SetElement():
@@ -36,12 +41,12 @@ def problem(e: ir.Expression, varying: set[str], *, once: bool = False) -> str |
             continue
         if isinstance(x, ir.Element | ir.Builtin):
             return "it indexes arrays of its own"
-        if not once and (reason := missing(x)):
+        if not once and (reason := no_instruction(x)):
             return reason
     return None
 
 
-def missing(x: ir.Expression) -> str | None:
+def no_instruction(x: ir.Expression) -> str | None:
     """Why an operation takes one number after the other, or None."""
     match x:
         case ir.Call():
@@ -54,11 +59,11 @@ def missing(x: ir.Expression) -> str | None:
                 return f"{operator} of floats takes one number after the other"
             by = int(x.right.value) if isinstance(x.right, ir.Literal) else 0
             if by <= 0 or by & (by - 1):
-                return f"{operator} by what is no power of two takes one number after the other"
+                return f"{operator} by anything but a power of two takes one number after the other"
         case ir.Binary(operator="<<" | ">>"):
             by = x.right.value if isinstance(x.right, ir.Literal) else -1
             if not 0 <= by < 8 * x.type.size:
-                return "shifts by more than a number of bits take one number after the other"
+                return "shifts by anything but a constant less than the number of bits take one number after the other"
         case _:
             pass
     return None

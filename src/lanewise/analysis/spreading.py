@@ -19,16 +19,28 @@ def spread(body: ir.Block, names: set[str]) -> set[str]:
 
 
 def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
-    """As `spread`, for lanes that run together: all of them go round a loop in a branch of some, whose variable is the same in all."""
+    """As `spread`, for lanes that run together.
+
+    All of them go round a loop in a branch that only some take, so that its variable is the same in all, and so are its bounds: what is
+    assigned for loops alone, wherever it is assigned the same expression, of values that are the same in all lanes.
+    """
     varying = spread(body, names)
     loops = [s for s in statements(body) if isinstance(s, ir.For)]
-    assigned = {n for s in statements(body) if not isinstance(s, ir.For) for n in writes(s)}
+    others = [s for s in statements(body) if not isinstance(s, ir.For)]
+    assigned = {n for s in others for n in writes(s)}
+    read = {n for s in others for e in expressions(s) for n in reads(e)}
+    values: dict[str, set[ir.Expression | None]] = {}
+    for s in others:
+        for n in set(writes(s)) - read:
+            values.setdefault(n, set()).add(s.value if isinstance(s, ir.Assign) else None)
+    bounds = {n: value for n, (value, *more) in values.items() if value is not None and not more}
     while True:
-        moving = {s.variable for s in loops if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}}
-        same = {s.variable for s in loops} & varying - assigned - moving
-        if not same:
+        differing = {s.variable for s in loops if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}}
+        uniform = {s.variable for s in loops} - assigned - differing
+        uniform |= {n for n, value in bounds.items() if varying.isdisjoint(reads(value))}
+        if varying.isdisjoint(uniform):
             return varying
-        varying -= same
+        varying -= uniform
 
 
 def control(s: ir.Statement) -> set[str]:

@@ -229,7 +229,7 @@ class _Writer:
         """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
         pad = "    " * depth
         before, head, rest = simd.rounds(s)
-        assigned = simd.assigned - given_in_rounds(s.body)  # lanes without a round need nothing of an earlier loop
+        assigned = simd.assigned - given_in_rounds(s.body)  # assigned in every round before they are read
         self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
         simd.begin_rounds(s)
         self.block(s.body, depth + 1)

@@ -92,7 +92,7 @@ class Simd:
         self.in_late = False  # in the last rounds of such a loop, whose rows are stored past the caches as a whole
         self.ahead_of_rounds: list[int] = []  # bytes of each of them; 0 where a core follows its rows by itself
         self.read_before: set[str] = set()
-        self.read_again = self._read_again(points[0].body if points else threads.body)
+        self.read_later = self._read_later(points[0].body if points else threads.body)
         self.masks: list[str] = []
         self.used: set[str] = set()
         self.assigned: set[str] = set()
@@ -285,15 +285,15 @@ class Simd:
             )
             place, distance = self.scalar(index), 0
         else:
-            if not self.ahead_of_rounds[-1] or s.buffer in self.read_again.get(id(self.sharing[0]), ()):
+            if not self.ahead_of_rounds[-1] or s.buffer in self.read_later.get(id(self.sharing[0]), ()):
                 return []
             distance = self.ahead_of_rounds[-1] // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
         steps = range(distance, distance + self.count, line)
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
 
-    def _read_again(self, block: ir.Block) -> dict[int, set[str]]:
-        """Of which arrays the loops behind one read the block's own row, too: they ask for the next block's."""
+    def _read_later(self, block: ir.Block) -> dict[int, set[str]]:
+        """For each shared loop the arrays whose row a later loop reads again: that one asks for the next row."""
 
         def rows(s: ir.Statement) -> set[str]:
             loads = [x for x in statements((s,)) if isinstance(x, ir.Load)]
@@ -571,7 +571,9 @@ class Simd:
 
     def vector(self, e: ir.Expression) -> str:
         match e:
-            case ir.Call() | ir.Binary() if self.loops and not self.sharing and simd_operations.missing(e) is not None:
+            case ir.Call() | ir.Binary() if (
+                self.loops and not self.sharing and simd_operations.no_instruction(e) is not None
+            ):
                 return self.once(e)
             case ir.Local():
                 if e.name == self.thread:
@@ -603,9 +605,13 @@ class Simd:
                 assert_never(e)
 
     def once(self, e: ir.Call | ir.Binary) -> str:
-        """The value of an operation without SIMD instructions, which is the same in all lanes: computed of the first lane's operands."""
+        """The value of an operation without SIMD instructions, which is the same in all lanes: computed from the first lane's operands.
+
+        Between shared loops all lanes have the same values (passes/points/hosting.py), so that a mask here has all of them or none; masks
+        of a single lane, which stores for all, have the first one.
+        """
         operands = e.arguments if isinstance(e, ir.Call) else (e.left, e.right)
-        texts = {own(f"operand.{n}"): self.first(x) for n, x in enumerate(operands)}
+        texts = {own(f"operand.{n}"): self.first_lane(x) for n, x in enumerate(operands)}
         given = [ir.Local(name, x.type) for name, x in zip(texts, operands, strict=True)]
         plain = (
             replace(e, arguments=tuple(given)) if isinstance(e, ir.Call) else replace(e, left=given[0], right=given[1])
@@ -615,8 +621,8 @@ class Simd:
             text = f"({text} if {self.call('any', self.masks[-1])} else {TYPES[e.type]}(0))"
         return self.call("splat", text)
 
-    def first(self, e: ir.Expression) -> str:
-        """The value of the first lane."""
+    def first_lane(self, e: ir.Expression) -> str:
+        """The value of an expression in the first lane."""
         return self.call("lane", self.vector(e), "0") if self.differs(e) else f"({self.scalar(e)})"
 
     def binary(self, e: ir.Binary) -> str:

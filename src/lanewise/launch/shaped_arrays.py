@@ -48,13 +48,13 @@ def _is_array(value: Any) -> bool:
 
 
 def check_results_apart(
-    kernel: str, results: Iterable[Any], arrays: Mapping[str, Any], scattered: Container[str] = ()
+    kernel: str, results: Iterable[Any], arrays: Mapping[str, Any], whole: Container[str] = ()
 ) -> None:
-    """Refuse results in the memory of a table, or of what is scattered to: other elements touch it while they are written."""
+    """Refuse results in the memory of a table, or of another array that is touched while they are written: of one of `whole`."""
     for result in results:
         for name, array in arrays.items():
             if overlap(result, array):
-                what = "array" if name in scattered else "table"
+                what = "array" if name in whole else "table"
                 raise ArgumentError(f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its own")
 
 

@@ -54,10 +54,10 @@ def content_key(*parts: str) -> str:
 
 
 def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
-    """A hash of the Python files of a folder and of those in it, by their bytes; None where they are no files.
+    """A hash of the Python files of a folder and of those in it, by their bytes; None if they cannot be read.
 
     Times and sizes satisfy Python for its own compiled files, but builds that give all files one time share a cache, too.
-    without: folders in `root` that are not asked.
+    without: folders directly in `root` to leave out.
     """
     texts: list[str] = []
     try:

@@ -25,7 +25,7 @@ FORMAT = "2"  # of what is kept: functions of a kernel are named by its text
 
 @cache
 def _runtime() -> str:
-    """What this folder is: it makes machine code of a text, so that a change of it makes other machine code of the same text."""
+    """A hash of this folder's sources: they decide what machine code a text becomes."""
     return sources_key(Path(__file__).parent) or ""
 
 

@@ -133,14 +133,14 @@ def _compared(operator: str) -> Make:
 
 
 def _extreme(operator: str) -> Make:
-    """The smaller or larger number; not a number where one of both is none."""
+    """The smaller or larger number; NaN if either operand is NaN."""
 
     def make(builder: Any, values: list[Any], element: Any) -> Any:
         a, b = values
         if element not in _FLOATS:
             compare = builder.icmp_signed if element.signed else builder.icmp_unsigned
             return builder.select(compare(operator, a, b), a, b)
-        # As one instruction of x86 does: b, if one of both is no number. Where it is a, a stays.
+        # One instruction of x86, which gives b if either operand is NaN; if a is the NaN, a stays.
         extreme = builder.select(builder.fcmp_ordered(operator, a, b), a, b)
         return builder.select(builder.fcmp_ordered("ord", a, a), extreme, a)
 

@@ -1,9 +1,9 @@
 """e to the power of x in float32, in the lanes of registers.
 
 x = n ln 2 + r with |r| <= ln 2 / 2, and the polynomial of least error for e to the power of r (J.-M. Muller, Elementary Functions, 3rd ed.
-2016, chapters 3 and 11). ln 2 is taken off in two parts, of which the first has few digits. AVX-512 has an instruction that multiplies by
-2 to the power of n, whatever comes of it. Elsewhere n is added to the exponent, and registers with a lane near the ends of float32 go
-another way.
+2016, chapters 3 and 11). ln 2 is subtracted in two parts, of which the first has few digits. AVX-512 has an instruction that scales by
+2 to the power of n and overflows and underflows as it should. Elsewhere n is added to the exponent, and registers with a lane near the
+ends of float32 take a slower path.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TERMS = (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.
 
 
 def exponential(builder: Any, values: list[Any], element: Any) -> Any:
-    """Within one unit in the last place; infinite and zero where float32 ends, and not a number for what is none."""
+    """Within one unit in the last place; infinite and zero where float32 ends, and NaN for NaN."""
     (x,) = values
     kind = x.type
     count = kind.count
@@ -49,7 +49,7 @@ def exponential(builder: Any, values: list[Any], element: Any) -> Any:
         return n, builder.bitcast(bits, whole), p
 
     def within() -> Any:
-        """x, or where the result ends; what is no number stays none."""
+        """x, or where the result ends; NaN stays NaN."""
         low = builder.select(builder.fcmp_ordered("<", x, every(_LEAST)), every(_LEAST), x)
         return builder.select(builder.fcmp_ordered(">", low, every(_MOST)), every(_MOST), low)
 

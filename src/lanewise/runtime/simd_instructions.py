@@ -9,9 +9,9 @@ from numba.core.registry import cpu_target
 
 from lanewise.runtime.vector_width import width_of
 
-WHOLE = ir.IntType(32)
-FEWEST = 4  # lanes of an instruction of AVX-512
-AS_SET = 4  # how the instruction rounds: as the processor is set
+INT32 = ir.IntType(32)
+MIN_LANES = 4  # of an instruction of AVX-512
+CURRENT_ROUNDING = 4  # an operand of such instructions: round as the processor is set to
 
 
 def constant(vector: Any, value: float) -> Any:
@@ -32,11 +32,11 @@ def called(builder: Any, name: str, result: Any, arguments: list[Any], flags: tu
 def scaling_lanes(builder: Any, count: int) -> int:
     """How many lanes the instruction of AVX-512 takes that multiplies by powers of two; 0 where there is none for registers of `count`."""
     codegen = cast("Any", cpu_target.target_context).codegen()
-    _, _, features = codegen.magic_tuple()  # those that code is made for, which may be fewer than there are
+    _, _, features = codegen.magic_tuple()  # that code is compiled for, possibly fewer than the CPU has
     if not {"+avx512f", "+avx512vl"} <= set(features.split(",")):
         return 0
     lanes = min(count, width_of(builder.function) // 32)
-    return lanes if lanes >= FEWEST else 0
+    return lanes if lanes >= MIN_LANES else 0
 
 
 def scaled(builder: Any, values: Any, powers: Any, lanes: int) -> Any:
@@ -45,7 +45,7 @@ def scaled(builder: Any, values: Any, powers: Any, lanes: int) -> Any:
     Rounded once where the result is subnormal; infinite beyond float32.
     """
     part, mask = ir.VectorType(ir.FloatType(), lanes), ir.IntType(max(8, lanes))
-    rounding = [ir.Constant(WHOLE, AS_SET)] if 32 * lanes == 512 else []
+    rounding = [ir.Constant(INT32, CURRENT_ROUNDING)] if 32 * lanes == 512 else []
     name = f"llvm.x86.avx512.mask.scalef.ps.{32 * lanes}"
     kind = ir.FunctionType(part, [part, part, part, mask, *(r.type for r in rounding)])
     callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
@@ -61,4 +61,4 @@ def scaled(builder: Any, values: Any, powers: Any, lanes: int) -> Any:
 
 def _lanes(builder: Any, a: Any, b: Any, which: range) -> Any:
     """Lanes of two registers, of which those of the second are numbered on."""
-    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(WHOLE, len(which)), list(which)))
+    return builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(INT32, len(which)), list(which)))

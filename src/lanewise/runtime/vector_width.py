@@ -34,7 +34,7 @@ def _attribute(bits: int) -> str:
 
 
 def width_of(function: Any) -> int:
-    """Bits of the registers of a machine function: those that it is marked with, or 256, which LLVM prefers where it may choose."""
+    """Bits of the registers of a machine function: those that it is marked with, else 256 is assumed."""
     return 512 if _attribute(512) in function.attributes else 256
 
 

@@ -54,8 +54,8 @@ def lockstep(kernel: ir.Kernel) -> str | None:
     truths = {a.name for a in kernel.arrays if any(x.type == BOOL for x in a.leaves)}
     loops = shared_loops(body, varying, THREAD, count)
     sums = lane_sums(body, varying, loops)
-    by_lane = spread(_between(body, loops), {THREAD})
-    for s, is_shared in _each(body, loops):
+    by_lane = spread(_outside_shared(body, loops), {THREAD})
+    for s, is_shared in _with_sharing(body, loops):
         match s:
             case ir.Assign() | ir.If() | ir.Barrier() | ir.Shuffle():
                 pass
@@ -66,26 +66,29 @@ def lockstep(kernel: ir.Kernel) -> str | None:
                 if s.variable not in loops and varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
                     return f"how often the loop over {s.variable} runs is not the same in all lanes"
                 if s.variable not in loops and s.variable in varying:
-                    return f"{s.variable}, which a loop counts in, holds other numbers, too, which differ between lanes"
+                    return simd_operations.counts_apart(s)
             case _:
-                return simd_operations.apart(s)
+                return simd_operations.why_not_together(s)
         for e in expressions(s):
+            # What differs only because lanes gathered it has been put together by then: it is the same in all of them.
             once = not is_shared and by_lane.isdisjoint(reads(e))
             if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying, once=once)):
                 return reason
     return None
 
 
-def _each(block: ir.Block, loops: Container[str], *, is_shared: bool = False) -> Iterator[tuple[ir.Statement, bool]]:
-    """All statements, and whether they stand in a loop whose rounds lanes share. Elsewhere all lanes compute the same."""
+def _with_sharing(
+    block: ir.Block, loops: Container[str], *, is_shared: bool = False
+) -> Iterator[tuple[ir.Statement, bool]]:
+    """Every statement, and whether it is inside a loop whose rounds the lanes share."""
     for s in block:
         yield s, is_shared
         for b in blocks(s):
-            yield from _each(b, loops, is_shared=is_shared or (isinstance(s, ir.For) and s.variable in loops))
+            yield from _with_sharing(b, loops, is_shared=is_shared or (isinstance(s, ir.For) and s.variable in loops))
 
 
-def _between(block: ir.Block, loops: Container[str]) -> ir.Block:
-    """What stands outside of loops whose rounds lanes share."""
+def _outside_shared(block: ir.Block, loops: Container[str]) -> ir.Block:
+    """What stands outside of loops whose rounds lanes share: there all lanes compute the same values."""
     return flat_map(block, lambda s: () if isinstance(s, ir.For) and s.variable in loops else (s,))
 
 

@@ -77,9 +77,9 @@ def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], sh
                 if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
                     return f"how often a loop runs hangs on {last}, and lanes run together"
                 if s.variable in varying:
-                    return f"{s.variable}, which a loop counts in, holds other numbers, too, which differ between lanes"
+                    return simd_operations.counts_apart(s)
             case _:
-                return simd_operations.apart(s)
+                return simd_operations.why_not_together(s)
         for e in expressions(s):
             if not varying.isdisjoint(reads(e)) and (reason := simd_operations.problem(e, varying)):
                 return reason

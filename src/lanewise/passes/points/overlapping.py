@@ -2,7 +2,7 @@
 
     parallel for y: for k: t[k] = exp(a[y, k] - m), s += t[k]; for k: c[y, k] = t[k] / s
 ->  parallel for $block: for y in $block * 8 ...:
-      for k: late = t[1 - y % 2, k] / s.before; t[y % 2, k] = exp(a[y, k] - m), s += ...; c[y.before, k] = late   # but for the first point
+      for k: late = t[1 - y % 2, k] / s.before; t[y % 2, k] = exp(a[y, k] - m), s += ...; c[y.before, k] = late   # all points but the first
       y.before = y; s.before = s
     for k: c[y.before, k] = ...
 A core that only stores waits for memory, and memory waits for a core that only computes. The last loop of a point reads variables of its
@@ -32,7 +32,7 @@ from lanewise.types import BOOL, I64, Scalar
 
 HALF = own("half")  # of the memory of the core that a point has
 SKIP = own("skip")  # rounds until its row begins with a line of memory
-LATE = own("late")  # what the last loop writes, computed before the other loop's round and written behind it
+LATE = own("late")  # the value that the last loop stores: computed before the other loop's round, stored after it
 ROUNDS = own("rounds")  # registers of rounds that both loops have whole
 APART = 1536  # bytes in a page between rounds of both halves, and as much to the rows in memory (emit/numba_simd.py): see `target.PAGE`
 
@@ -215,12 +215,15 @@ class _Writer:
         moved = rewrite_block(self.in_half(self.late_body, other), lambda e: behind if e == k else e)
         first = replace(now, stop=build.minimum(now.stop, count))
         (store,) = _stores(moved)
-        value = ir.Local(LATE, store.value.type)
-        begun = (
-            *(s for s in moved if s is not store),
+        at, value = moved.index(store), ir.Local(LATE, store.value.type)
+        # Division has a long latency: it starts before the other loop's round.
+        side_by_side = (
+            *moved[:at],
             ir.Assign(LATE, store.value),
-        )  # a quotient takes as long as other work
-        side_by_side = (*begun, *now.body, replace(store, value=value))
+            *now.body,
+            replace(store, value=value),
+            *moved[at + 1 :],
+        )
         together = replace(now, start=build.add(self.lane, count), stop=done, body=side_by_side, role="late")
         rest = replace(now, start=build.add(build.maximum(done, count), self.lane))
         left = build.add(build.maximum(build.subtract(done, count), 0), self.skip)
