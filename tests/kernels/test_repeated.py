@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_refused_after_what_did(device: str) -> None:
     kick(a, force, (0, 0, 0), 0.1, 1)
     for wrong, text in (
         ((a, force[:5], (0, 0, 0), 0.1, 1), "differ in length"), ((a, force, (0, 0), 0.1, 1), "'wind' must be"),
-        ((a, force, (0, 0, 0), 0.1, 1.5), "would lose information"), ((a, force, (0, 0, 0), 0.1, 2**31), "do not fit"),
+        ((a, force, (0, 0, 0), 0.1, 1.5), "would lose information"), ((a, force, (0, 0, 0), 0.1, 2**31), "does not fit"),
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match=text):
             kick(*wrong)
