@@ -316,6 +316,33 @@ def test_the_last_row_of_neighbours_is_asked_for_ahead() -> None:
     lines = run.compiled.source.splitlines()
     asked = [line for line in lines if "lw_v_prefetch(a_array" in line]
     assert len(asked) == 2  # once a register, in the inside and at the edges
-    assert all("y + i32(2)" in line and "x_first) + i64(1) + i64(1024))" in line for line in asked)
+    assert all("y + i32(2)" in line and "x_first) + i64(1) + i64(1536))" in line for line in asked)
     run()
     np.testing.assert_array_equal(c, a[:7, :69] + a[1:8, :69] + a[2:, 1:] + a[2:, :69])
+
+
+@lw.threadwise
+def around(z: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+    s = a[z, y + 1, x + 1] + a[z + 2, y + 1, x + 1] + a[z + 1, y, x + 1]
+    c[z, y, x] = s + a[z + 1, y + 2, x + 1] + a[z + 1, y + 1, x] + a[z + 1, y + 1, x + 2]
+
+
+def test_of_planes_before_the_last_the_last_row_is_asked_for_too() -> None:
+    a = np.random.default_rng(9).normal(size=(5, 6, 70)).astype("f4")
+    c = np.zeros((3, 4, 68), "f4")
+    run = around.bind(a, c, grid=c.shape, plan=Plan(across=16))
+    asked = [line for line in run.compiled.source.splitlines() if "lw_v_prefetch(a_array" in line]
+    last = [line for line in asked if "(z + i32(2))" in line and "(y + i32(1))" in line and "i64(1536)" in line]
+    before = [line for line in asked if "(z + i32(1))" in line and "(y + i32(2))" in line and "i64(1024)" in line]
+    assert len(last) == len(before) == 2  # once a register, in the inside and at the edges
+    assert len(asked) == 4
+    run()
+    sides = (
+        a[:-2, 1:-1, 1:-1]
+        + a[2:, 1:-1, 1:-1]
+        + a[1:-1, :-2, 1:-1]
+        + a[1:-1, 2:, 1:-1]
+        + a[1:-1, 1:-1, :-2]
+        + a[1:-1, 1:-1, 2:]
+    )
+    np.testing.assert_allclose(c, sides, rtol=1e-5, atol=1e-5)

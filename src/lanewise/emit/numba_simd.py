@@ -31,7 +31,8 @@ from lanewise.types import BOOL, I64, Scalar
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
 AHEAD_OF_SEVERAL = 8192  # the same where rounds load from several arrays, each of which a core follows less well
-ALONG_ROWS = 4096  # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the end of a page
+ALONG_ROWS = 6144  # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the end of a page
+ALONG_PLANES = 4096  # and in planes that were read before, which are in the third cache
 ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
 ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
 NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
@@ -313,8 +314,8 @@ class Simd:
     def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
         """How many bytes ahead of loads of a block's points memory is asked for.
 
-        Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours those of the last row or plane: the
-        others found their lines when they were the last.
+        Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours those of the last row or plane, which
+        come from memory: the others found their lines when they were the last. Of other planes the last of several rows, too.
         """
         ahead, sums = dict[int, int](), lane_sums(block, self.varying, self.around)
         straight = block if block is self.bodies[0] else tuple(_straight(block))
@@ -327,12 +328,12 @@ class Simd:
                 continue
             places = [value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT))) for s in loads]
             known = [(s, int(p)) for s, p in zip(loads, places, strict=True) if p is not None]
-            last = max((p for _, p in known), default=0)
-            rows = dict[object, int]()
+            distances = _last_rows([p for _, p in known])
+            rows = dict[tuple[int, object], int]()
             for s, p in known:
-                if p == last:  # one register of each row: a core goes on with the lines behind it
-                    rows.setdefault(frozenset(index_sum(s.index, sums).terms.items()), id(s))
-            ahead |= dict.fromkeys(rows.values(), ALONG_ROWS)
+                if p in distances:  # one register of each row: a core goes on with the lines behind it
+                    rows.setdefault((distances[p], frozenset(index_sum(s.index, sums).terms.items())), id(s))
+            ahead |= {number: distance for (distance, _), number in rows.items()}
         return ahead
 
     def gathered(self, s: ir.Load, buffer: str, kind: Scalar) -> list[str]:
@@ -647,6 +648,20 @@ class Simd:
                 return self.call("fma", self.call("sub", a[1], a[0]), a[2], a[0])
             case name:
                 return self.call(name, *a)
+
+
+def _last_rows(places: list[int]) -> dict[int, int]:
+    """How far ahead memory is asked for, by the place of the last neighbour of all and of those in other planes of several rows.
+
+    Places are those in arrays whose extents are all `ANY_EXTENT`.
+    """
+    if not places:
+        return {}
+    last, planes = max(places), dict[int, list[int]]()
+    for p in places:
+        planes.setdefault(round((last - p) / ANY_EXTENT**2), []).append(p)
+    several = [max(p) for away, p in planes.items() if away and max(p) - min(p) >= ANY_EXTENT // 2]
+    return dict.fromkeys(several, ALONG_PLANES) | {last: ALONG_ROWS}
 
 
 def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
