@@ -235,3 +235,19 @@ def test_kernels_over_searches_explain_themselves(search):
     text = MEET.using(search).compile(records, records).explain().text(all=True)
     assert text.startswith("meet_vec3 (search, 40 target, 40 source) on cpu")
     assert "it has no loop over sources" in text
+
+
+@pytest.mark.parametrize(
+    ("over", "world", "text"),
+    [
+        (3, lw.Open(), "StaticGrid(over=3): wanted the lowest and the highest coordinate of every axis, as ((-1, 1), (0, 5))"),
+        (((0, 1), (2, 1)), lw.Open(), "StaticGrid(over=((0.0, 1.0), (2.0, 1.0))): wanted finite ranges, each from low to high"),
+        (((0, np.inf),) * 2, lw.Open(), "StaticGrid(over=((0.0, inf), (0.0, inf))): wanted finite ranges, each from low to high"),
+        (
+            ((0, 1),) * 2, lw.Periodic((4.0, 4.0)),
+            "StaticGrid(over=...): cells lie over the periodic world of 4 x 4; leave it out, or choose lw.Open()",
+        ),
+    ],
+)  # fmt: skip
+def test_ranges_of_cells(over, world, text):
+    assert refused(ArgumentError, lambda: lw.StaticGrid(radius=1.0, over=over, world=world)) == text

@@ -56,6 +56,18 @@ def test_every_layout(layout):
     check(lw.StaticGrid(radius=radius), x, layout=layout)
 
 
+@pytest.mark.parametrize("over", [((0.2, 0.6),) * 3, ((-9.0, 9.0), (0.0, 0.0), (5.0, 6.0))], ids=str)
+def test_cells_over_other_ranges_than_those_of_the_sources(over):
+    """Small, flat and far away: the outermost cells reach to infinity. A repeated call keeps its cells."""
+    x, radius = cloud("uniform", COUNT, 3, "f4", seed=5)
+    for wanted in WANTED:
+        check(lw.StaticGrid(**scaled(wanted, radius), over=over), x)
+    call = KINDS["f4", 3][1].using(lw.StaticGrid(radius=radius, over=over)).bind(*[numbered(x, None, "cpu")] * 2)
+    assert structure_of(call).settled
+    with pytest.raises(lw.ArgumentError, match="the positions have 3 axes, wanted as many ranges"):
+        check(lw.StaticGrid(radius=radius, over=over[:2]), x)
+
+
 def test_targets_that_are_no_sources():
     x, radius = cloud("uniform", 120, 3, "f4", seed=2)
     y, _ = cloud("duplicates", COUNT, 3, "f4", seed=3)

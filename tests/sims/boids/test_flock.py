@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -10,7 +11,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import InputError
-from lanewise.sims.boids import Flock
+from lanewise.sims.boids import Flock, State
 from lanewise.sims.boids.statistics import cell_populations
 from tests.sims.boids.flocks import bits, random_state
 
@@ -155,11 +156,11 @@ def test_time_steps_that_are_none(dt: float) -> None:
 
 
 def test_one_after_another_is_not_for_gpus() -> None:
-    from lanewise.sims.boids.settings import check_semantics_fit
+    from lanewise.sims.boids.settings import check_fit
 
     flock = Flock(10, semantics="seq")
     with pytest.raises(InputError) as error:
-        check_semantics_fit(replace(flock.settings, device="cuda"))
+        check_fit(replace(flock.settings, device="cuda"))
     assert str(error.value) == (
         "semantics seq moves one agent after another, which cuda cannot do; wanted --device cpu, or --semantics sync"
     )
@@ -186,3 +187,55 @@ def test_agents_that_leave_the_numbers() -> None:
     assert str(error.value) == (
         "between step 0 and step 1 agent 3 lost its finite position or velocity; a smaller dt or smaller weights keep it"
     )
+
+
+def _state() -> State:
+    return Flock(3, world=20.0).state
+
+
+SILLY: dict[str, tuple[Callable[[], Any], str]] = {
+    "a world smaller than what is seen": (
+        lambda: Flock(3, world=3),
+        "the radius of the world is 3, and flockmates are seen up to the radius 9; wanted a world at least as large, or a smaller radius",
+    ),
+    "a bounded one": (
+        lambda: Flock(3, world=10.0, boundary="bounded", radius=11.0),
+        "the radius of the world is 10, and flockmates are seen up to the radius 11; wanted a world at least as large, or a smaller radius",
+    ),
+    "a world made smaller": (
+        lambda: setattr(Flock(3, start_radius=1.0), "world", 5.0),
+        "the radius of the world is 5, and flockmates are seen up to the radius 9; wanted a world at least as large, or a smaller radius",
+    ),
+    "near, but not seen": (
+        lambda: Flock(3, near_radius=10.0),
+        "the near radius is 10, and flockmates are seen up to the radius 9; wanted at most that, or a larger radius",
+    ),
+    "a start beside a state": (
+        lambda: Flock(state=_state(), start="cube"),
+        "start='cube' places agents, and the state says where they are; leave start out",
+    ),
+    "a start radius beside a state": (
+        lambda: Flock(state=_state(), start_radius=4.0),
+        "start_radius=4.0 places agents, and the state says where they are; leave start_radius out",
+    ),
+    "a seed beside a state": (
+        lambda: Flock(state=_state(), seed=4),
+        "seed=4 places agents, and the state says where they are; leave seed out",
+    ),
+    "steps through the whole world": (
+        lambda: Flock(3, world=10.0).run(1, 2.5),
+        "the time step is 2.5, in which an agent flies 22.5, more than the world's diameter of 20; wanted a smaller one",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SILLY)
+def test_arguments_without_a_meaning_are_refused(case: str) -> None:
+    make, text = SILLY[case]
+    with pytest.raises(InputError) as error:
+        make()
+    assert str(error.value) == text
+
+
+def test_a_small_open_world_is_only_where_agents_start() -> None:
+    assert np.linalg.norm(Flock(3, world=3, boundary="open").position, axis=1).max() < 3

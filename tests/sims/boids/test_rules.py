@@ -44,7 +44,7 @@ def test_one_step_with_any_numbers(semantics: str, seed: int, data: st.DataObjec
 
     radius = data.draw(st.floats(1, 12))
     rules = replace(
-        RULES[semantics], radius=radius, near2=data.draw(st.floats(0, 9)), separation=behaviour(),
+        RULES[semantics], radius=radius, near2=data.draw(st.floats(0, min(9.0, 0.999 * radius**2))), separation=behaviour(),
         alignment=behaviour(), cohesion=behaviour(), most_force=data.draw(st.floats(1, 50)), mass=data.draw(st.floats(0.1, 10)),
         world=20.0,
     )  # fmt: skip

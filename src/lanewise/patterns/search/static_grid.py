@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +21,7 @@ from lanewise.patterns.search.builders.geometry import MOST_ALONG, MOST_CELLS, G
 from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, grid_uniforms
 from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
-from lanewise.patterns.search.worlds import Open, Periodic
+from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.target import is_gpu
 from lanewise.types import I32, Scalar
@@ -33,14 +34,17 @@ SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticGrid(Search):
-    """Uniform cells over the world, or over the box of the first positions in an open world.
+    """Uniform cells over the world; in an open world over the box of the first positions, or over the one of `over`.
 
     cells: along every axis, one number or one for each axis; None: cells with sides of at least the radius, at most two for
-    each source. build: "device" builds where the sources are; "host" on the host, with transfers in every build (no graph
-    can hold them). index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
+    each source. over: in an open world the lowest and the highest coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5));
+    the outermost cells reach to infinity. The order of sums follows from the cells.
+    build: "device" builds where the sources are; "host" on the host, with transfers in every build (no graph can hold them).
+    index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
     """
 
     cells: int | tuple[int, ...] | None = None
+    over: tuple[tuple[float, float], ...] | None = None
     build: Literal["device", "host"] = "device"
     index: Literal["global", "constant"] = "global"
 
@@ -58,6 +62,8 @@ class StaticGrid(Search):
             raise ArgumentError(
                 f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one for each axis"
             )
+        if self.over is not None:
+            object.__setattr__(self, "over", _ranges(self.over, self.world))
         for name, value, choices in (
             ("build", self.build, ("device", "host")),
             ("index", self.index, ("global", "constant")),
@@ -87,8 +93,8 @@ class StaticGrid(Search):
             ) from error
 
     def geometry(self, sources: Points) -> Geometry:
-        """Where the cells are. Raises `ArgumentError` for cells along the wrong number of axes."""
-        (low, extent), periodic = box_of(self.world, sources.sample()), isinstance(self.world, Periodic)
+        """Where the cells are. Raises `ArgumentError` for cells or ranges along the wrong number of axes."""
+        (low, extent), periodic = self._box(sources), isinstance(self.world, Periodic)
         if self.cells is not None:
             cells = self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
             if len(cells) != sources.dimension:
@@ -98,6 +104,31 @@ class StaticGrid(Search):
             return divided(low, extent, cells, periodic=periodic)
         most = sources.count * CELLS_A_SOURCE if self.radius is not None else max(1, sources.count // SOURCES_A_CELL)
         return fitted(low, extent, self.radius or 0.0, most, periodic=periodic)
+
+    def _box(self, sources: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The lowest corner of the cells, and their extents."""
+        if self.over is None:
+            return box_of(self.world, sources.sample())
+        if len(self.over) != sources.dimension:
+            raise ArgumentError(
+                f"StaticGrid(over={self.over}): the positions have {sources.dimension} axes, wanted as many ranges"
+            )
+        return tuple(a for a, _ in self.over), tuple(b - a for a, b in self.over)
+
+
+def _ranges(over: Any, world: World) -> tuple[tuple[float, float], ...]:
+    """Of every axis the lowest and the highest coordinate."""
+    try:
+        ranges = tuple((float(low), float(high)) for low, high in over)
+    except Exception:  # of the user's class, or of float()
+        raise ArgumentError(
+            f"StaticGrid(over={shown(over)}): wanted the lowest and the highest coordinate of every axis, as ((-1, 1), (0, 5))"
+        ) from None
+    if not ranges or not all(math.isfinite(b - a) and a <= b for a, b in ranges):
+        raise ArgumentError(f"StaticGrid(over={ranges}): wanted finite ranges, each from low to high")
+    if not isinstance(world, Open):
+        raise ArgumentError(f"StaticGrid(over=...): cells lie over the {world}; leave it out, or choose lw.Open()")
+    return ranges
 
 
 def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> None:
@@ -165,7 +196,7 @@ class _Grid(Structure):
 
     @property
     def settled(self) -> bool:
-        return not isinstance(self._search.world, Open)
+        return not isinstance(self._search.world, Open) or self._search.over is not None
 
     def fits(self, sources: Points) -> bool:
         return self.settled or self._search.geometry(sources) == self._geometry

@@ -23,6 +23,7 @@ from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.layouts import default_layout
+from lanewise.patterns.search import Search, StaticGrid
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
@@ -56,14 +57,17 @@ FORMATS = (_, VERSION) = (2, 3)
 URGES = 3
 HEAD = {
     "@format": Whole(0, 2**31), "@settings": Text(), "@search": Text(), "@search_reason": Text(), "@clock": Text(),
-    "@plan": Text(needed=False), "@run": Text(needed=False),
+    "@plan": Text(needed=False), "@run": Text(needed=False), "@laid": Text(needed=False),
 }  # fmt: skip
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint file holds. `run`: what a run has added, None for `Flock.checkpoint`."""
+    """What a checkpoint file holds.
+
+    laid: the search with its cells where they lay, None in older files. run: what a run has added, None for `Flock.checkpoint`.
+    """
 
     path: Path
     settings: Settings
@@ -72,7 +76,12 @@ class Checkpoint:
     state: State
     urges: tuple[Any, ...]
     rows: NDArray[np.int32]
+    laid: Search | None
     run: RunPlan | None = None
+
+
+class ResumeWarning(UserWarning):
+    """A flock that was resumed may have other bits than one that was not interrupted."""
 
 
 def write_checkpoint(
@@ -92,6 +101,7 @@ def write_checkpoint(
         group = file.create_group(GROUP)
         kept = {"settings": settings_to_json(flock.settings), "clock": json.dumps(asdict(flock.clock))}
         searching = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
+        searching |= {"laid": search_to_json(flock.laid)}
         searching |= {} if flock.choice.plan is None else {"plan": to_json(flock.choice.plan)}
         planned = {} if run is None else {"run": json.dumps(asdict(run))}
         set_attributes(group, {"format": VERSION, "version": __version__, **kept, **searching, **planned})
@@ -123,6 +133,9 @@ def read_checkpoint(path: Path) -> Checkpoint:
             plan = None if head["@plan"] is None else from_json(head["@plan"])
         except ValueError as error:
             raise InputError(f"damaged checkpoint: its plan cannot be read: {error}") from error
+        laid: Search | None = None
+        if head["@laid"] is not None:
+            laid = search_from_json(head["@laid"], settings.parameters.radius, settings.k, world)
         chosen = Chosen(search, head["@search_reason"], plan)
         clock = _from_json(Clock, head["@clock"], "clock")
         check_clock(clock)
@@ -138,7 +151,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(f"damaged checkpoint: {GROUP}/rows do not name every agent once")
         _check_frames(arrays, clock)
         urges = tuple(arrays[f"{GROUP}/urges/{n}"] for n in range(URGES)) if settings.think_every > 1 else ()
-        return Checkpoint(path, settings, chosen, clock, state, urges, rows, run)
+        return Checkpoint(path, settings, chosen, clock, state, urges, rows, laid, run)
 
 
 def _arrays_of(settings: Settings, file: Any) -> dict[str, Array]:
@@ -189,5 +202,16 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     if target_of(where) != target_of(s.device):
         chosen = replace(chosen, plan=None)
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]
-        settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, profile
+        settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, saved.laid, profile
+    )
+
+
+def other_cells(saved: Checkpoint) -> str:
+    """Why the bits may not be those of an uninterrupted run: older files do not say where cells lay. Else ""."""
+    grid = saved.chosen.search
+    if saved.laid is not None or saved.settings.boundary != "open" or not isinstance(grid, StaticGrid):
+        return ""
+    return (
+        f"{saved.path}: the cells of a static grid in an open world follow the first positions, which this older file does not keep; "
+        "the last places may differ"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import lanewise as lw
@@ -12,7 +12,9 @@ from lanewise.attributes import unknown
 from lanewise.errors import InputError
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
+from lanewise.patterns.search.builders.geometry import ends_of
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
+from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World
 from lanewise.plan import Plan
 from lanewise.sims.boids.rules import BOX, OPEN
@@ -94,6 +96,13 @@ def find_search(name: str | Search, radius: float, k: int | None, world: World) 
     return name
 
 
+def laid(search: Search, points: Points) -> Search:
+    """The search, with its cells in an open world over the box of these positions: the order of sums follows from them."""
+    if isinstance(search, StaticGrid) and isinstance(search.world, lw.Open) and search.over is None and points.count:
+        return replace(search, over=ends_of(points))
+    return search
+
+
 def search_to_json(search: Search) -> str:
     """One line from which `search_from_json` makes the same search for the same radius, k and world."""
     own = {
@@ -106,6 +115,12 @@ def search_from_json(text: str, radius: float, k: int | None, world: World) -> S
     """What `search_to_json` wrote; raises `KeyError`, `TypeError` or `ValueError`."""
     values: dict[str, Any] = json.loads(text)
     cls: Any = CONCRETE[values.pop("search")]
-    own: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
+    own: dict[str, Any] = {n: _tuples(v) for n, v in values.items()}
     made: Search = cls(radius=radius, k=k, world=world, **own)
     return made
+
+
+def _tuples(value: Any) -> Any:
+    """Lists of JSON as tuples."""
+    values: list[Any] = value if isinstance(value, list) else []
+    return tuple(_tuples(v) for v in values) if isinstance(value, list) else value

@@ -7,6 +7,7 @@ flock.polarisation(), flock.position
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -35,7 +36,7 @@ from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_world
+from lanewise.sims.boids.choice import Chosen, check_k, find_search, laid, search_world
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
@@ -44,8 +45,10 @@ from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics, rules_of, steering
 from lanewise.sims.boids.settings import (
     Settings,
+    check_extent,
+    check_fit,
     check_precision,
-    check_semantics_fit,
+    check_stride,
     check_think_every,
     check_world,
 )
@@ -59,6 +62,8 @@ from lanewise.sims.common.progress import take_steps
 Callback = Callable[["Flock"], None]
 
 ASKED = "asked for"
+PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
+"""The defaults of what places agents."""
 ROUND, REORDERING = (
     "round",
     "reordering",
@@ -119,7 +124,7 @@ class Flock:
     """
 
     __slots__ = (
-        "__weakref__", "_boids", "_checked", "_choice", "_clock", "_ids", "_profile", "_program", "_semantics",
+        "__weakref__", "_boids", "_checked", "_choice", "_clock", "_ids", "_laid", "_profile", "_program", "_semantics",
         "_settings", "_storage", "_whole",
     )  # fmt: skip
 
@@ -146,23 +151,27 @@ class Flock:
             search if isinstance(search, str) else "given", world, boundary, tuple(obstacles), think_every, precision,
             str(chosen).lower(), where,
         )  # fmt: skip
-        check_semantics_fit(settings)
+        check_fit(settings)
+        check_extent(settings)
         if state is None:
             state = make_state(
                 agents, start=start, radius=start_radius, world=world, max_speed=parameters.max_speed, seed=seed
             )
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
+        else:
+            _check_placed(start=start, start_radius=start_radius, seed=seed)
         self._profile = profile
         with span(profile, "setup", name="flock"):
             self._begin(settings, state, search)
 
     def _begin(
-        self, settings: Settings, state: State, search: str | Search | Chosen, rows: NDArray[np.int32] | None = None
-    ) -> None:
+        self, settings: Settings, state: State, search: str | Search | Chosen, rows: NDArray[np.int32] | None = None,
+        laid_before: Search | None = None,
+    ) -> None:  # fmt: skip
         """Allocate, compile and bind. search: as it was asked for, or chosen before.
 
-        rows: of the agent at each place in memory; None: as they are in the state.
+        rows: of the agent at each place in memory; None: as they are in the state. laid_before: see `_bind`.
         """
         check_state(state)
         self._ids = state.ids.copy()
@@ -170,7 +179,7 @@ class Flock:
         with span(self._profile, "transfer", name="agents to the device"):
             self._boids = make_boids(state if rows is None else placed(state, rows), settings)
         self._storage: Storage | None = None
-        self._bind(settings, self._chosen(settings, search), rows)
+        self._bind(settings, self._chosen(settings, search), rows, laid_before)
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
 
@@ -198,10 +207,16 @@ class Flock:
         picked = kernel.searched.picked(arguments)
         return Chosen(picked.search, picked.why, picked.plan)
 
-    def _bind(self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None) -> None:
-        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known."""
+    def _bind(
+        self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None, laid_before: Search | None = None
+    ) -> None:  # fmt: skip
+        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known.
+
+        laid_before: the search with its cells where they were laid for earlier positions, which a resumed flock goes on with.
+        """
+        search = laid_before or laid(chosen.search, points_of(self._boids, "position"))
         try:
-            semantics = make_semantics(settings, self._boids, chosen.search, chosen.plan)
+            semantics = make_semantics(settings, self._boids, search, chosen.plan)
         except ArgumentError as error:
             raise InputError(str(error)) from error
         storage = make_storage(self._boids, semantics.structure, settings.think_every)
@@ -211,7 +226,7 @@ class Flock:
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
         self._program: ScheduleRunner | None = None
-        self._settings, self._choice = settings, chosen
+        self._settings, self._choice, self._laid = settings, chosen, search
         self._semantics: Semantics = semantics
         self._storage = storage
 
@@ -223,11 +238,12 @@ class Flock:
         settings = replace(self._settings, **changed)
         if search is not None:
             settings = replace(settings, search=search if isinstance(search, str) else "given")
-        check_semantics_fit(settings)
+        check_fit(settings)
         _check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
         if search is None and _looks_for(settings) == _looks_for(self._settings):
             chosen = self._choice
         else:
+            check_extent(settings)
             asked: str | Search = self.search if settings.search == "given" else settings.search
             chosen = self._chosen(settings, asked if search is None else search)
         urges = [u.copy() for u in self._semantics.urges]
@@ -306,6 +322,11 @@ class Flock:
         return self._choice
 
     @property
+    def laid(self) -> Search:
+        """The search with its cells where they lie, as a checkpoint keeps it: the order of sums follows from them."""
+        return self._laid
+
+    @property
     def settings(self) -> Settings:
         """All of them, as a checkpoint keeps them."""
         return self._settings
@@ -346,6 +367,7 @@ class Flock:
     def prepare(self, dt: float = DT) -> None:
         """Compile what steps of `dt` need, so that the first one costs no more than the others."""
         check_time_step(dt)
+        check_stride(self._settings, dt)
         if dt != self._clock.dt:
             self._program = None
             self._clock = self._clock.with_dt(dt)
@@ -492,10 +514,16 @@ class Flock:
     @staticmethod
     @checked(InputError)
     def resume(path: FilePath, *, device: str | None = None) -> Flock:
-        """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted one."""
-        from lanewise.sims.boids.checkpoint import read_checkpoint, restored
+        """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted one.
 
-        return restored(read_checkpoint(Path(path)), device=device)
+        Warns (`ResumeWarning`) of an older file that does not keep all that decides them.
+        """
+        from lanewise.sims.boids.checkpoint import ResumeWarning, other_cells, read_checkpoint, restored
+
+        saved = read_checkpoint(Path(path))
+        if note := other_cells(saved):
+            warnings.warn(note, ResumeWarning, stacklevel=3)  # past `checked`
+        return restored(saved, device=device)
 
     @property
     def clock(self) -> Clock:
@@ -505,13 +533,13 @@ class Flock:
     @classmethod
     def _restored(
         cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Sequence[Any],
-        rows: NDArray[np.int32], profile: Profile | None = None,
+        rows: NDArray[np.int32], laid_before: Search | None, profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
         flock._profile = profile
         with span(profile, "setup", name="flock"):
-            flock._begin(settings, state, chosen, rows)
+            flock._begin(settings, state, chosen, rows, laid_before)
         flock._clock, flock._checked = clock, clock.step
         for mine, kept in zip(flock._semantics.urges, urges, strict=False):
             mine[...] = bring(kept, settings.device)
@@ -521,6 +549,13 @@ class Flock:
     def urges(self) -> tuple[Any, ...]:
         """The sums over pairs of the last step, which agents follow who do not think in every step; (n, 3) each, on the device."""
         return tuple(self._by_row(u) for u in self._semantics.urges)
+
+
+def _check_placed(**places: Any) -> None:
+    """Refuse what says where agents start, beside a state that says it."""
+    for name, value in places.items():
+        if value != PLACES[name]:
+            raise InputError(f"{name}={value!r} places agents, and the state says where they are; leave {name} out")
 
 
 def _looks_for(settings: Settings) -> tuple[Any, ...]:

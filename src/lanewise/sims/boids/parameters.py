@@ -81,7 +81,7 @@ def make_parameters(
 ) -> Parameters:
     """The numbers of these semantics, or those of `before`, with those `chosen` instead.
 
-    Raises `InputError` for unknown names, values out of range, and a chosen radius of a behaviour beyond the search radius.
+    Raises `InputError` for unknown names, values out of range, and a chosen near radius or one of a behaviour beyond the search radius.
     """
     check_semantics(semantics)
     for name in chosen or {}:
@@ -92,7 +92,7 @@ def make_parameters(
     usual = THESIS if semantics == "thesis" else Parameters()
     result = replace(before or usual, **dict(chosen or {}))
     check_parameters(result)
-    for name in BEHAVIOURS:
+    for name in ("near_radius", *BEHAVIOURS):
         if name in (chosen or {}) and (value := getattr(result, name)) > result.radius:
             raise InputError(
                 f"the {name.replace('_', ' ')} is {value:g}, and flockmates are seen up to the radius {result.radius:g}; wanted at most "

@@ -70,7 +70,7 @@ def view_of(p: Pictures, flock: Flock, size: tuple[int, int]) -> View:
     usual = s.parameters.separation_radius or s.parameters.radius
     radius = usual if p.cluster_radius is None else p.cluster_radius
     return View(
-        title, s.world, _edge(s.boundary), s.all_obstacles, p.colour, radius, p.camera, p.select,
+        title, s.world, _edge(s.boundary), s.seen, p.colour, radius, p.camera, p.select,
         s.parameters.max_speed, p.size or size,
     )  # fmt: skip
 

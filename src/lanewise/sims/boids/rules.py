@@ -71,13 +71,14 @@ class Rules:
     """The kernels of a flock.
 
     steer: over the pairs that a search finds; steer_within: over all of them. move: an agent by its urges; move_around: the same with
-    obstacles ahead. unsound: 1 for an agent that is no longer in the world.
+    obstacles ahead. settle: brings an agent into a periodic box. unsound: 1 for an agent that is no longer in the world.
     """
 
     steer: Pairwise
     steer_within: Pairwise
     move: Elementwise
     move_around: Elementwise
+    settle: Elementwise
     unsound: Elementwise
 
 
@@ -209,6 +210,17 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
                 b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world
             )
 
+    @lw.elementwise
+    def settle(b: boid, world: real):  # type: ignore[no-untyped-def, valid-type]
+        b.position = kept(b.position, world)
+
+    @lw.function
+    def pace(speed, max_speed):  # type: ignore[no-untyped-def]
+        """How fast an agent expects to fly. Of a periodic world only those images of obstacles are known that this lets it see."""
+        if end_of_world == BOX:
+            return lw.min(speed, max_speed)
+        return speed
+
     # `ahead` is the nearest obstacle on the path: where to steer to, and how far it is (see avoidance.py). Avoiding it comes first.
     @lw.elementwise
     def move_around(
@@ -217,7 +229,7 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
     ):  # type: ignore[no-untyped-def]  # fmt: skip
         hint = vec(ahead.x, ahead.y, ahead.z)
         lateral = hint - lw.dot(hint, b.forward) * b.forward
-        avoiding = ahead.w < avoid_time * b.speed and lw.dot(lateral, lateral) > 0
+        avoiding = ahead.w < avoid_time * pace(b.speed, max_speed) and lw.dot(lateral, lateral) > 0
         wish = lw.select(avoiding, max_force * unit(lateral), urge(separation, alignment, cohesion, weights))
         if inside(b.position, world):
             b.position, b.speed, b.forward, b.up, b.acceleration = moved(
@@ -229,4 +241,4 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         total = lw.dot(b.position, b.position) + lw.dot(b.forward, b.forward) + b.speed
         return 0 if lw.isfinite(total) and inside(b.position, world) else 1
 
-    return Rules(steer, steer_within, move, move_around, unsound)
+    return Rules(steer, steer_within, move, move_around, settle, unsound)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lanewise.errors import InputError
-from lanewise.patterns.search import StaticGrid
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.whole_steps import deferred_interruption
-from lanewise.sims.boids.checkpoint import Checkpoint, read_checkpoint, restored, write_checkpoint
+from lanewise.sims.boids.checkpoint import other_cells, read_checkpoint, restored, write_checkpoint
 from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.obstacles import Obstacle, parse_obstacle, read_obstacles
 from lanewise.sims.boids.options import Length, Output
@@ -250,18 +249,8 @@ def resume(
     check_shown(output.pictures, flock)
     return Run(
         flock, output, step_time, last, plan.first, Trajectory(path), before, plan.last_frame,
-        _difference(path, saved, flock),
+        other_device(path, saved.settings.device, flock.settings.device) or other_cells(saved),
     )  # fmt: skip
-
-
-def _difference(path: Path, saved: Checkpoint, flock: Flock) -> str:
-    """Why the bits may not be those of an uninterrupted run."""
-    s = flock.settings
-    if other := other_device(path, saved.settings.device, s.device):
-        return other
-    if s.boundary == "open" and s.k is None and isinstance(flock.search, StaticGrid):
-        return f"{path}: the cells of a static grid in an open world follow the first positions; the last places may differ"
-    return ""
 
 
 def obstacles_of(texts: Sequence[str]) -> tuple[Obstacle, ...]:

@@ -132,7 +132,9 @@ class Synchronous:
         clear = kernels.clear.bind(boids)
         ahead = clear.results[0]
         calls = [NamedLaunch("avoid", "clear", clear.launch)]
-        for o in s.all_obstacles:
+        if s.is_periodic:  # agents may have been put outside of the box, where no images are
+            calls.append(NamedLaunch("avoid", "settle", self._rules.settle.bind(boids, world=s.world).launch))
+        for o in s.met:
             kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
             call = kernel.bind(boids, ahead, out=ahead, **numbers)
             calls.append(NamedLaunch("avoid", kernel.__name__, call.launch))

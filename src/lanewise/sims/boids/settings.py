@@ -13,9 +13,10 @@ from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.obstacles import Obstacle, as_dict, check_obstacle, obstacle_of
+from lanewise.sims.boids.images import check_images, images, look_ahead
+from lanewise.sims.boids.obstacles import Obstacle, Plane, as_dict, check_obstacle, obstacle_of
 from lanewise.sims.boids.parameters import LONGEST, SHORTEST, Parameters, check_parameters, check_semantics
-from lanewise.sims.boids.rules import RECORDS
+from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.marching import Clock
@@ -43,6 +44,25 @@ class Settings:
     def all_obstacles(self) -> tuple[Obstacle, ...]:
         """Those of the boundary first."""
         return (*find_boundary(self.boundary).obstacles(self.world), *self.obstacles)
+
+    @property
+    def met(self) -> tuple[Obstacle, ...]:
+        """All that agents may meet on their way: in a periodic world with their images."""
+        obstacles, p = self.all_obstacles, self.parameters
+        return images(obstacles, self.world, p.agent_radius, look_ahead(p)) if self.is_periodic else obstacles
+
+    @property
+    def seen(self) -> tuple[Obstacle, ...]:
+        """All that stand in the world, for pictures: in a periodic one with the parts that come in at other faces."""
+        obstacles = self.all_obstacles
+        planes = tuple(o for o in obstacles if isinstance(o, Plane))
+        others = tuple(o for o in obstacles if not isinstance(o, Plane))
+        return (*images(others, self.world, 0.0, 0.0), *planes) if self.is_periodic else obstacles
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the world repeats."""
+        return find_boundary(self.boundary).end == BOX
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +114,26 @@ def check_world(world: float) -> None:
         raise InputError(f"the radius of the world is {world:g}; wanted at least {SHORTEST:g}: distances are squared")
 
 
+def check_extent(settings: Settings) -> None:
+    """Refuse a world with an end that is nearer than what agents see. A periodic one asks for it of its search."""
+    radius, end = settings.parameters.radius, find_boundary(settings.boundary).end
+    if end in (SPHERE, BOUNDED) and settings.world < radius:
+        raise InputError(
+            f"the radius of the world is {settings.world:g}, and flockmates are seen up to the radius {radius:g}; wanted a world at "
+            "least as large, or a smaller radius"
+        )
+
+
+def check_stride(settings: Settings, dt: float) -> None:
+    """Refuse steps in which an agent may fly through the whole of a spherical world: it would come back outside of it."""
+    stride, across = settings.parameters.max_speed * dt, 2 * settings.world
+    if find_boundary(settings.boundary).end == SPHERE and stride > across:
+        raise InputError(
+            f"the time step is {dt:g}, in which an agent flies {stride:g}, more than the world's diameter of {across:g}; "
+            "wanted a smaller one"
+        )
+
+
 def check_think_every(every: int) -> None:
     """Refuse less than every step."""
     if every < 1:
@@ -117,7 +157,7 @@ def check_settings(settings: Settings) -> None:
     layout_by_name(settings.layout)
     for obstacle in settings.obstacles:
         check_obstacle(obstacle)
-    check_semantics_fit(settings)
+    check_fit(settings)
 
 
 def check_clock(clock: Clock) -> None:
@@ -136,8 +176,10 @@ def check_plan(plan: RunPlan, clock: Clock) -> None:
         raise InputError(f"damaged checkpoint: its run is to step {plan.steps}, at step {clock.step}: {plan}")
 
 
-def check_semantics_fit(settings: Settings) -> None:
-    """Refuse what one agent after another cannot have."""
+def check_fit(settings: Settings) -> None:
+    """Refuse obstacles that cannot be repeated, and what one agent after another cannot have."""
+    if settings.is_periodic:
+        check_images(settings.all_obstacles, settings.world, settings.parameters)
     if settings.semantics != "seq":
         return
     if is_gpu(settings.device):

@@ -60,6 +60,11 @@ def box_of(world: World, points: Points) -> tuple[tuple[float, ...], tuple[float
             return tuple(a for a, _ in ends), tuple(b - a for a, b in ends)
 
 
+def ends_of(points: Points) -> tuple[tuple[float, float], ...]:
+    """The range along every axis that cells lie over in an open world."""
+    return tuple(points.sample().once("ends", _all_ends))
+
+
 def _all_ends(points: Points) -> list[tuple[float, float]]:
     """The range along every axis; those who choose a structure and those who make it ask for the same."""
     step = -(-points.count // SAMPLE)
