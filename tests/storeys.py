@@ -36,7 +36,7 @@ STOREYS = (
     ("collective", "field_values"),
     ("record_keys", "record_moves", "two_sides"),
     ("arrays",),
-    ("compaction", "interchange", "pickled", "population", "ragged"),
+    ("compaction", "interchange", "pickled", "population", "ragged", "same_elements"),
     ("array_files",),
     ("launch",),
     ("models", "optimisations", "patterns.plain_sums"),

@@ -117,6 +117,7 @@ class RecordArray(Generic[B]):
         "_record",
         "_seen",
         "_side",
+        "_stands_for",
     )
 
     _record: Record
@@ -131,6 +132,7 @@ class RecordArray(Generic[B]):
     )  # of a view: the array that owns the memory, and where its records were
     _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
+    _stands_for: RecordArray | None  # of a copy that a kernel gets in place of another array: that array
     _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
 
     def __init__(
@@ -140,6 +142,7 @@ class RecordArray(Generic[B]):
         self._set(
             _record=record, _layout=layout, _device=device, _python_class=python_class, _capacity=count, _base=None, _fixed=fixed,
             _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={}, _side=Side(), _host=None,
+            _stands_for=None,
         )  # fmt: skip
 
     def _set(self, **values: Any) -> None:
@@ -441,7 +444,7 @@ class RecordArray(Generic[B]):
         made._set(
             _record=self._record, _layout=layout, _device=self._device, _python_class=self._python_class, _capacity=count,
             _base=self._base or (self, views), _seen=part, _buffers={}, _side=self._side, _host=None,
-            _fixed="a view has the records that it was cut with; .copy() is an array of its own",
+            _fixed="a view has the records that it was cut with; .copy() is an array of its own", _stands_for=None,
         )  # fmt: skip
         return made
 
@@ -717,6 +720,7 @@ class RecordArray(Generic[B]):
         made._set(
             _record=self._record, _layout=sides.layouts[number], _device=device, _python_class=self._python_class,
             _capacity=self._capacity, _base=None, _fixed="", _seen=sides.places[number], _buffers={}, _side=Side(number, sides), _host=None,
+            _stands_for=None,
         )  # fmt: skip
         sides.belongs(number, made)
         if number == HOST:
@@ -861,6 +865,34 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
     )  # fmt: skip
 
 
+def owns_its_memory(array: RecordArray) -> bool:
+    """Whether the memory was allocated for these records, or for those that this is a view of."""
+    return not owner_of(array)._fixed  # pyright: ignore[reportPrivateUsage]
+
+
+def progression_of(array: RecordArray) -> tuple[int, int]:
+    """Which records of the array that owns the memory these are: the first one, and the step."""
+    return array._progression()  # pyright: ignore[reportPrivateUsage]
+
+
+def stood_for(array: RecordArray) -> RecordArray:
+    """The array whose elements these are: another one for a copy that a kernel gets in its place."""
+    original = array._stands_for  # pyright: ignore[reportPrivateUsage]
+    return array if original is None else original
+
+
+def stand_for(copy: RecordArray, original: RecordArray) -> None:
+    """Say of a new copy that its elements are those of the original."""
+    copy._set(_stands_for=original)  # pyright: ignore[reportPrivateUsage]
+
+
+def has_moved(array: RecordArray, places: FieldViews | None) -> bool:
+    """Whether the records lie elsewhere than they did, or are gone: of a view, since its array was changed in length."""
+    base = array._base  # pyright: ignore[reportPrivateUsage]
+    stale = base is not None and base[0]._seen is not base[1]  # pyright: ignore[reportPrivateUsage]
+    return stale or array._seen is not places  # pyright: ignore[reportPrivateUsage]
+
+
 def overlapping(one: RecordArray, other: RecordArray) -> bool:
     """Whether some record of one is a record of the other."""
     a, b = places_of(one), places_of(other)
@@ -871,10 +903,10 @@ def overlapping(one: RecordArray, other: RecordArray) -> bool:
         return a.device == b.device and begin < other_end and other_begin < end
     (first, step), (start, apart) = one._progression(), other._progression()  # pyright: ignore[reportPrivateUsage]
     here = range(first, first + (a.count - 1) * step + 1, step)
-    return _meet(here, range(start, start + (b.count - 1) * apart + 1, apart))
+    return meet(here, range(start, start + (b.count - 1) * apart + 1, apart))
 
 
-def _meet(a: range, b: range) -> bool:
+def meet(a: range, b: range) -> bool:
     """Whether two ranges with positive steps have a number in common: by the Chinese remainder theorem."""
     first, last = max(a[0], b[0]), min(a[-1], b[-1])
     divisor = math.gcd(a.step, b.step)

@@ -45,6 +45,11 @@ def crowd(target: Agent, source: Agent, scale: lw.f32) -> lw.f32:
     return scale * source.weight * lw.dot(source.position - target.position, source.position - target.position)
 
 
+@lw.pairwise
+def number(target: Agent, source: Agent) -> lw.i32:
+    return 1
+
+
 def agents(count: int, seed: int, device: str = "cpu", layout: Any = None) -> Any:
     r = np.random.default_rng(seed)
     made = Agent.array(position=r.random((count, 3), np.float32), weight=r.random(count, np.float32), layout=layout)
@@ -227,3 +232,24 @@ def test_what_was_tuned_is_used(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) 
     assert len(entries(kernel)) == 1
     kernel.tune(bodies, bodies, 1.0, seconds=0.5)
     assert entries(kernel) == ()
+
+
+@pytest.mark.parametrize("change", ["append", "compact"])
+@pytest.mark.parametrize(
+    "search", [lw.Neighbors(radius=0.3), lw.Nearest(k=2), lw.StaticGrid(radius=0.3), lw.AllPairs()], ids=str
+)
+def test_a_stale_view_concerns_no_other_call(search: Any, change: str) -> None:
+    """Views that live on, as targets, sources or both, after their array was changed in length."""
+    rng = np.random.default_rng(3)
+    changed, other = (Agent.array(position=rng.random((20, 3))) for _ in range(2))
+    kernel = number.using(search)
+    views = [changed[5:], changed[:9]]
+    for pair in ((views[0], changed), (changed, views[0]), (views[0], views[1])):
+        kernel(*pair)
+    expected = kernel(other, other)
+    changed.append(changed[:1]) if change == "append" else changed.compact(np.arange(20) != 4)
+    for _ in range(3):
+        assert (kernel(other, other) == expected).all()
+        assert len(kernel(changed, other)) == len(changed)
+        with pytest.raises(lw.ArgumentError, match="take the view again"):
+            kernel(views[0], other)

@@ -30,6 +30,7 @@ from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.runtime.memory import array_module, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.same_elements import are_parts
 from lanewise.target import is_gpu
 
 MOST = 8  # kinds of calls that a kernel remembers
@@ -224,9 +225,7 @@ def _share(arrays: Mapping[str, Any]) -> bool:
     records = [a for a in arrays.values() if type(a) is RecordArray]
     if len(records) == 2 and records[0] is records[1]:
         return False
-    return any(
-        places_of(a).data is places_of(b).data and not are_same(a, b) for a, b in itertools.combinations(records, 2)
-    )
+    return any(are_parts(a, b) for a, b in itertools.combinations(records, 2))
 
 
 class Repeated:

@@ -14,6 +14,7 @@ from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
@@ -165,13 +166,17 @@ def _registers(work: Work, targets: int, scratch: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseArguments:
-    """The two records (parameter name, record, layout), the uniforms, whether both are the same array, and the tables."""
+    """The two records (parameter name, record, layout), the uniforms, whether both are the same array, and the tables.
+
+    parts: whether both are different parts of one array, so that an element of one may be an element of the other.
+    """
 
     target: tuple[str, Record, Layout]
     source: tuple[str, Record, Layout]
     uniforms: dict[str, t.ValueType]
     identical: bool
     tables: Tables = field(default_factory=dict[str, ArrayType])
+    parts: bool = False
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
@@ -188,8 +193,12 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
     index_of = numbers(lowered, {target.name: inside, source.name: j})
     parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters]
+    find: ir.Block = ()
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
+        if arguments.parts:
+            find, itself = find_itself(i, ir.Local(source_count.name, index))
+            parameters[-1] = build.equal(itself, j)
     place = Place(j if index == t.I32 else ir.Cast(j, t.I32))
     takes = tuple(s for a in reduced for s in a.take(place))
     body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *takes)
@@ -198,9 +207,11 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     starts = tuple(s for a in reduced for s in a.start())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
     parallel = ir.Parallel(
-        i.name, ir.Local(target_count.name, index), (*load_target, *starts, loop, *stores(lowered, i))
+        i.name, ir.Local(target_count.name, index), (*load_target, *find, *starts, loop, *stores(lowered, i))
     )
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
+    if find:
+        uniforms = (*uniforms, *itself_uniforms())
     return ir.Kernel(
         identifier(f.name),
         PAIRWISE,

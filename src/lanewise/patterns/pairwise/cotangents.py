@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, stand_for
 from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
@@ -81,16 +81,19 @@ class Cotangent:
         self._held: dict[Any, list[_Held]] = {}
 
     @contextmanager
-    def beside(self, target: RecordArray, cotangents: Mapping[str, Any]) -> Generator[RecordArray]:
+    def beside(self, target: RecordArray, cotangents: Mapping[str, Any], *, parts: bool) -> Generator[RecordArray]:
         """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
 
+        parts: whether the targets are a part of the sources, or the other way round: then it matters whose elements the copy has.
         It holds until the end of the context. Raises `ArgumentError` for cotangents that do not fit.
         """
-        idle = self._idle(len(target), target.layout, target.device)
+        idle = self._idle(len(target), target.layout, target.device) if not parts else []
         try:
             held = idle.pop()
         except IndexError:
             held = self._make(target)
+            if parts:  # a copy of its own: repeated calls know arrays by what they are
+                stand_for(held.copy, target)
         try:
             with held.turns:
                 try:

@@ -42,6 +42,7 @@ from lanewise.patterns.search import AllPairs, Periodic, Search
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.plan import Plan
 from lanewise.record import Field, Record
+from lanewise.same_elements import shared_elements
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +152,11 @@ class PairwiseGradient:
         values, made = self._prepared(arguments, named, weighed=cotangent is not None)
         if cotangent is None:
             return self._run(made, values, None, plan)
-        target = values[self._roles()[0]]
+        target, source = (values[n] for n in self._roles())
         _check_target(self._kernel, target)
+        parts = shared_elements(target, source) is not None
         try:
-            with self._weighed(made.parts[0][0], target, cotangent) as weighed:
+            with self._weighed(made.parts[0][0], target, cotangent, parts=parts) as weighed:
                 return self._run(made, values, weighed, plan)
         except ArgumentError:
             self._sought.calls.given(arguments, named)  # which says what is wrong with targets
@@ -222,7 +224,9 @@ class PairwiseGradient:
             kept[key] = self._made(identical, weighed=weighed)
         return values, kept[key]
 
-    def _weighed(self, part: _Part, target: RecordArray, cotangent: Any) -> AbstractContextManager[RecordArray]:
+    def _weighed(
+        self, part: _Part, target: RecordArray, cotangent: Any, *, parts: bool
+    ) -> AbstractContextManager[RecordArray]:
         """The targets with their cotangents, as long as the context lasts."""
         calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
@@ -232,7 +236,7 @@ class PairwiseGradient:
             kept["cotangent"] = Cotangent(
                 name, target.record, part.weighed_record(calls.written), fields, tuple(cotangents)
             )
-        return kept["cotangent"].beside(target, cotangents)
+        return kept["cotangent"].beside(target, cotangents, parts=parts)
 
     def _arguments(self, part: _Part, values: dict[str, Any], weighed: RecordArray | None) -> dict[str, Any]:
         if weighed is None:

@@ -15,6 +15,7 @@ from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
+from lanewise.ir.itself import itself_values
 from lanewise.ir.names import count_of
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
@@ -29,6 +30,7 @@ from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import around_launch, prove, repeats
 from lanewise.plan import Plan
 from lanewise.record import Record
+from lanewise.same_elements import shared_elements
 from lanewise.types import Scalar
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ def _build(lowered: Lowered, signature: Signature, classified: Arguments, index:
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
         (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        are_same(target, source), signature.arrays,
+        are_same(target, source), signature.arrays, PARTS in classified.variant,
     )  # fmt: skip
     return build_pairwise(lowered, arguments, index)
 
@@ -83,11 +85,15 @@ def _elements(signature: Signature) -> list[str]:
     return list(signature.parameters)[:2]
 
 
+PARTS = "parts"  # of what a kernel is specialised to: targets and sources are parts of one array
 MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
 
 
 def _proved(calls: Calls, arguments: Arguments) -> None:
-    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside."""
+    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside.
+
+    Where targets and sources are parts of one array, say so, and which of them are the same elements.
+    """
     _, (name, source) = arguments.records.items()
     if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
         raise ArgumentError(
@@ -95,6 +101,10 @@ def _proved(calls: Calls, arguments: Arguments) -> None:
             f"{MOST_NUMBERED:,}; divide the sources"
         )
     prove(calls, arguments)
+    target, _ = arguments.records.values()
+    if (shared := shared_elements(target, source)) is not None:
+        arguments.variant = (*arguments.variant, PARTS)
+        arguments.lengths |= itself_values(shared.step, shared.shift, shared.apart)
 
 
 WING = Wing(

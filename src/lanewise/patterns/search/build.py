@@ -15,6 +15,7 @@ from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.ir.itself import find_itself, itself_uniforms
 from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
@@ -52,7 +53,8 @@ class SearchArguments:
 
     position: the leaves of the position's field, one an axis. k: of the nearest. limited: there is a radius. periodic: the sizes of
     the world stand in uniforms (`period(axis)`). ordered: sources lie in sorted places, and so do targets that are the same array;
-    `$order` has the caller's indices. identical: targets and sources are one array. tables: what the function reads by index.
+    `$order` has the caller's indices. identical: targets and sources are one array; parts: they are different parts of one. tables: what
+    the function reads by index.
     """
 
     target: Side
@@ -66,6 +68,7 @@ class SearchArguments:
     periodic: bool
     k: int | None
     tables: tuple[tuple[str, ArrayType], ...] = ()
+    parts: bool = False
 
 
 def build_search(lowered: Lowered, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
@@ -95,6 +98,9 @@ class _SearchBuilder:
         self.reduced = [a for group in accumulators(lowered) for a in group]
         ranked = arguments.ordered
         self.best = None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
+        # Whether anything depends on which source the target is: of parts of one array that has to be found.
+        self.parts = arguments.parts and (lowered.uses_same or self.best is not None)
+        self.find, self.itself = find_itself(self.i, ir.Local(count_of(arguments.source.name), index))
 
     # ------------------------------------------------------------ the kernel
 
@@ -104,10 +110,10 @@ class _SearchBuilder:
         outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
         indexed = any(x.reduction.indexed for x in self.reduced)
         asked = a.ordered and a.source.name in self.lowered.numbered
-        ranks = a.ordered and (a.identical or self.best or indexed or asked)
+        ranks = a.ordered and (a.identical or self.best or indexed or asked or self.parts)
         order = [value_array(ORDER, I32, written=False)] if ranks else []
         outputs += table_arrays(dict(a.tables))
-        body = (*self.load_target(), *self.sums(), *self.search(), *self.stores())
+        body = (*self.load_target(), *(self.find if self.parts else ()), *self.sums(), *self.search(), *self.stores())
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
             identifier(f.name), SEARCH, (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
@@ -119,6 +125,8 @@ class _SearchBuilder:
         yield ir.Parameter(RADIUS2, self.precision)
         yield from self.candidates.uniforms()
         yield from self.a.walk.uniforms()
+        if self.parts:
+            yield from itself_uniforms()
 
     # ------------------------------------------------------------ targets and results
 
@@ -164,12 +172,12 @@ class _SearchBuilder:
 
         def collect(j: ir.Local) -> ir.Block:
             near: ir.Expression = ir.Compare("<" if self.best is None else "<=", self.d2, bound2)
-            if self.best and self.a.identical:
-                near = ir.Logical("and", near, ir.Compare("!=", self.i, j))
+            number, other = self.other(j) if self.best else ((), None)
+            near = near if other is None else ir.Logical("and", near, other)
             more = ir.Select(near, ir.Literal(1, I64), ir.Literal(0, I64), I64)
             return (
                 ir.If(build.equal(count, length), (*drain, empty)),
-                ir.SetElement(NEAR, count, j),
+                ir.SetElement(NEAR, count, j), *number,
                 *self.load_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
             )  # fmt: skip
 
@@ -192,9 +200,26 @@ class _SearchBuilder:
         """A source that may be among the nearest, if it is not the target itself."""
         assert self.best is not None
         enters = self.best.enters(self.d2)
-        if self.a.identical and not self.collects:
-            enters = ir.Logical("and", enters, ir.Compare("!=", self.i, j))
-        return (*self.load_position(j), *self.candidates.distance(), ir.If(enters, self.best.insert(self.d2, j)))
+        number, other = ((), None) if self.collects else self.other(j)
+        enters = enters if other is None else ir.Logical("and", enters, other)
+        insert = ir.If(enters, self.best.insert(self.d2, j))
+        return (*number, *self.load_position(j), *self.candidates.distance(), insert)
+
+    def same(self, j: ir.Local) -> tuple[ir.Block, ir.Expression]:
+        """Whether a source is the target itself, behind statements that find the source's number."""
+        if self.a.identical:
+            return (), build.equal(self.i, j)
+        if not self.parts:
+            return (), build.FALSE
+        if not self.a.ordered:
+            return (), build.equal(self.itself, j)
+        number = ir.Local(own("source.number"), I32)
+        return (ir.LoadRecord(ORDER, j, (("value", number.name),)),), build.equal(self.itself, self.wide(number))
+
+    def other(self, j: ir.Local) -> tuple[ir.Block, ir.Expression | None]:
+        """The opposite: None where no source is a target."""
+        number, same = self.same(j)
+        return number, ir.Compare("!=", same.left, same.right) if isinstance(same, ir.Compare) else None
 
     def load_position(self, j: ir.Local) -> ir.Block:
         """The position, moved to the nearest image; what one load brings besides comes with it."""
@@ -225,11 +250,12 @@ class _SearchBuilder:
         load = (ir.LoadRecord(name, j, reads),) if reads else ()
         ordered, index_of = self.indices(j)
         parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in self.f.parameters]
+        number: ir.Block = ()
         if self.lowered.uses_same:  # the last parameter
-            parameters[-1] = build.equal(self.i, j) if self.a.identical else build.FALSE
+            number, parameters[-1] = self.same(j)
         results = [ir.Local(own(r.name), r.type) for r in self.f.results]
         takes = tuple(s for x in self.reduced for s in x.take(self.taken_from(j)))
-        return (*load, *ordered, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *takes)
+        return (*load, *ordered, *number, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *takes)
 
     def taken_from(self, j: ir.Local) -> Place:
         """The source as the caller counts. A walk meets sources in an order of its own."""

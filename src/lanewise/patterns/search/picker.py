@@ -26,6 +26,7 @@ from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
 from lanewise.plan import Decisions, Plan
+from lanewise.same_elements import shared_elements
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -125,7 +126,8 @@ def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple
     """What of a call decides what was tuned for it, in a form that is quickly made."""
     target, source = arguments.records.values()
     sizes = (size_class(len(target)), size_class(len(source)))
-    return (target.layout, source.layout, are_same(target, source), arguments.device, sizes, kind, wish or Plan())
+    pair = (are_same(target, source), shared_elements(target, source) is not None)
+    return (target.layout, source.layout, pair, arguments.device, sizes, kind, wish or Plan())
 
 
 def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:

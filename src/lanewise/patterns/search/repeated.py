@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray, places_of
+from lanewise.arrays import RecordArray, has_moved, places_of
 from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Signature
 from lanewise.launch.arguments import Arguments, flatten_uniforms
@@ -97,7 +97,7 @@ class Kept:
     def outdated(self) -> bool:
         """Whether an array was changed in length: what is kept for it would only hold the memory that it had."""
         for array, places in self.arrays:  # noqa: SIM110  (every call asks, and a generator takes longer)
-            if (now := array()) is not None and places_of(now) is not places():
+            if (now := array()) is not None and has_moved(now, places()):
                 return True
         return False
 

@@ -49,6 +49,7 @@ from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate
+from lanewise.same_elements import shared_elements
 from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
 
@@ -295,7 +296,7 @@ class Searched:
             tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
             structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
-            tuple(self.signature.arrays.items()),
+            tuple(self.signature.arrays.items()), shared_elements(target, source) is not None,
         )  # fmt: skip
 
     def picked(self, arguments: Arguments) -> Picked:
