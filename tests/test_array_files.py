@@ -12,6 +12,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import InputError
+from tests.io.samples import renew_sums
 from tests.layouts.test_layouts import ALL
 from tests.pickled_kernels import Grain
 
@@ -242,7 +243,20 @@ def test_contents_that_do_not_fit(tmp_path: Path) -> None:
         (lambda file: file.attrs.__setitem__("names", "3"), "damaged file: its list of arrays is none"),
         (lambda file: file.attrs.__setitem__("names", "{"), "damaged HDF5 file"),
         (lambda file: file.__delitem__("g"), "damaged file: there is no array 'g'"),
-        (lambda file: file.__delitem__("g/fields/mass"), "damaged HDF5 file"),
+        (lambda file: file.__delitem__("g/fields/mass"), "damaged file: there is no array g/fields/mass"),
+        (attribute("/", "alone", 1), "damaged file: its list of arrays is ['g', 'r'], and alone is 1"),
+        (attribute("/", "alone", np.zeros(3)), "damaged file: alone of the file is <array of float64"),
+        (attribute("/", "names", '["g", "g"]'), "damaged file: its list of arrays is ['g', 'g'], and alone is 0"),
+        (attribute("/", "version", "x"), "damaged file: version of the file is 'x'; wanted 0 to 2,147,483,648"),
+        (attribute("g", "record", "x: import os"), "the record of 'g' has the name 'x: import os'"),
+        (
+            attribute("g", "fields", '[["mass", "f64"], ["mass", "f64"]]'),
+            "has the name 'mass'; wanted names, each once",
+        ),
+        (attribute("g", "layout", f"aosoa({2**40})"), "for 5 records; layout= names another one"),
+        (attribute("g", "count", 2.5), "damaged file: count of 'g' is 2.5; wanted 0 to 281,474,976,710,656"),
+        (attribute("r", "levels", 10**9), "damaged file: levels of 'r' is 1000000000; wanted 0 to 64"),
+        (attribute("g", "kind", np.arange(3)), "damaged file: kind of 'g' is no text"),
         (replace("g/fields/mass", np.zeros(3)), "damaged file: g.mass is (3,) of float64; wanted (5,) of float64"),
         (replace("g/fields/kind", np.zeros(5)), "damaged file: g.kind is (5,) of float64; wanted (5,) of int32"),
         (attribute("g", "kind", "tree"), "damaged file: 'g' is of the unknown kind 'tree'"),
@@ -265,6 +279,7 @@ def test_contents_that_do_not_fit(tmp_path: Path) -> None:
         lw.save(path, g=grains(), r=lw.ragged([[1.5, 2.5], [], [3.5]]), overwrite=True)
         with h5py.File(path, "r+") as file:
             change(file)
+            renew_sums(file)
         with pytest.raises(InputError) as error:
             lw.load(path)
         assert str(error.value).startswith(f"{path}: ")

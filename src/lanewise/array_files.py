@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from keyword import iskeyword
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ from lanewise.arrays import RecordArray, host_field
 from lanewise.checks import checked, shown
 from lanewise.errors import ArgumentError, InputError
 from lanewise.field_values import brought
-from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, write_hdf5
+from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums, write_hdf5
 from lanewise.io.source import FilePath
+from lanewise.io.sums import SMALL, read_array
 from lanewise.layouts import Layout, layout_by_name, packed
 from lanewise.naming import named_object
 from lanewise.ragged import RaggedArray
@@ -30,6 +32,7 @@ from lanewise.runtime.devices import resolve
 FORMAT, VERSION = "lanewise arrays", 1
 SUFFIXES = (".h5", ".hdf5")
 WANTED = "a file that lw.save has written"
+MOST = 2**48  # records of an array
 ALONE = "array"  # the name of an array that was saved without one
 TYPES: dict[str, t.ValueType] = {
     str(kind): kind for s in t.SCALARS for kind in (s, *(t.Vector(s, n) for n in (2, 3, 4)))
@@ -149,6 +152,7 @@ def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, de
     where = resolve(device)
     with open_hdf5(path, WANTED) as file:
         names, alone = _contents(file)
+        warn_without_sums(file, path, stacklevel=3)  # past `checked`
         classes = _classes(record, names)
         _check_asked(file, names, record, classes)
         arrays = {name: _array(file[name], name, classes.get(name), layout, where) for name in names}
@@ -160,15 +164,56 @@ def _contents(file: Any) -> tuple[list[str], bool]:
     found = read_text(file.attrs, "format") if "format" in file.attrs else ""
     if found != FORMAT:
         raise InputError(f"this is another HDF5 file; wanted {WANTED}")
-    if int(file.attrs["version"]) > VERSION:
-        raise InputError(f"version {int(file.attrs['version'])} of the format; this lanewise reads up to {VERSION}")
-    names: Any = json.loads(read_text(file.attrs, "names"))
+    if (version := _whole(file, "version", 2**31)) > VERSION:
+        raise InputError(f"version {version} of the format; this lanewise reads up to {VERSION}")
+    names: Any = json.loads(_text(file, "names"))
     if not isinstance(names, list) or not all(isinstance(n, str) for n in _list(names)):
         raise InputError("damaged file: its list of arrays is none")
     for name in _list(names):
-        if name not in file:
+        if not hasattr(file.get(name), "keys"):
             raise InputError(f"damaged file: there is no array {name!r}")
-    return _list(names), bool(file.attrs["alone"])
+    alone = bool(_whole(file, "alone", 1))
+    if (alone and names != [ALONE]) or not names or len(set(_list(names))) != len(_list(names)):
+        raise InputError(f"damaged file: its list of arrays is {shown(names)}, and alone is {int(alone)}")
+    return _list(names), alone
+
+
+def _whole(holder: Any, name: str, most: int) -> int:
+    """An attribute that is a whole number from 0 on; raises `InputError` for another one."""
+    value = np.asarray(_attribute(holder, name))
+    if value.shape != () or value.dtype.kind not in "biu" or not 0 <= int(value) <= most:
+        raise InputError(
+            f"damaged file: {_place(holder, name)} is {shown(value.tolist() if value.ndim == 0 else value)}; wanted 0 to {most:,}"
+        )
+    return int(value)
+
+
+def _text(holder: Any, name: str) -> str:
+    """An attribute that is text; raises `InputError` for another one."""
+    _attribute(holder, name)
+    try:
+        return read_text(holder.attrs, name)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"damaged file: {_place(holder, name)} is no text") from error
+
+
+def _attribute(holder: Any, name: str) -> Any:
+    if name not in holder.attrs:
+        raise InputError(f"damaged file: there is no {_place(holder, name)}")
+    return holder.attrs[name]
+
+
+def _place(holder: Any, name: str) -> str:
+    """Of an attribute, in words."""
+    return f"{name} of the file" if holder.name == "/" else f"{name} of {holder.name.removeprefix('/')!r}"
+
+
+def _dataset(group: Any, place: str) -> Any:
+    """A dataset of an array; raises `InputError` where there is none. Its values are still to be read."""
+    found = group.get(place)
+    if getattr(found, "shape", None) is None:
+        raise InputError(f"damaged file: there is no array {group.name.removeprefix('/')}/{place}")
+    return found
 
 
 def _classes(record: Any, names: list[str]) -> dict[str, Any]:
@@ -193,46 +238,58 @@ def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, An
 
 
 def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> Any:
-    match read_text(group.attrs, "kind"):
+    match _text(group, "kind"):
         case "records":
             return _records(group, name, cls, layout, device)
         case "ragged":
             return _ragged(group, name, cls, layout, device)
         case "values":
-            return brought(name, np.asarray(group["values"]), device)
+            return brought(name, read_array(_dataset(group, "values")), device)
         case other:
             raise InputError(f"damaged file: {name!r} is of the unknown kind {other!r}")
 
 
 def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RecordArray:
-    record, count = _record_of(group, name), int(group.attrs["count"])
+    record, count = _record_of(group, name), _whole(group, "count", MOST)
     cls = _class_of(group, name, record, cls)
-    fields = {f.name: np.asarray(group["fields"][f.name]) for f in record}
-    for field in record:
-        values, dtype = fields[field.name], t.scalar_of(field.type).dtype
+    held = {f.name: _dataset(group, f"fields/{f.name}") for f in record}
+    for field in record:  # before anything is read
+        found, dtype = held[field.name], t.scalar_of(field.type).dtype
         shape = (count, field.type.length) if isinstance(field.type, t.Vector) else (count,)
-        if values.dtype != dtype or values.shape != shape:
+        if found.dtype != dtype or found.shape != shape:
             raise InputError(
-                f"damaged file: {name}.{field.name} is {values.shape} of {values.dtype}; wanted {shape} of {dtype}"
+                f"damaged file: {name}.{field.name} is {found.shape} of {found.dtype}; wanted {shape} of {dtype}"
             )
-    lies = layout_by_name(read_text(group.attrs, "layout")) if layout is None else layout
+    fields = {n: read_array(found) for n, found in held.items()}
+    lies = layout or _layout_of(group, name, record, count)
     return RecordArray.from_fields(cls.__record__, fields, layout=lies, device=device, python_class=cls)
 
 
+def _layout_of(group: Any, name: str, record: Record, count: int) -> Layout:
+    """The layout that records had; raises `InputError` for one that takes far more memory than they do."""
+    layout = layout_by_name(_text(group, "layout"))
+    plain = sum(t.scalar_of(f.type).dtype.itemsize * max(1, len(t.leaves(f.name, f.type))) for f in record) * count
+    if (nbytes := layout.arrange(record.leaves).nbytes(count)) > max(SMALL, 64 * plain):
+        raise InputError(
+            f"damaged file: {name!r} lies in {layout}, which takes {nbytes:,} bytes for {count:,} records; "
+            "layout= names another one"
+        )
+    return layout
+
+
 def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RaggedArray:
-    ends = [np.asarray(group["offsets"][str(n)]) for n in range(int(group.attrs["levels"]))]
+    ends = [read_array(_dataset(group, f"offsets/{n}")) for n in range(_whole(group, "levels", 64))]
     values: Any
     if "fields" in group.attrs:
         values = _records(group, name, cls, layout, device)
         kind: Record | t.ValueType = values.record
     else:
-        kind = _type(read_text(group.attrs, "type"), name)
-        values = brought(name, np.asarray(group["values"]), device)
+        kind = _type(_text(group, "type"), name)
+        held = _dataset(group, "values")
         width = (kind.length,) if isinstance(kind, t.Vector) else ()
-        if values.dtype != t.scalar_of(kind).dtype or values.shape[1:] != width or values.ndim != 1 + len(width):
-            raise InputError(
-                f"damaged file: {name} is {tuple(values.shape)} of {values.dtype}; wanted values of {kind}"
-            )
+        if held.dtype != t.scalar_of(kind).dtype or held.shape[1:] != width or held.ndim != 1 + len(width):
+            raise InputError(f"damaged file: {name} is {tuple(held.shape)} of {held.dtype}; wanted values of {kind}")
+        values = brought(name, read_array(held), device)
     for number, end in enumerate(ends):
         count = len(values) if number + 1 == len(ends) else len(ends[number + 1]) - 1
         good = end.dtype == np.int64 and end.ndim == 1 and len(end) and not end[0] and end[-1] == count
@@ -247,10 +304,17 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
 
 
 def _record_of(group: Any, name: str) -> Record:
-    fields: Any = json.loads(read_text(group.attrs, "fields"))
+    fields: Any = json.loads(_text(group, "fields"))
     if not fields or not isinstance(fields, list) or not all(_is_pair(f) for f in _list(fields)):
         raise InputError(f"damaged file: the fields of {name!r} are no names and types")
-    return Record(read_text(group.attrs, "record"), tuple(Field(n, _type(kind, name)) for n, kind in _list(fields)))
+    called = _text(group, "record")
+    names = [n for n, _ in _list(fields)]
+    for word in (called, *names):  # they become names of generated code
+        if not word.isidentifier() or iskeyword(word) or names.count(word) > 1:
+            raise InputError(
+                f"damaged file: the record of {name!r} has the name {shown(word)}; wanted names, each once"
+            )
+    return Record(called, tuple(Field(n, _type(kind, name)) for n, kind in _list(fields)))
 
 
 def _is_pair(value: Any) -> bool:
@@ -265,7 +329,7 @@ def _type(text: str, name: str) -> t.ValueType:
 
 def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordValue]:
     """The class that records of a file belong to: the caller's, the one of that name where it is loaded, or one made for them."""
-    module, qualname = read_text(group.attrs, "module"), read_text(group.attrs, "class")
+    module, qualname = _text(group, "module"), _text(group, "class")
     found = named_object(module, qualname) if cls is None else cls
     if not (isinstance(found, type) and issubclass(found, RecordValue)):
         return make_class(record, module, qualname, None)

@@ -129,6 +129,10 @@ class VerificationError(LanewiseError):
     """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an error in lanewise."""
 
 
+class FileWarning(UserWarning):
+    """A file holds something that lanewise passes over, or lacks what newer ones have: what is read may not be what was meant."""
+
+
 # ------------------------------------------------------------ tracebacks
 
 

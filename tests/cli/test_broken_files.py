@@ -17,6 +17,7 @@ import pytest
 
 from lanewise.sims.lbm.obstacles.mesh import read_mesh
 from tests.cli.command import SOURCE, Command, state
+from tests.io.samples import renew_sums
 
 GRAVITY = ("gravity", "run", "--bodies", 96, "--softening", 0.05, "--dt", 0.003)
 FLOCK = ("boids", "run", "--agents", 20, "--search", "all-pairs")
@@ -144,6 +145,7 @@ def test_what_no_run_has_written_is_refused_before_it_starts(lanewise: Command, 
     assert lanewise(*options, "--steps", 4, "--out", "a.h5").code == 0
     with h5py.File("a.h5", "r+") as file:
         harm(file)
+        renew_sums(file)
     before = Path("a.h5").read_bytes()
     outcome = lanewise(product, "run", "--resume", "a.h5", "--steps", 1)
     assert (outcome.code, outcome.out) == (2, "")

@@ -26,6 +26,9 @@ FRESH = {
 }  # fmt: skip
 
 
+OLDER = "note: parts.h5: the file is of an older version of lanewise, whose sums miss some damage; what it holds is taken as it is\n"
+
+
 def unpack(product: str, to: str) -> None:
     Path(to).write_bytes(gzip.decompress((FOLDER / f"{product}.h5.gz").read_bytes()))
 
@@ -42,7 +45,9 @@ def without_sums(path: str) -> list[str]:
     bad: list[str] = []
 
     def visit(name: str, held: Any) -> None:
-        if isinstance(held, h5py.Dataset) and held.size and not held.fletcher32:
+        if isinstance(held, h5py.Dataset) and (
+            (held.size and not held.fletcher32) or "lanewise_crc32" not in held.attrs
+        ):
             bad.append(name)
         bad.extend(
             f"{name}@{n}"
@@ -56,6 +61,7 @@ def without_sums(path: str) -> list[str]:
     return bad
 
 
+@pytest.mark.filterwarnings("always::lanewise.errors.FileWarning")
 @pytest.mark.parametrize("product", BEGUN)
 def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
     """In one part, and in two parts of which the second starts from a file of today."""
@@ -65,7 +71,7 @@ def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
     assert lanewise(product, "run", "--resume", "old.h5", "--steps", 6).code == 0
     for steps in (2, 4):
         outcome = lanewise(product, "run", "--resume", "parts.h5", "--steps", steps)
-        assert (outcome.code, outcome.err) == (0, "")
+        assert (outcome.code, outcome.err) == (0, OLDER if steps == 2 else "")
     assert without_sums("parts.h5") == without_sums("old.h5") == []
     assert datasets("parts.h5", STATE[product]) == datasets("old.h5", STATE[product])
     if product == "boids":
@@ -81,12 +87,13 @@ def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
         assert datasets("whole.h5", STATE[product]) == datasets("parts.h5", STATE[product])
 
 
+@pytest.mark.filterwarnings("always::lanewise.errors.FileWarning")
 def test_walls_that_go_on_by_another_rule_say_so(lanewise: Command) -> None:
     """`lbm run karman --size 4 --steps 20 --out karman.h5` of the version before: links near the cylinder are cut before a quarter."""
     unpack("karman", "a.h5")
     outcome = lanewise("lbm", "run", "--resume", "a.h5", "--steps", 2)
     assert outcome.code == 0
-    assert outcome.err.startswith(
+    assert outcome.err.splitlines(keepends=True)[-1].startswith(
         "note: a.h5 is of an older version, in which links that a wall cuts before 0.25 reflected with less damping; they go on with the "
         "rule of today, and drag may change\n"
     )

@@ -18,13 +18,14 @@ from lanewise.io import hdf5
 from lanewise.io.hdf5 import (
     add_dataset,
     chunk_of,
-    make_dataset,
+    grow_dataset,
     open_hdf5,
     read_text,
     set_attributes,
     text_of,
     write_hdf5,
 )
+from lanewise.io.sums import append_rows
 
 LONG = "".join(f"{k}é" for k in range(9000))
 VALUES = np.random.default_rng(1).random((300, 3))
@@ -38,9 +39,9 @@ def fill(file: Any) -> None:
     add_dataset(group, "values", VALUES)
     add_dataset(group, "packed", VALUES, compression="gzip")
     add_dataset(file, "nothing", np.empty((0, 3)))
-    grown = make_dataset(file, "grown", (0, 3), np.float64, maxshape=(None, 3), chunks=(7, 3))
-    grown.resize(300, axis=0)
-    grown[...] = VALUES
+    grown = grow_dataset(file, "grown", (3,), np.float64, chunks=(7, 3))
+    append_rows(grown, VALUES[:111])
+    append_rows(grown, VALUES[111:])
 
 
 def content(path: Path) -> dict[str, Any]:
@@ -95,6 +96,7 @@ def test_a_copy_of_another_file_is_added_to(tmp_path: Path) -> None:
     write_hdf5(tmp_path / "b.h5", lambda file: add_dataset(file, "more", VALUES), base=tmp_path / "a.h5")
     more = content(tmp_path / "b.h5")
     assert more.pop("more")[2] == VALUES.tobytes()
+    assert more.pop("more@lanewise_crc32")
     assert more == content(tmp_path / "a.h5")
 
 

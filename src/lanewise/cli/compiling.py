@@ -11,6 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
+from lanewise.errors import FileWarning
 from lanewise.runtime import compiling
 from lanewise.runtime.cache import CacheWarning, keeps
 from lanewise.runtime.compiling import Compilation
@@ -85,7 +86,10 @@ def spoken() -> Generator[None]:
     before = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
-        if category.__name__ in (CacheWarning.__name__, "StoreWarning"):  # the store is imported where it is needed
+        if category is FileWarning or category.__name__ in (
+            CacheWarning.__name__,
+            "StoreWarning",
+        ):  # the store is imported where it is needed
             print(f"note: {message}", file=sys.stderr)
         else:
             before(message, category, *place, **options)

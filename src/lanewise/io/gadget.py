@@ -22,9 +22,10 @@ from numpy.typing import NDArray
 from lanewise.checks import shown
 from lanewise.errors import InputError
 from lanewise.io.formats import Format
-from lanewise.io.hdf5 import MAGIC, add_dataset, make_dataset, open_hdf5, write_hdf5
+from lanewise.io.hdf5 import MAGIC, add_dataset, add_rows, open_hdf5, write_hdf5
 from lanewise.io.particles import COMPONENTS, Particles, as_float32, check_any
 from lanewise.io.source import FilePath
+from lanewise.io.sums import read_array
 
 
 def read_gadget(path: FilePath) -> Particles:
@@ -118,7 +119,7 @@ def _dataset(group: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         raise InputError(f"{group.name} has no {name} (it has {_names(group)})")
     if group[name].shape != shape:
         raise InputError(f"{group.name}/{name} has shape {group[name].shape}; wanted {shape}")
-    return np.asarray(group[name][...])
+    return read_array(group[name])
 
 
 def _count(file: Any, kind: int) -> int:
@@ -228,10 +229,11 @@ def _write_part(group: Any, particles: Particles, kind: int, precision: str) -> 
     ):
         shape = (len(chosen), *values.shape[1:])
         chunks = (min(len(chosen), ROWS), *shape[1:])  # each is written once, as a whole
-        data = make_dataset(group, name, shape, np.float32 if precision == "f32" else np.float64, chunks=chunks)
-        for first in range(0, len(chosen), ROWS):  # in pieces: a run has no memory to spare for a copy of itself
-            rows = chosen[first : first + ROWS]
-            data[first : first + ROWS] = _rounded(field, values[rows], precision, rows)
+        pieces = (  # a run has no memory to spare for a copy of itself
+            _rounded(field, values[rows], precision, rows)
+            for rows in (chosen[first : first + ROWS] for first in range(0, len(chosen), ROWS))
+        )
+        add_rows(group, name, shape, np.float32 if precision == "f32" else np.float64, pieces, chunks=chunks)
     add_dataset(group, "ParticleIDs", particles.ids[chosen])
     if _is_unsorted(particles):
         add_dataset(group, ORDER, chosen.astype(np.int64))

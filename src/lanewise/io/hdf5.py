@@ -2,13 +2,14 @@
 
 What lanewise writes is in the file format of HDF5 1.10 (2016): its headers, links, attributes and indices carry checksums of their own.
 Data get one by `fletcher32`, which needs chunks, and text has a fixed length, since text of variable length lies in a heap that has none.
-So a damaged byte is an error of whoever reads it, h5py and others too, and never another number.
+So other programs, h5py for one, notice most damage; what Fletcher sums cannot see is noticed by the CRC-32 of every dataset (`sums`).
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Generator, Mapping
+import warnings
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from io import RawIOBase
@@ -18,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
+from lanewise.errors import FileWarning, InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.io.sums import promise, promised, put_rows, put_sum
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file (HDF5 file format specification 3.0, superblock)."""
@@ -33,9 +35,6 @@ VERSION = ("v110", "v110")
 
 PART = 3500
 """Bytes of text in an attribute at most: above 4 KiB HDF5 may put it where it has no sum (a huge object of a fractal heap)."""
-
-PIECE = 1 << 24
-"""Bytes that are looked at or copied at a time."""
 
 CHUNK = 1 << 20
 """Bytes of a chunk at most, if no row is longer: what is read and checked at once."""
@@ -80,20 +79,11 @@ def _refuse_other_files(file: Any) -> None:
             raise InputError(f"the data of {shown} lie in another file; wanted a file that holds its data itself")
 
 
-def check_sums(file: Any) -> None:
-    """Read everything, so that what is damaged anywhere is known before the file is carried on. Raises what h5py does."""
-    h5py = import_module("h5py")
-
-    def visit(name: str, entry: Any) -> None:
-        for attribute in entry.attrs:
-            entry.attrs[attribute]
-        if isinstance(entry, h5py.Dataset) and entry.shape:
-            rows = max(1, PIECE // max(1, entry.dtype.itemsize * int(np.prod(entry.shape[1:], dtype=object))))
-            for first in range(0, len(entry), rows):
-                entry[first : first + rows]
-
-    visit("/", file)
-    file.visititems(visit)
+def warn_without_sums(file: Any, path: FilePath, stacklevel: int = 2) -> None:
+    """Warn (`FileWarning`) of a file of lanewise whose datasets have no CRC-32; `stacklevel` as of `warnings`."""
+    if not promised(file):
+        text = f"{path}: the file is of an older version of lanewise, whose sums miss some damage; what it holds is taken as it is"
+        warnings.warn(text, FileWarning, stacklevel + 1)
 
 
 def text_of(value: Any) -> str:
@@ -131,6 +121,7 @@ def write_hdf5(
                 mode = "w" if base is None else "r+"
                 with import_module("h5py").File(sink, mode, libver=VERSION) as file:
                     fill(file)
+                    promise(file)
             except Exception:
                 if sink.error is None:
                     raise
@@ -154,13 +145,31 @@ def set_attributes(target: Any, values: Mapping[str, Any]) -> None:
 
 
 def add_dataset(group: Any, name: str, values: Any, **options: Any) -> Any:
-    """A dataset with a checksum for each chunk; `options` are h5py's. Returns it."""
+    """A dataset with its sum, and a checksum for each chunk; `options` are h5py's. Returns it."""
     array: NDArray[Any] = np.asarray(values)
-    return make_dataset(group, name, array.shape, array.dtype, data=array, **options)
+    dataset = _created(group, name, array.shape, array.dtype, data=array, **options)
+    put_sum(dataset, array)
+    return dataset
 
 
-def make_dataset(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **options: Any) -> Any:
-    """`add_dataset` for values that follow. Nothing (no values) and a single number take no chunks: make a number an attribute."""
+def add_rows(
+    group: Any, name: str, shape: tuple[int, ...], dtype: Any, pieces: Iterable[NDArray[Any]], **options: Any
+) -> Any:
+    """`add_dataset` for values that come in pieces, one behind the other along the first axis."""
+    dataset = _created(group, name, shape, dtype, **options)
+    put_rows(dataset, pieces)
+    return dataset
+
+
+def grow_dataset(group: Any, name: str, row: tuple[int, ...], dtype: Any, **options: Any) -> Any:
+    """A dataset of no rows of this shape, for `sums.append_rows`."""
+    dataset = _created(group, name, (0, *row), dtype, maxshape=(None, *row), **options)
+    put_sum(dataset, np.empty((0, *row), dtype))
+    return dataset
+
+
+def _created(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **options: Any) -> Any:
+    """Nothing (no values) and a single number take no chunks: make a number an attribute."""
     if 0 not in (options.get("maxshape") or shape) and shape:
         options = {"chunks": chunk_of(shape, np.dtype(dtype).itemsize), **options, "fletcher32": True}
     return group.create_dataset(name, shape, dtype, **options)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from lanewise.errors import InputError
 from lanewise.io.hdf5 import read_text
+from lanewise.io.sums import read_array
 
 LARGEST = float(np.finfo(np.float64).max)
 
@@ -119,7 +120,7 @@ def _array(dataset: Any, place: str, entry: Array, sizes: dict[str, int]) -> NDA
             )
         if len(shape) > 1:
             return None
-    values = np.asarray(dataset[()])
+    values = read_array(dataset)
     if not entry.any_number and values.size:
         _check_range(values, place, entry)
     return values

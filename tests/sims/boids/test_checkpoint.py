@@ -13,6 +13,7 @@ from lanewise.errors import InputError
 from lanewise.sims.boids import Flock, Sphere
 from lanewise.sims.boids import run as runner
 from lanewise.sims.boids.options import Output
+from tests.io.samples import renew_sums
 from tests.sims.boids.flocks import bits
 
 SEARCHES = ("auto", "all-pairs", "static-grid", "dynamic-grid")
@@ -59,6 +60,7 @@ def test_a_resumed_run_that_loses_an_agent_leaves_its_file(tmp_path: Path) -> No
         positions[3] = 1e30
         del file["state/position"]
         file["state/position"] = positions
+        renew_sums(file)
     before = path.read_bytes()
     run = runner.resume(path, steps=4, dt=0.1, device="cpu", output=Output())
     with pytest.raises(InputError, match="agent 3"):

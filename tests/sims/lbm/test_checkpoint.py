@@ -16,6 +16,7 @@ from lanewise.sims.lbm.kinds import Wall
 from lanewise.sims.lbm.obstacles import Round, disc
 from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
 from lanewise.sims.lbm.simulation import Simulation
+from tests.io.samples import renew_sums
 
 CAVITY: dict[str, Any] = {
     "shape": (9, 9), "viscosity": 0.05, "edges": {"x": "wall", "y": ("wall", "lid")},
@@ -126,6 +127,7 @@ def test_populations_of_another_size(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "a.h5", "a") as file:
         del file["lanewise/state/populations"]
         file["lanewise/state/populations"] = np.zeros(10, np.uint8)
+        renew_sums(file)
     with pytest.raises(InputError, match="damaged checkpoint: it holds 10 bytes; wanted"):
         Simulation.resume(tmp_path / "a.h5")
 

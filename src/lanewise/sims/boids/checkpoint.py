@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io import schema
-from lanewise.io.hdf5 import add_dataset, check_sums, open_hdf5, set_attributes
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Text, Whole
+from lanewise.io.sums import check_sums
 from lanewise.layouts import default_layout
 from lanewise.patterns.search import Search, StaticGrid
 from lanewise.profiling.profile import Profile
@@ -124,6 +125,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             )
         head = schema.read(group, HEAD)
         check_format(head["@format"], FORMATS)
+        warn_without_sums(file, path)
         check_sums(file)  # the frames are carried on from file to file, and read by nobody here
         settings = settings_from_json(head["@settings"])
         check_settings(settings)

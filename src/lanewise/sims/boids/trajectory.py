@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise._version import __version__
-from lanewise.io.hdf5 import PIECE, add_dataset, make_dataset, open_hdf5, set_attributes, write_hdf5
+from lanewise.io.hdf5 import add_dataset, grow_dataset, open_hdf5, set_attributes, write_hdf5
+from lanewise.io.sums import PIECE, append_rows, promised, put_sum
 from lanewise.profiling.profile import span
 from lanewise.sims.boids.settings import as_parameters
 from lanewise.sims.boids.state import State
@@ -104,7 +105,7 @@ class Trajectory:
 def _has_sums(path: Path) -> bool:
     """Whether a file is of the version that writes sums: others are copied into one that has them."""
     with open_hdf5(path) as file:
-        return bool(file["state/speed"].fletcher32)
+        return promised(file)
 
 
 def _copy_frames(earlier: Any, file: Any) -> None:
@@ -144,6 +145,7 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
 def _replace(file: Any, name: str, values: NDArray[Any]) -> None:
     if name in file:
         file[name][...] = values
+        put_sum(file[name], values)
     else:
         add_dataset(file, name, values)
 
@@ -151,8 +153,5 @@ def _replace(file: Any, name: str, values: NDArray[Any]) -> None:
 def _append(file: Any, name: str, values: NDArray[Any]) -> None:
     if name not in file:
         chunk = (1, *values.shape[1:]) if values.ndim > 1 else (1024,)
-        make_dataset(file, name, (0, *values.shape[1:]), values.dtype, maxshape=(None, *values.shape[1:]), chunks=chunk)
-    data = file[name]
-    before = data.shape[0]
-    data.resize(before + len(values), axis=0)
-    data[before:] = values
+        grow_dataset(file, name, values.shape[1:], values.dtype, chunks=chunk)
+    append_rows(file[name], values)

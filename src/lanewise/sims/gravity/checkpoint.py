@@ -22,7 +22,7 @@ from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.atomic import writable_target
 from lanewise.io.gadget import read_gadget, write_gadget
-from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
@@ -180,6 +180,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             raise InputError(
                 f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}"
             )
+        warn_without_sums(file, path)
         values = schema.read(file, SCHEMA)
         settings = Settings(**{f.name: values[f"{GROUP}@{f.name}"] for f in fields(Settings)})
         check_names(settings)

@@ -19,7 +19,7 @@ import numpy as np
 from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io import schema
-from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes
+from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.source import reading
 from lanewise.lattices import Lattice
@@ -130,6 +130,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             )
         head = schema.read(group, HEAD)
         check_format(head["@format"], FORMATS)
+        warn_without_sums(file, path)
         settings = settings_from_json(head["@settings"])
         lattice = check_settings(settings)
         arrays = schema.read(group, _arrays_of(settings, lattice, group))

@@ -30,8 +30,9 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise._version import __version__
 from lanewise.errors import ArgumentError, InputError
 from lanewise.io.atomic import atomic_path, writable_target, writing
-from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, write_hdf5
+from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums, write_hdf5
 from lanewise.io.source import FilePath, reading
+from lanewise.io.sums import PROMISE, read_array
 from lanewise.sims.common.attributes import attributes
 
 FORMAT = "lanewise flow 1"
@@ -110,10 +111,11 @@ def read_flow(path: FilePath) -> FlowFile:
         kind = text_of(file.attrs["format"]) if "format" in file.attrs else None
         if kind != FORMAT:
             raise InputError(f"no flow field: its attribute format is {kind!r}; wanted {FORMAT!r}")
-        parameters = {name: _plain(value) for name, value in file.attrs.items()}
-        history = {name: column[()] for name, column in file["history"].items()} if "history" in file else {}
-        solid = file["solid"][()].astype(np.bool_) if "solid" in file else None
-        return FlowFile(file["density"][()], file["velocity"][()], solid, parameters, history)
+        parameters = {name: _plain(value) for name, value in file.attrs.items() if name != PROMISE}
+        warn_without_sums(file, path)
+        history = {name: read_array(column) for name, column in file["history"].items()} if "history" in file else {}
+        solid = read_array(file["solid"]).astype(np.bool_) if "solid" in file else None
+        return FlowFile(read_array(file["density"]), read_array(file["velocity"]), solid, parameters, history)
 
 
 def _plain(value: Any) -> Any:

@@ -80,7 +80,7 @@ def test_every_parameter_is_an_attribute(tmp_path: Path) -> None:
         found = {n: v.decode() if isinstance(v, bytes) else v for n, v in file.attrs.items()}
         assert {name: found[name] for name in FLAT} == FLAT
         assert found["force"].tolist() == [1e-6, 0.0]
-        assert set(found) - set(FLAT) == {"force", "format", "lanewise_version", "field_units"}
+        assert set(found) - set(FLAT) == {"force", "format", "lanewise_version", "lanewise_sums", "field_units"}
         assert found["field_units"] == "lattice"
 
 
@@ -143,7 +143,8 @@ def test_other_files_are_named(tmp_path: Path) -> None:
         read_flow(path)
     with h5py.File(path, "a") as file:
         file.attrs["format"] = "lanewise flow 1"
-    with pytest.raises(InputError, match=r"other\.h5: damaged HDF5 file"):
+        file.attrs["lanewise_sums"] = "crc32"
+    with pytest.raises(InputError, match=r"other\.h5: damaged file: density has no sum"):
         read_flow(path)
 
 

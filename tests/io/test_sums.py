@@ -1,0 +1,237 @@
+"""No damage of a file of lanewise is read as other numbers, whatever it is: bits, bytes, words, sectors, stuck, swapped or cut off."""
+
+from __future__ import annotations
+
+# ruff: noqa: PT017  (what is refused and what is read are both right, each in its own way)
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.errors import InputError
+from lanewise.io.particles import Particles
+from lanewise.sims.boids.checkpoint import read_checkpoint as read_flock
+from lanewise.sims.gravity.checkpoint import read_checkpoint as read_gravity
+from lanewise.sims.gravity.options import Output
+from lanewise.sims.gravity.run import start
+from lanewise.sims.lbm.checkpoint import read_checkpoint as read_flow
+from lanewise.sims.lbm.files import read_flow as read_fields
+
+SECTOR = 512
+
+
+class Grain(lw.Record):
+    """Numbers whose halves are words of zeros, as most are."""
+
+    id: lw.i64
+    place: lw.vec2
+    mass: lw.f64
+
+
+def save_arrays(path: Path) -> None:
+    count = 200
+    grains = Grain.array(id=np.arange(count), place=np.arange(2 * count).reshape(count, 2), mass=np.ones(count))
+    lw.save(
+        path, grains=grains, lists=lw.ragged([[1.5, 2.5], [], [3.5]]), none=np.zeros((0, 3)), flags=np.ones(40, bool)
+    )
+
+
+def load_arrays(path: Path) -> Any:
+    back = lw.load(path, record={"grains": Grain})
+    shown = {n: v.tobytes() for n, v in back["grains"].numpy().items()}
+    return shown, back["lists"].tolist(), back["none"].shape, back["flags"].tobytes()
+
+
+def save_gravity(path: Path) -> None:
+    start(ic="plummer", bodies=40, softening=0.125, steps=2, dt=0.01, output=Output(out=path)).execute()
+
+
+def plain(value: Any) -> Any:
+    """What compares: arrays as bytes, and the rest as text."""
+    if isinstance(value, np.ndarray):
+        return value.dtype.str, value.shape, value.tobytes()
+    if isinstance(value, Particles):
+        return [
+            plain(getattr(value, n)) for n in ("position", "velocity", "mass", "ids", "component", "time", "softening")
+        ]
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]  # pyright: ignore[reportUnknownVariableType]
+    return repr(value)
+
+
+def load_gravity(path: Path) -> Any:
+    saved = read_gravity(path)
+    return plain([saved.particles, saved.settings, saved.step, saved.plans]), [plain(d) for d in saved.history]
+
+
+def save_flow(path: Path) -> None:
+    flow = lw.sims.lbm.Simulation(
+        shape=(6, 8), viscosity=0.1, mask=np.eye(6, 8, dtype=int), kinds={1: lw.sims.lbm.Wall("w")}
+    )
+    flow.checkpoint(path)
+
+
+def load_flow(path: Path) -> Any:
+    saved = read_flow(path)
+    fields = read_fields(path)
+    return plain([dict(saved.state), saved.settings, saved.geometry.mask, saved.step, fields.density, fields.velocity])
+
+
+def save_flock(path: Path) -> None:
+    lw.sims.boids.Flock(agents=20, search="all-pairs", think_every=2).run(2).checkpoint(path)
+
+
+def load_flock(path: Path) -> Any:
+    saved = read_flock(path)
+    state = [np.asarray(getattr(saved.state, n)) for n in ("position", "forward", "up", "speed", "acceleration", "ids")]
+    return plain([state, saved.settings, saved.rows, list(saved.urges), saved.clock])
+
+
+FILES: dict[str, tuple[Callable[[Path], None], Callable[[Path], Any]]] = {
+    "arrays": (save_arrays, load_arrays),
+    "gravity": (save_gravity, load_gravity),
+    "flow": (save_flow, load_flow),
+    "flock": (save_flock, load_flock),
+}
+
+
+def damaged(whole: bytes, random: Random) -> Iterator[tuple[str, bytes]]:
+    """Ever further damages of a file; most of those that a sum of words modulo 65,535 cannot see."""
+    words = np.frombuffer(whole[: len(whole) // 2 * 2], np.uint16)
+    blind = np.flatnonzero((words == 0) | (words == 0xFFFF))
+    while True:
+        data, size = bytearray(whole), len(whole)
+        how = random.choice(("word", "word", "word", "words", "bit", "byte", "stuck", "sector", "swap", "cut", "page"))
+        at = random.randrange(size)
+        match how:
+            case "word" | "words":
+                for place in random.sample(list(blind), 1 if how == "word" else 7):
+                    data[2 * place : 2 * place + 2] = b"\xff\xff" if words[place] == 0 else b"\0\0"
+            case "bit":
+                data[at] ^= 1 << random.randrange(8)
+            case "byte":
+                data[at] = random.choice((0, 0xFF))
+            case "stuck":  # one bit of some hundred bytes
+                mask = 1 << random.randrange(8)
+                for k in range(at, min(at + random.choice((8, 64, 512)), size)):
+                    data[k] |= mask
+            case "sector" | "page":
+                width = SECTOR if how == "sector" else 8 * SECTOR
+                begin = at // width * width
+                data[begin : begin + width] = random.choice((b"\0", b"\xff")) * len(data[begin : begin + width])
+            case "swap":  # of two pieces of one size
+                width = random.choice((4, 8, 64, SECTOR))
+                one, two = (random.randrange(size // width) * width for _ in range(2))
+                data[one : one + width], data[two : two + width] = data[two : two + width], data[one : one + width]
+            case _:
+                del data[at:]
+        if bytes(data) != whole:
+            yield f"{how} at {at}", bytes(data)
+
+
+def check_damages(kind: str, folder: Path, cases: int, seed: int) -> None:
+    save, load = FILES[kind]
+    path = folder / "a.h5"
+    save(path)
+    whole, good = path.read_bytes(), load(path)
+    refused = 0
+    for (how, data), _ in zip(damaged(whole, Random(seed)), range(cases), strict=False):
+        path.write_bytes(data)
+        try:
+            found = load(path)
+        except InputError as error:
+            refused += 1
+            assert str(error).startswith(f"{path}: "), how
+            assert "\n" not in str(error)
+        else:
+            assert found == good, f"{how}: read as other content"
+    assert refused > cases / 4
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_no_damage_is_read_as_other_numbers(kind: str, tmp_path: Path) -> None:
+    check_damages(kind, tmp_path, 60, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", FILES)
+def test_none_of_many_damages_is_read_as_other_numbers(kind: str, seed: int, tmp_path: Path) -> None:
+    check_damages(kind, tmp_path, 3000, 100 + seed)
+
+
+def datasets(path: Path) -> list[str]:
+    found: list[str] = []
+    with h5py.File(path) as file:
+        file.visititems(lambda name, held: found.append(name) if isinstance(held, h5py.Dataset) else None)
+    return found
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_words_that_a_sum_of_words_cannot_see(kind: str, tmp_path: Path) -> None:
+    """In every dataset: the first word of zeros becomes one of ones."""
+    save, load = FILES[kind]
+    path = tmp_path / "a.h5"
+    save(path)
+    whole, good = path.read_bytes(), load(path)
+    tried = 0
+    for name in datasets(path):
+        with h5py.File(path) as file:
+            held: Any = file[name]
+            if not held.size or not held.chunks or held.compression:
+                continue
+            chunk = held.id.get_chunk_info(0)
+        words = np.frombuffer(whole, np.uint16, (chunk.size - 4) // 2, chunk.byte_offset)
+        zeros = np.flatnonzero(words == 0)
+        if not len(zeros) or not words.any():  # a Fletcher sum sees ones among zeros alone
+            continue
+        at = chunk.byte_offset + 2 * int(zeros[0])
+        path.write_bytes(whole[:at] + b"\xff\xff" + whole[at + 2 :])
+        try:
+            assert load(path) == good, name  # fields for other programs, which resuming does not read
+        except InputError as error:
+            assert "is not what was written" in str(error)
+            assert name in str(error)
+            tried += 1
+        path.write_bytes(whole)
+    assert tried >= 1
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_dataset_without_its_sum_is_refused(kind: str, tmp_path: Path) -> None:
+    save, load = FILES[kind]
+    path = tmp_path / "a.h5"
+    save(path)
+    whole, good = path.read_bytes(), load(path)
+    refused = 0
+    for name in datasets(path):
+        with h5py.File(path, "r+") as file:
+            del file[name].attrs["lanewise_crc32"]
+        try:
+            assert load(path) == good
+        except InputError as error:
+            assert f"{name} has no sum" in str(error)
+            refused += 1
+        path.write_bytes(whole)
+    assert refused >= 2
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_of_an_older_version_is_read_and_said(kind: str, tmp_path: Path) -> None:
+    save, load = FILES[kind]
+    path = tmp_path / "a.h5"
+    save(path)
+    good = load(path)
+    with h5py.File(path, "r+") as file:
+        del file.attrs["lanewise_sums"]
+        for name in datasets(path):
+            del file[name].attrs["lanewise_crc32"]
+    with pytest.warns(lw.FileWarning, match="an older version of lanewise, whose sums miss some damage"):
+        assert load(path) == good
