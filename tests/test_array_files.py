@@ -253,7 +253,7 @@ def test_contents_that_do_not_fit(tmp_path: Path) -> None:
             attribute("g", "fields", '[["mass", "f64"], ["mass", "f64"]]'),
             "has the name 'mass'; wanted names, each once",
         ),
-        (attribute("g", "layout", f"aosoa({2**40})"), "for 5 records; layout= names another one"),
+        (attribute("g", "layout", f"aosoa({2**40})"), "the width must be a power of two from 1 to 1024"),
         (attribute("g", "count", 2.5), "damaged file: count of 'g' is 2.5; wanted 0 to 281,474,976,710,656"),
         (attribute("r", "levels", 10**9), "damaged file: levels of 'r' is 1000000000; wanted 0 to 64"),
         (attribute("g", "kind", np.arange(3)), "damaged file: kind of 'g' is no text"),

@@ -21,7 +21,7 @@ from lanewise.errors import ArgumentError, InputError
 from lanewise.field_values import brought
 from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums, write_hdf5
 from lanewise.io.source import FilePath
-from lanewise.io.sums import SMALL, read_array
+from lanewise.io.sums import read_array
 from lanewise.layouts import Layout, layout_by_name, packed
 from lanewise.naming import named_object
 from lanewise.ragged import RaggedArray
@@ -261,20 +261,8 @@ def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str
                 f"damaged file: {name}.{field.name} is {found.shape} of {found.dtype}; wanted {shape} of {dtype}"
             )
     fields = {n: read_array(found) for n, found in held.items()}
-    lies = layout or _layout_of(group, name, record, count)
+    lies = layout or layout_by_name(_text(group, "layout"))
     return RecordArray.from_fields(cls.__record__, fields, layout=lies, device=device, python_class=cls)
-
-
-def _layout_of(group: Any, name: str, record: Record, count: int) -> Layout:
-    """The layout that records had; raises `InputError` for one that takes far more memory than they do."""
-    layout = layout_by_name(_text(group, "layout"))
-    plain = sum(t.scalar_of(f.type).dtype.itemsize * max(1, len(t.leaves(f.name, f.type))) for f in record) * count
-    if (nbytes := layout.arrange(record.leaves).nbytes(count)) > max(SMALL, 64 * plain):
-        raise InputError(
-            f"damaged file: {name!r} lies in {layout}, which takes {nbytes:,} bytes for {count:,} records; "
-            "layout= names another one"
-        )
-    return layout
 
 
 def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RaggedArray:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import FileWarning, InputError
+from lanewise.errors import FileWarning, InputError, RecordError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.sums import promise, promised, put_rows, put_sum
@@ -27,8 +27,8 @@ from lanewise.io.sums import promise, promised, put_rows, put_sum
 MAGIC = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file (HDF5 file format specification 3.0, superblock)."""
 
-DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, OverflowError)
-"""What h5py has been seen to raise on files with wrong bytes."""
+DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecordError)
+"""What h5py, and what is made of names and numbers, have been seen to raise on files with wrong bytes."""
 
 VERSION = ("v110", "v110")
 """The oldest format with all the checksums, so that programs with an older HDF5 than ours read it."""
