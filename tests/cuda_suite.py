@@ -3,6 +3,7 @@
 A shard is a process of pytest with tests of its own and a limit in seconds; what it had not ended by then is named. Writes
 cuda_tests.json (which trees of src/ and tests/, on which GPU, driver and compiler, how many passed, which failed) and
 cuda_tests.log (what failed shards printed). `--check` says whether a record belongs to the files as they are, and needs no GPU.
+`--second` runs them on the second of two GPUs with the first one current (tests/second_gpu.py), and writes cuda_tests_second.json.
 """
 
 from __future__ import annotations
@@ -85,11 +86,12 @@ class Shard:
     seconds: float = 0.0
     ended: dict[str, tuple[str, float]] = field(default_factory=dict)
     output: str = ""
+    second: bool = False
 
 
-def divide(tests: list[str], known: dict[str, float], count: int, gpus: int) -> list[Shard]:
+def divide(tests: list[str], known: dict[str, float], count: int, gpus: int, *, second: bool = False) -> list[Shard]:
     """The longest tests first, each to the shard with the least to do; a test that nothing is known of counts as short."""
-    shards = [Shard(i, i % gpus) for i in range(min(count, len(tests)))]
+    shards = [Shard(i, i % gpus, second=second) for i in range(min(count, len(tests)))]
     for test in sorted(tests, key=lambda t: (-known.get(t, 0.3), t)):
         least = min(shards, key=lambda s: (s.seconds, len(s.tests), s.number))
         least.tests.append(test)
@@ -102,7 +104,8 @@ def run(shard: Shard, folder: Path, limit: float) -> Shard:
     report, names = folder / f"report-{shard.number}.jsonl", folder / f"tests-{shard.number}.txt"
     names.write_text("\n".join(shard.tests), encoding="utf-8")
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    gpu = visible[shard.gpu] if any(visible) else str(shard.gpu)
+    numbers = (shard.gpu, 1 - shard.gpu) if shard.second else (shard.gpu,)  # each of the two is the first one in turn
+    gpu = ",".join(visible[n] if any(visible) else str(n) for n in numbers)
     # JAX takes three quarters of the memory of a GPU, which the shards share, unless it is told to take what it needs.
     environment = {
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
@@ -110,7 +113,8 @@ def run(shard: Shard, folder: Path, limit: float) -> Shard:
         REPORT: str(report),
         "CUDA_VISIBLE_DEVICES": gpu,
     }
-    command = [*PYTEST, "--tb=short", "-p", "tests.cuda_suite", "-m", MARKED, f"@{names}"]
+    plugins = ["-p", "tests.cuda_suite", *(("-p", "tests.second_gpu") if shard.second else ())]
+    command = [*PYTEST, "--tb=short", *plugins, "-m", MARKED, f"@{names}"]
     try:
         done = subprocess.run(
             command,
@@ -209,16 +213,20 @@ def main() -> int:
         "--out", type=Path, default=RECORD.parent, help="the folder of cuda_tests.json and cuda_tests.log"
     )
     parser.add_argument("--check", action="store_true", help="compare the record with the files, and run nothing")
+    parser.add_argument("--second", action="store_true", help="on the second of two GPUs, with the first one current")
     given = parser.parse_args()
+    name = f"{RECORD.stem}_second" if given.second else RECORD.stem
     if given.check:
-        return check(given.out / RECORD.name)
+        return check(given.out / f"{name}.json")
     from lanewise.runtime import cuda
 
     gpus = int(cuda.cupy().cuda.runtime.getDeviceCount())
+    if given.second and gpus < 2:
+        raise SystemExit(f"--second needs two GPUs, and this machine has {gpus}")
     before, begin = trees(), time.monotonic()
     tests = collect()
     known = json.loads(RECORD.read_text(encoding="utf-8"))["long"] if RECORD.exists() else {}
-    shards = divide(tests, known, given.processes, gpus)
+    shards = divide(tests, known, given.processes, 2 if given.second else gpus, second=given.second)
     with tempfile.TemporaryDirectory(prefix="lanewise-cuda-suite-") as folder, ThreadPoolExecutor(len(shards)) as pool:
         os.environ.setdefault("LANEWISE_CACHE_DIR", str(Path(folder) / "cache"))  # shards share what they compile
         shards = list(pool.map(lambda s: run(s, Path(folder), given.limit), shards))
@@ -226,13 +234,13 @@ def main() -> int:
         raise SystemExit("src/ or tests/ changed while the tests ran: the record would belong to neither state")
     kept = {**record(tests, shards, before, time.monotonic() - begin), "machine": machine(gpus)}
     given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / RECORD.name).write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    (given.out / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     bad = [s for s in shards if any(s.ended.get(t, (NOT_ENDED,))[0] in (FAILED, NOT_ENDED) for t in s.tests)]
     last = [f"{s.output.strip().splitlines()[-1] if s.output.strip() else 'nothing was printed'}" for s in shards]
     log = "\n".join(
         [*(f"shard {s.number}: {line}" for s, line in zip(shards, last, strict=True)), *(s.output for s in bad)]
     )
-    (given.out / "cuda_tests.log").write_text(log.strip() + "\n", encoding="utf-8")
+    (given.out / f"{name}.log").write_text(log.strip() + "\n", encoding="utf-8")
     print(f"{kept['passed']} of {len(tests)} passed, {kept['failed']} failed, {kept['skipped']} skipped,", end=" ")
     print(f"{kept['not_ended']} not ended, in {kept['seconds']} s by {len(shards)} processes on {gpus} GPUs")
     for outcome, names in kept["names"].items():

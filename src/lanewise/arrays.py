@@ -19,7 +19,7 @@ from lanewise.layouts import Arrangement, Layout, default_layout, packed, stride
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.record_keys import Key, Mask, Places, Span, check_distinct, checked_mask, places_of_mask, read_key
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, to_host
+from lanewise.runtime.memory import allocate, copy_whole, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.tables import html_table
 from lanewise.target import CPU, is_gpu
@@ -648,13 +648,7 @@ class RecordArray(Generic[B]):
         result = RecordArray.zeros(
             self._record, len(self), layout=self._layout, device=where, python_class=self._python_class
         )
-        to, source = result._places.data, self._current.data
-        if isinstance(to, np.ndarray):
-            to[...] = to_host(source)
-        elif isinstance(source, np.ndarray):
-            to.set(source)
-        else:
-            to[...] = source
+        copy_whole(result._places.data, self._current.data)
         return result
 
     def copy(self) -> RecordArray[B]:

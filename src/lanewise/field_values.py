@@ -20,7 +20,7 @@ from lanewise.errors import ArgumentError, LanewiseError
 from lanewise.field_copies import field_copy
 from lanewise.layouts import Arrangement
 from lanewise.record import Field
-from lanewise.runtime.memory import address, array_module, bring
+from lanewise.runtime.memory import address, array_module, bring, device_of, module_of, on
 
 
 def brought(name: str, value: Any, device: str) -> Any:
@@ -50,7 +50,8 @@ def check_type(name: str, array: Any, kind: t.ValueType) -> None:
     if not whole_into_whole and not np.can_cast(array.dtype, scalar.dtype, "same_kind"):
         raise ArgumentError(f"{name} holds {scalar}: {array.dtype} would lose information; convert it first")
     if whole_into_whole and array.size and not np.can_cast(array.dtype, scalar.dtype, "safe"):
-        smallest, largest = int(array.min()), int(array.max())
+        with on(device_of(array)):
+            smallest, largest = int(array.min()), int(array.max())
         low, high = t.limits(scalar)
         if smallest < low or largest > high:
             what = f"{largest} does" if smallest == largest else f"values from {smallest} to {largest} do"
@@ -64,10 +65,11 @@ def rounded(name: str, values: Any, dtype: Any) -> Any:
     """
     if np.can_cast(values.dtype, dtype, "safe") or values.dtype.kind != "f":
         return values
-    with np.errstate(over="ignore", invalid="ignore"):
+    module = module_of(values)
+    with np.errstate(over="ignore", invalid="ignore"), on(device_of(values)):
         result = values.astype(dtype)
-    module = np if isinstance(values, (np.ndarray, np.generic)) else array_module("cuda")
-    if bool((module.isinf(result) & module.isfinite(values)).any()):
+        overflows = bool((module.isinf(result) & module.isfinite(values)).any())
+    if overflows:
         raise ArgumentError(f"{name} holds {dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit")
     return result
 
@@ -95,13 +97,15 @@ def converted(name: str, array: Any, scalar: t.Scalar, device: str) -> Any:
     if array.dtype == scalar.dtype and array.flags.c_contiguous:
         return array
     result = array_module(device).empty(array.shape, scalar.dtype)
-    result[...] = rounded(name, array, scalar.dtype)
+    with on(device):
+        result[...] = rounded(name, array, scalar.dtype)
     return result
 
 
 def _largest(values: Any) -> float:
-    finite = values[np.isfinite(values)]
-    return float(np.abs(finite).max()) if finite.size else 0.0
+    with on(device_of(values)):
+        finite = values[np.isfinite(values)]
+        return float(np.abs(finite).max()) if finite.size else 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -183,7 +187,8 @@ class FieldViews:
         """A copy of shape (count,) or (count, components), read-only: nobody should hope that writes go through."""
         columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
         stacked = isinstance(field.type, t.Vector)
-        copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
+        with on(self.device):
+            copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
         width = max(b.width for b in self.arrangement.buffers)
         lies = f"in blocks of {width} records" if width > 1 else "in several pieces"
         return field_copy(
@@ -193,23 +198,32 @@ class FieldViews:
 
     def column(self, leaf: str) -> Any:
         """A leaf of all records, of shape (count,): a view where the layout has no blocks, else perhaps a copy."""
+        if not self.count:
+            return self._none(leaf)
         last = self.first + (self.count - 1) * self.step
-        return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step] if self.count else self._none(leaf)
+        with on(self.device):
+            return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step]
 
     def take(self, leaf: str, places: Any) -> Any:
         """A copy of a leaf of some records; `places` are whole numbers below count, on the device."""
-        view, at = self._at(leaf, places)
-        return view[at]
+        with on(self.device):
+            view, at = self._at(leaf, places)
+            return view[at]
 
     def put(self, leaf: str, places: Any, values: Any) -> None:
         """Assign a leaf of some records."""
-        view, at = self._at(leaf, places)
-        view[at] = values
+        with on(self.device):
+            view, at = self._at(leaf, places)
+            view[at] = values
 
     def fill(self, leaf: str, values: Any) -> None:
         """Assign a leaf of all records, and nothing beside it."""
         if not self.count:
             return
+        with on(self.device):
+            self._fill(leaf, values)
+
+    def _fill(self, leaf: str, values: Any) -> None:
         blocks = self.blocks(leaf)
         width = blocks.shape[1]
         if width == 1:

@@ -16,7 +16,6 @@ from lanewise import types as t
 from lanewise.arrays import RecordArray, host_field, places_of
 from lanewise.attributes import near
 from lanewise.checks import shown
-from lanewise.collective.arrays import device_of
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.field_copies import field_copy, is_writable
 from lanewise.field_values import brought
@@ -24,7 +23,7 @@ from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.record import Field, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import address, array_module
+from lanewise.runtime.memory import address, array_module, device_of
 from lanewise.target import is_gpu
 
 STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))

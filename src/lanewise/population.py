@@ -16,7 +16,7 @@ from lanewise.errors import ArgumentError
 from lanewise.fates import Fate
 from lanewise.field_values import brought
 from lanewise.record import unknown_field
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, on
 
 MOST_IDS = 2**63 - 1
 """How far i64 counts."""
@@ -121,6 +121,12 @@ class Population:
                 f"fates are whole numbers of shape ({len(records)},), one for each record, found an array of {chosen.dtype} with shape "
                 f"{tuple(chosen.shape)}"
             )
+        with on(records.device):
+            return self._turn_over(records, chosen, newborn)
+
+    def _turn_over(
+        self, records: RecordArray, chosen: Any, newborn: Callable[[RecordArray], object] | None
+    ) -> Turnover:
         none = (chosen < int(Fate.DIE)) | (chosen > int(Fate.SPLIT))
         if len(records) and bool(none.any()):
             element = int(none.argmax())
@@ -182,7 +188,11 @@ def _free(records: RecordArray, ids: str) -> int:
     """The first number above all ids. Raises `ArgumentError` where two are the same."""
     if not len(records):
         return 0
-    given = getattr(records, ids)
+    with on(records.device):
+        return _above(records, getattr(records, ids), ids)
+
+
+def _above(records: RecordArray, given: Any, ids: str) -> int:
     if bool((given[1:] > given[:-1]).all()):  # as they are where nobody else writes ids: no need to sort
         return int(given[-1]) + 1
     numbers = array_module(records.device).sort(given)

@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, device_of, module_of, on
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _span(name: str, key: slice, count: int) -> Span:
 
 
 def _places(name: str, array: Any, count: int) -> Places:
-    module = np if isinstance(array, np.ndarray) else array_module("cuda")
+    module = module_of(array)
     if not array.size:
         return Places(module.zeros(0, np.int64), distinct=True)
     least, most = int(array.min()), int(array.max())
@@ -121,12 +121,13 @@ def check_distinct(name: str, places: Places) -> None:
     """Refuse to assign to a record twice: which of the values it would hold is nobody's choice on a GPU."""
     if places.distinct or not len(places):
         return
-    module = np if isinstance(places.indices, np.ndarray) else array_module("cuda")
-    ordered = module.sort(places.indices)
-    if bool((twice := ordered[1:] == ordered[:-1]).any()):
-        raise ArgumentError(
-            f"record {int(ordered[int(twice.argmax())])} of an array of {name} would be assigned twice; give each index once"
-        )
+    with on(device_of(places.indices)):
+        ordered = module_of(places.indices).sort(places.indices)
+        if bool((twice := ordered[1:] == ordered[:-1]).any()):
+            raise ArgumentError(
+                f"record {int(ordered[int(twice.argmax())])} of an array of {name} would be assigned twice; "
+                "give each index once"
+            )
 
 
 def _no_key(key: Any, field: str) -> ArgumentTypeError:

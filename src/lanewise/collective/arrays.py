@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.field_copies import advice_of, is_writable
-from lanewise.runtime import cuda
+from lanewise.runtime.memory import device_of, module_of
 
 
 def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:
@@ -42,16 +42,7 @@ def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ..
 
 def empty_beside(array: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     """A new array on the device of another one, of anything."""
-    if isinstance(array, np.ndarray):
-        return np.empty(shape, dtype)
-    with cuda.use(device_of(array)):
-        return cuda.cupy().empty(shape, dtype)
-
-
-def device_of(array: Any) -> str:
-    """The name of the device that an array of CuPy lies on."""
-    number = int(array.data.device_id)
-    return f"cuda:{number}" if number else "cuda"
+    return module_of(array).empty(shape, dtype)
 
 
 def place_of(array: Any) -> str:

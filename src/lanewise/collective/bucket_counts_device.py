@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from lanewise.collective import value_buckets
-from lanewise.collective.arrays import device_of
 from lanewise.collective.value_buckets import Split
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.memory import device_of
 
 PLACES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
 SUMS = {4: "unsigned int", 8: "unsigned long long"}  # by their size: they wrap, whatever their sign

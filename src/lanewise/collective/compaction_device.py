@@ -11,9 +11,9 @@ import math
 from functools import cache
 from typing import Any
 
-from lanewise.collective.arrays import device_of
 from lanewise.collective.mask_count_device import PLACES, THREADS, Counted, counted
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.memory import device_of
 
 UNITS = {16: "uint4", 8: "unsigned long long", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
 TEXT = """

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.collective.arrays import device_of
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.memory import device_of
 
 TEXT = """
 typedef {element} Element;

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from lanewise.collective import bucket_counts_device
-from lanewise.collective.arrays import device_of
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.memory import device_of
 
 VALUES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
 THREADS = 512

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from lanewise.collective import value_buckets
-from lanewise.collective.arrays import device_of
 from lanewise.collective.value_buckets import WIDE, Split
 from lanewise.exact_sums import F32, GROUP
 from lanewise.exact_sums_text import SCATTER_SUM
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.memory import device_of
 
 ROOM = 8_192  # elements of a bucket: 64 KB of shared memory
 SPLIT = Split(

@@ -23,7 +23,7 @@ from lanewise.ir.values import value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.record import Record
 from lanewise.runtime.devices import default_device
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, device_of, home
 from lanewise.target import is_gpu
 from lanewise.values import to_python_value
 
@@ -123,11 +123,7 @@ def classify_arguments(
         raise ArgumentError(
             f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)"
         )
-    result.device = (
-        devices.pop()
-        if devices
-        else device_without_records(any(hasattr(v, "__cuda_array_interface__") for v in values.values()))
-    )
+    result.device = devices.pop() if devices else device_without_records(_gpu_of(kernel, values))
     for name, kind in signature.parameters.items():
         if not isinstance(kind, Record):
             _classify_value(kernel, name, kind, values[name], result, arrays_allowed, any_shape)
@@ -171,10 +167,18 @@ def flat(array: Any, kind: t.ValueType) -> Any:
     return array.reshape((count, kind.length) if isinstance(kind, t.Vector) else (count,))
 
 
-def device_without_records(on_gpu: bool) -> str:
-    """Where a call without records runs; `on_gpu`: whether one of its arrays lies on a GPU."""
-    device = default_device()
-    return "cuda" if on_gpu and not is_gpu(device) else device
+def device_without_records(there: str | None) -> str:
+    """Where a call without records runs; `there`: the GPU that its arrays lie on, None if they are on the host."""
+    return default_device() if there is None else there
+
+
+def _gpu_of(kernel: str, values: Mapping[str, Any]) -> str | None:
+    """The GPU that arrays of values lie on; raises `ArgumentError` where there are several."""
+    places = {n: found for n, v in values.items() if (found := home(v)) is not None}
+    if len(kinds := set(places.values())) > 1:
+        lie = ", ".join(f"{n} on {p!r}" for n, p in places.items())
+        raise ArgumentError(f"{kernel}: the arrays lie on different devices ({lie}); bring them to one")
+    return kinds.pop() if kinds else None
 
 
 def _classify_value(
@@ -288,6 +292,10 @@ def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: An
     if out is None:
         return module.empty(shape, dtype)
     fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
+    if fits and is_gpu(device) and device_of(out) != device:
+        raise ArgumentError(
+            f"{kernel}: out must lie on {device!r}, where the call runs, found it on {device_of(out)!r}"
+        )
     if not fits or not is_writable(out):
         state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
         state = f", which is read-only{advice_of(out)}" if fits else state

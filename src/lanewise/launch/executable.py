@@ -24,7 +24,7 @@ from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.pipeline import Program
 from lanewise.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import allocate, on
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
 from lanewise.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
@@ -353,7 +353,8 @@ def _scratch(program: Program, device: str, environment: Environment) -> dict[st
                 )
             data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
             if s.zeroed:
-                data[:] = 0
+                with on(device):
+                    data[:] = 0
             bound[a.name] = BoundArray(data, a.arrangement, count)
     return bound
 

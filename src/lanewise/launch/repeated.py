@@ -265,7 +265,8 @@ class Repeated:
         template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
         if template is None:
             return
-        device_of = partial(device_without_records, bool(arguments.arrays) and is_gpu(arguments.device))
+        there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
+        device_of = partial(device_without_records, there)
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,

@@ -12,7 +12,6 @@ from lanewise.errors import ArgumentError
 from lanewise.field_copies import advice_of, is_writable
 from lanewise.launch.arguments import describe
 from lanewise.runtime.memory import overlap
-from lanewise.target import CPU
 
 NARROW = (
     2**31 - 2**16
@@ -56,11 +55,3 @@ def check_results_apart(
             if overlap(result, array):
                 what = "array" if name in whole else "table"
                 raise ArgumentError(f"{kernel}: out shares memory with the {what} {name!r}; give it memory of its own")
-
-
-def place_of(array: Any) -> str:
-    """The device that an array lies on."""
-    if isinstance(array, np.ndarray):
-        return CPU.name
-    number = int(array.data.device_id)
-    return f"cuda:{number}" if number else "cuda"

@@ -20,7 +20,7 @@ from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate_pieces, array_module, to_host
+from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, to_host
 from lanewise.target import is_gpu
 from lanewise.values import WINDOW
 
@@ -233,13 +233,7 @@ class RaggedArray:
             return self.copy() if where == self._device else self.copy().to(where)
         made = empty(Flat(None, self._kind, self._entries()), [len(o) for o in self._offsets], where, self._data)
         made._outer = self._outer
-        target, source = made._memory, self._memory
-        if isinstance(target, np.ndarray):
-            target[...] = to_host(source)
-        elif isinstance(source, np.ndarray):
-            target.set(source)
-        else:
-            target[...] = source
+        copy_whole(made._memory, self._memory)
         return made
 
     def copy(self) -> RaggedArray:

@@ -16,7 +16,7 @@ from lanewise.field_values import brought, check_type, rounded
 from lanewise.ragged.array import Flat, RaggedArray, awkward_module, made_of
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.memory import module_of, to_host
 from lanewise.values import type_of_annotation
 
 _PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
@@ -156,8 +156,7 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
     where = resolve(device)
     array = values
     if getattr(array, "dtype", None) in _PARTS:  # pairs of floats in memory already
-        module = np if isinstance(array, np.ndarray) else array_module("cuda")
-        array = module.ascontiguousarray(array)
+        array = module_of(array).ascontiguousarray(array)
         if array.ndim != 1:
             raise ArgumentError(f"lw.ragged: complex values come as an array of shape (n,), found {tuple(array.shape)}")
         array = array.view(_PARTS[np.dtype(array.dtype)]).reshape(-1, 2)

@@ -11,12 +11,13 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import pairwise
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from lanewise.errors import DeviceError
-from lanewise.runtime.devices import cuda_number, cuda_started
+from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Turns
 from lanewise.target import is_gpu
@@ -50,10 +51,105 @@ _THREAD = threading.local()
 
 
 def use(device: str) -> Any:
-    """A context in which CuPy allocates and launches on `device`."""
+    """A context in which CuPy allocates and launches on `device`, in order with the current stream of the thread."""
     if not hasattr(_THREAD, "begun"):
         _begin_thread()
-    return cupy().cuda.Device(cuda_number(device))
+    module, number = cupy().cuda, cuda_number(device)
+    return module.Device(number) if module.runtime.getDevice() == number else Elsewhere(number)
+
+
+class Elsewhere:
+    """Work on a device that is not the current one, as if it were put on the current stream of the current one.
+
+    The streams of two devices do not wait for each other. Events let the other device's stream wait for what was launched here
+    before, and the stream here for what was launched there, so that its readers find what they expect. The host waits for nothing.
+    """
+
+    __slots__ = ("_device", "_here", "_number")
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def __enter__(self) -> None:
+        module = cupy().cuda
+        self._here = module.get_current_stream()
+        before = _passed(self._here)
+        self._device = module.Device(self._number)
+        self._device.__enter__()
+        _wait(module.get_current_stream(), before)
+
+    def __exit__(self, *exception: object) -> None:
+        after = _passed(cupy().cuda.get_current_stream())
+        self._device.__exit__(*exception)
+        _wait(self._here, after)
+
+
+def _passed(stream: Any) -> Any:
+    """An event behind what a stream of the current device has to do; None while a graph is captured, when nothing runs."""
+    if stream.is_capturing():
+        return None
+    event = cupy().cuda.Event(disable_timing=True)
+    event.record(stream)
+    return event
+
+
+def _wait(stream: Any, event: Any) -> None:
+    if event is not None and not stream.is_capturing():
+        stream.wait_event(event)
+
+
+class Library:
+    """CuPy, whose functions allocate and compute on one device, whichever device is the current one.
+
+    Methods and operators of its arrays run on the current device all the same: they belong into `use(device)`.
+    """
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+
+    def __getattr__(self, name: str) -> Any:
+        found: Any = getattr(cupy(), name)
+        if isinstance(found, type | ModuleType) or not callable(found):
+            return found
+
+        def there(*arguments: Any, **named: Any) -> Any:
+            with use(self._device):
+                return found(*arguments, **named)
+
+        setattr(self, name, there)
+        return there
+
+
+@cache
+def library(device: str) -> Library:
+    """The library of arrays on a device."""
+    return Library(device)
+
+
+def device_of(array: Any) -> str:
+    """The name of the device that an array of CuPy lies on."""
+    return cuda_name(int(array.data.device_id))
+
+
+def moved(array: Any, device: str) -> Any:
+    """An array of CuPy on `device`: itself where it lies there, else a copy, which is there when this returns."""
+    if (source := device_of(array)) == device:
+        return array
+    with use(source):
+        whole = cupy().ascontiguousarray(array)
+    result = library(device).empty(whole.shape, whole.dtype)
+    copy_across(result, whole)
+    return result
+
+
+def copy_across(to: Any, source: Any) -> None:
+    """Copy a contiguous array of a GPU to another one, on any GPU. Between two of them it is there when this returns."""
+    if (device := device_of(to)) == (other := device_of(source)):
+        return copy_within(device, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
+    synchronize(other)
+    with use(device):
+        to.data.copy_from_device_async(source.data, int(source.nbytes))
+    return synchronize(device)
 
 
 def _begin_thread() -> None:
@@ -165,9 +261,10 @@ class CudaKernel:
         """shared: bytes of shared memory that a launch gives a block, beside those that the text declares."""
         core = cuda_core()
         self.device, self.threads, self._core = device, threads, core
-        core.Device(cuda_number(device)).set_current()
-        self._code = core.ObjectCode.from_cubin(cubin.code)
-        self._kernel = self._code.get_kernel(f"{name}_kernel")
+        with use(device):  # which makes the thread's own device the current one again
+            core.Device(cuda_number(device)).set_current()
+            self._code = core.ObjectCode.from_cubin(cubin.code)
+            self._kernel = self._code.get_kernel(f"{name}_kernel")
         self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
         self._config = cache(partial(core.LaunchConfig, block=threads, shmem_size=shared))  # by the grid
         if shared:

@@ -54,6 +54,11 @@ def resolve(name: str | None) -> str:
         raise DeviceError(
             f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
         )
+    return cuda_name(number)
+
+
+def cuda_name(number: int) -> str:
+    """The canonical name of a CUDA device: "cuda", "cuda:1", ..."""
     return f"cuda:{number}" if number else "cuda"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -12,7 +13,10 @@ import numpy as np
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cuda
-from lanewise.target import is_gpu
+from lanewise.runtime.devices import cuda_name
+from lanewise.target import CPU, is_gpu
+
+_ANYWHERE = nullcontext()
 
 
 def available_memory(device: str) -> int:
@@ -122,20 +126,51 @@ def copy_bytes(device: str, to: Any, source: Any) -> None:
 
 
 def array_module(device: str) -> Any:
-    """NumPy or CuPy."""
-    return cuda.cupy() if is_gpu(device) else np
+    """The library of arrays on a device: NumPy, or CuPy with functions that allocate and compute there."""
+    return cuda.library(device) if is_gpu(device) else np
+
+
+def module_of(array: Any) -> Any:
+    """The library of arrays where one lies, that one being of NumPy or of CuPy."""
+    return np if isinstance(array, (np.ndarray, np.generic)) else cuda.library(cuda.device_of(array))
+
+
+def device_of(array: Any) -> str:
+    """The device that an array of NumPy or CuPy lies on."""
+    return CPU.name if isinstance(array, (np.ndarray, np.generic)) else cuda.device_of(array)
+
+
+def on(device: str) -> AbstractContextManager[Any]:
+    """A context in which arrays of a device are computed with: on a GPU their methods and operators run on the current one."""
+    return cuda.use(device) if is_gpu(device) else _ANYWHERE
+
+
+DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too
+
+
+def home(value: Any) -> str | None:
+    """The GPU that an array of any library lies on; None for what lies on the host, or is no array."""
+    if isinstance(value, type | np.ndarray | np.generic):
+        return None
+    if (kind := getattr(value, "__dlpack_device__", None)) is not None:
+        try:
+            library, number = kind()
+        except Exception:  # of the user's class: who reads the array says what is wrong
+            return None
+        return cuda_name(int(number)) if int(library) in DLPACK_CUDA else None
+    if hasattr(value, "__cuda_array_interface__"):
+        return cuda.device_of(cuda.cupy().asarray(value))
+    return None
 
 
 def bring(value: Any, device: str) -> Any:
     """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the device's library."""
-    on_gpu = hasattr(value, "__cuda_array_interface__") or (
-        hasattr(value, "__dlpack_device__") and not isinstance(value, np.ndarray) and value.__dlpack_device__()[0] == 2
-    )
+    on_gpu = home(value) is not None
     if is_gpu(device):
         with cuda.use(device):
-            return _of_gpu(value) if on_gpu else cuda.cupy().asarray(value)
+            return cuda.moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
     if on_gpu:
-        return cuda.cupy().asnumpy(_of_gpu(value))
+        return to_host(_of_gpu(value))
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
         return np.from_dlpack(value)
     result = np.asarray(value)
@@ -151,14 +186,31 @@ def _of_gpu(value: Any) -> Any:
     say which stream that is, and JAX, which fills arrays behind the caller's back, does not.
     """
     module = cuda.cupy()
-    if isinstance(value, module.ndarray) or not hasattr(value, "__dlpack__"):
+    if isinstance(value, module.ndarray):
+        return value
+    if not hasattr(value, "__dlpack__"):
         return module.asarray(value)
-    return module.from_dlpack(value)
+    _, number = value.__dlpack_device__()
+    with cuda.use(cuda_name(int(number))):  # whose stream is to wait
+        return module.from_dlpack(value)
 
 
 def to_host(value: Any) -> Any:
     """A NumPy array with the contents of a device array."""
-    return value if isinstance(value, (np.ndarray, np.generic)) else cuda.cupy().asnumpy(value)
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value
+    return cuda.library(cuda.device_of(value)).asnumpy(value)
+
+
+def copy_whole(to: Any, source: Any) -> None:
+    """Copy a contiguous array to another one of the same shape and type, wherever the two lie."""
+    if isinstance(to, np.ndarray):
+        to[...] = to_host(source)
+    elif isinstance(source, np.ndarray):
+        with cuda.use(cuda.device_of(to)):
+            to.set(source)
+    else:
+        cuda.copy_across(to, source)
 
 
 def read_only(array: Any) -> Any:

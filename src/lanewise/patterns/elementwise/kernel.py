@@ -52,7 +52,8 @@ from lanewise.patterns.tables.ranges import around_launch
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Plan
 from lanewise.plans import complete_plan
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.devices import default_device
+from lanewise.runtime.memory import home, module_of
 from lanewise.target import is_gpu
 from lanewise.types import Scalar
 
@@ -245,8 +246,8 @@ def _numbers(array: Any) -> tuple[Any, Any]:
         check_unmasked("a reduction", array)
         module: Any = np
     elif hasattr(array, "__cuda_array_interface__") and not isinstance(array, type):
-        module = array_module("cuda")
-        array = array if isinstance(array, module.ndarray) else brought("a reduction", array, "cuda")
+        array = brought("a reduction", array, home(array) or default_device())
+        module = module_of(array)
     else:
         raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
     if array.dtype.kind not in "biuf" or not array.ndim:

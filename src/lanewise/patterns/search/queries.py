@@ -22,7 +22,7 @@ from lanewise.patterns.search.query_calls import Queried
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module
+from lanewise.runtime.memory import allocate, array_module, home
 
 MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a target in registers
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
@@ -157,24 +157,7 @@ def _check_alike(name: str, sources: Points, targets: Points) -> None:
         )
 
 
-DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too
 MOST_POINTS = 2**31 - 2**16  # their numbers have 32 bits
-
-
-def home(values: Any) -> str | None:
-    """The GPU that an array lies on, or None for what lies on the host."""
-    kind: Any = getattr(values, "__dlpack_device__", None)
-    if kind is not None and not isinstance(values, type):
-        try:
-            library, number = kind()
-        except Exception:  # of the user's class: who reads the array says what is wrong
-            return None
-        if int(library) not in DLPACK_CUDA:
-            return None
-        return f"cuda:{int(number)}"
-    if hasattr(values, "__cuda_array_interface__"):
-        return f"cuda:{int(array_module('cuda').asarray(values).device.id)}"
-    return None
 
 
 def _device_of(values: Any, device: str | None) -> str:

@@ -15,7 +15,8 @@ from lanewise.ir.names import index_name, length_of
 from lanewise.ir.values import value_array
 from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments
 from lanewise.launch.executable import BoundArray
-from lanewise.launch.shaped_arrays import NARROW, check_shaped, place_of
+from lanewise.launch.shaped_arrays import NARROW, check_shaped
+from lanewise.runtime.memory import device_of
 from lanewise.target import CPU, PYTHON
 from lanewise.types import I32
 
@@ -58,7 +59,7 @@ def check_table(place: str, array: Any, kind: ArrayType, device: str) -> None:
 
 def check_place(place: str, array: Any, device: str) -> None:
     """Raise `ArgumentError` for an array that does not lie where the call runs."""
-    there, here = place_of(array), CPU.name if device == PYTHON.name else device
+    there, here = device_of(array), CPU.name if device == PYTHON.name else device
     if there != here:
         where, wanted = ("the host" if x == CPU.name else repr(x) for x in (there, here))
         raise ArgumentError(

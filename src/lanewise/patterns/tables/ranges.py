@@ -132,8 +132,8 @@ def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reache
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
     """What calls like this one have to be like: no table in memory that is written, no value that leads out of a table."""
-    gpu = bool(arguments.arrays) and is_gpu(arguments.device)
-    device_of = partial(device_without_records, gpu)
+    there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
+    device_of = partial(device_without_records, there)
     names: tuple[str, ...] = ()
     if calls.lowered.indexed is not None:
         names = decisive(calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms))

@@ -17,11 +17,11 @@ from lanewise.frontend.scattered import scattered_arrays, summed_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
-from lanewise.launch.shaped_arrays import NARROW, check_shaped, place_of
+from lanewise.launch.shaped_arrays import NARROW, check_shaped
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import default_device
-from lanewise.runtime.memory import overlap
+from lanewise.runtime.memory import device_of, overlap
 from lanewise.target import CPU, PYTHON
 from lanewise.types import I64
 
@@ -109,7 +109,7 @@ def _multiple(array: Any) -> int:
 
 def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
     """Where the arrays lie; they have to lie together."""
-    places = {n: place_of(a) for n, a in arrays.items()}
+    places = {n: device_of(a) for n, a in arrays.items()}
     kinds = set(places.values())
     if len(kinds) > 1:
         lie = ", ".join(f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items())

@@ -35,9 +35,9 @@ def check_bodies(bodies: RecordArray, scalar: Scalar) -> None:
     reach = longest(scalar) / 4  # twice the square root of three times this is the longest separation
     for name in ("position", "mass", "velocity"):
         values = getattr(bodies, name)
-        if (index := _first(module, ~module.isfinite(values))) is not None:
+        if (index := _first(module, module.logical_not(module.isfinite(values)))) is not None:
             raise InputError(f"{name} of body {index} is {_shown(values[index])}; wanted finite numbers")
-    if (index := _first(module, abs(bodies.position) > reach)) is not None:
+    if (index := _first(module, module.greater(module.abs(bodies.position), reach))) is not None:
         raise InputError(
             f"position of body {index} is {_shown(bodies.position[index])}; forces in {scalar} reach {reach:.2g}: "
             f"use {_wider(scalar)}another unit of length"
@@ -45,8 +45,8 @@ def check_bodies(bodies: RecordArray, scalar: Scalar) -> None:
 
 
 def _first(module: Any, bad: Any) -> int | None:
-    bad = bad.any(axis=1) if bad.ndim == 2 else bad
-    return int(module.argmax(bad)) if bool(bad.any()) else None
+    bad = module.any(bad, axis=1) if bad.ndim == 2 else bad
+    return int(module.argmax(bad)) if bool(module.any(bad)) else None
 
 
 def _shown(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lanewise.errors import InputError
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import device_of, module_of, on
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")
@@ -24,11 +24,11 @@ def fetch(array: Any) -> Fetched:
         return lambda: copied
     import cupyx  # pyright: ignore[reportMissingImports]
 
-    cupy = array_module("cuda")
     pinned = cupyx.empty_pinned(array.shape, array.dtype)  # a copy to other memory would make the host wait
-    array.get(out=pinned, blocking=False)
-    event = cupy.cuda.Event(disable_timing=True)
-    event.record()
+    with on(device_of(array)):
+        array.get(out=pinned, blocking=False)
+        event = module_of(array).cuda.Event(disable_timing=True)
+        event.record()
 
     def wait() -> np.ndarray[Any, Any]:
         event.synchronize()
@@ -53,7 +53,8 @@ class Mirror:
 
     def send(self) -> None:
         if self.host is not self.device:
-            self.device.set(self.host, stream=array_module("cuda").cuda.get_current_stream())
+            with on(device_of(self.device)):
+                self.device.set(self.host)
 
 
 def ahead(function: Callable[[Job], Done], jobs: Iterable[Job], threads: int, most: int) -> Iterator[Done]:

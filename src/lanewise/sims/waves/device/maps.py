@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, on
 from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, Shape, shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, Fetched, fetch
 from lanewise.sims.waves.device.memory import Memory, search_memory
-from lanewise.sims.waves.device.spectra import Spectra, View, on_device
+from lanewise.sims.waves.device.spectra import Spectra, View
 from lanewise.sims.waves.device.top import first_cells
 from lanewise.sims.waves.device.work import Batch, Direction, MapField
 from lanewise.sims.waves.kernels import Method
@@ -78,7 +78,7 @@ class HoughDevice:
         needed = self.memory(largest)
         if self._loaded is None or self._memory is None:
             needed.check()
-            with on_device(self.device):
+            with on(self.device):
                 self._loaded = Spectra(self.data, self.device, self._dterms, kernel=self._kernel, by_detector=False)
                 self._loaded.know(self._earths, self.field.reference)
         elif (more := needed.less(self._memory)).total > 0:
@@ -106,7 +106,7 @@ class HoughDevice:
 
     def whole(self, batch: Batch, blame: Blame) -> tuple[Floats, Floats]:
         """Number counts and mean 2F of all cells of a map, (r, f, pixels), on the host."""
-        with on_device(self.device):
+        with on(self.device):
             return self._whole(batch, blame)
 
     def _whole(self, batch: Batch, blame: Blame) -> tuple[Floats, Floats]:
@@ -131,7 +131,7 @@ class HoughDevice:
         """The best cells, at most `most`, of each of the maps of these batches (directions by spin-downs), in their order."""
 
         def start(batch: Batch, slot: int) -> tuple[Batch, list[Fetched]]:
-            with on_device(self.device):
+            with on(self.device):
                 room = self._room(batch, slot, most)
                 room.fill(batch)
                 room.f_of(batch)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,8 +13,7 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.errors import InputError
 from lanewise.ragged import RaggedArray
-from lanewise.runtime import cuda
-from lanewise.runtime.memory import array_module, require_memory
+from lanewise.runtime.memory import array_module, device_of, module_of, on, require_memory
 from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
     DEGREE,
@@ -135,14 +133,7 @@ def records(kind: Any, **fields: Any) -> Any:
     return kind.array(**fields)
 
 
-def on_device(device: str) -> AbstractContextManager[Any]:
-    """Where arrays are made and what is launched runs."""
-    return cuda.use(device) if is_gpu(device) else nullcontext()
-
-
 def upload(target: Any, values: NDArray[Any]) -> None:
     """Values into an array on any device."""
-    if isinstance(target, np.ndarray):
-        target[...] = values
-    else:
-        target[...] = array_module("cuda").asarray(values)
+    with on(device_of(target)):
+        target[...] = module_of(target).asarray(values)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import module_of
 
 KEY = 1 << 62  # keys are below
 
@@ -21,7 +21,7 @@ def first_cells(level: Any, order: Any, most: int, *, limit: int, largest: int |
     The result is (rows, most), on the device of the arrays. On a GPU nothing waits for it: the number of places is known beforehand.
     """
     on_host = isinstance(level, np.ndarray)
-    module = np if on_host else array_module("cuda")
+    module = module_of(level)
     rows, cells = level.shape
     most = min(most, cells)
     row = module.arange(rows)[:, None]

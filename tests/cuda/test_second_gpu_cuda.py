@@ -1,0 +1,145 @@
+"""Two GPUs: results lie where the arguments lie, in order with the current stream, whatever device is the current one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.errors import ArgumentError
+
+pytestmark = pytest.mark.cuda
+
+
+class Body(lw.Record):
+    position: lw.vec3
+    mass: lw.f32
+
+
+@lw.pairwise
+def gravity(a: Body, b: Body, softening2: lw.f32) -> lw.vec3:
+    d = b.position - a.position
+    return b.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+
+@lw.pairwise(search=lw.Neighbors(radius=0.5))
+def near(a: Body, b: Body) -> lw.i32:
+    return 1
+
+
+@lw.elementwise
+def energy(a: Body) -> lw.f32:
+    return 0.5 * a.mass * lw.dot(a.position, a.position)
+
+
+@lw.elementwise
+def scaled(x: lw.f32, factor: lw.f32) -> lw.f32:
+    return x * factor
+
+
+@lw.threadwise
+def squares(i: lw.index, x: lw.Array1[lw.f32], y: lw.Array1[lw.f32]):
+    y[i] = x[i] * x[i]
+
+
+@pytest.fixture
+def cp() -> Any:
+    cupy = pytest.importorskip("cupy")
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("needs two GPUs")
+    before = cupy.cuda.runtime.getDevice()
+    yield cupy
+    assert cupy.cuda.runtime.getDevice() == before
+
+
+def other(cp: Any) -> str:
+    """The device that is not the current one."""
+    from lanewise.runtime.devices import cuda_name
+
+    return cuda_name(1 - cp.cuda.runtime.getDevice())
+
+
+def bodies(count: int, device: str) -> Any:
+    rng = np.random.default_rng(3)
+    return Body.array(position=rng.normal(size=(count, 3)), mass=rng.uniform(0.5, 1, count), device=device)
+
+
+CALLS: dict[str, Callable[[Any, str], Any]] = {
+    "pairs": lambda b, device: gravity(b, b, softening2=1e-2),
+    "bound pairs": lambda b, device: gravity.bind(b, b, softening2=1e-2)(),
+    "search": lambda b, device: near(b, b),
+    "bound search": lambda b, device: near.bind(b, b)(),
+    "elements": lambda b, device: energy(b),
+    "sum": lambda b, device: np.float64(energy.sum(b)),
+    "nearest": lambda b, device: lw.nearest(b.position, 3)[1],
+    "neighbours": lambda b, device: lw.neighbors(b.position, 0.5).indices,
+    "compacted": lambda b, device: lw.compact(b.contiguous("mass"), b.contiguous("mass") > 0.7),
+    "copy of a field": lambda b, device: b.contiguous("position"),
+    "records by a mask": lambda b, device: b[np.arange(len(b)) % 3 == 0].contiguous("mass"),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_results_lie_where_the_arguments_lie(call, cp):
+    device = other(cp)
+    here, there = bodies(3000, "cpu"), bodies(3000, device)
+    for _ in range(3):  # a first call, one like it, and the very same one again
+        found = CALLS[call](there, device) if "compacted" not in call else None
+        if found is None:
+            with cp.cuda.Device(1 - cp.cuda.runtime.getDevice()):
+                found = CALLS[call](there, device)
+        if isinstance(found, cp.ndarray):
+            assert int(found.device.id) == 1 - cp.cuda.runtime.getDevice()
+            found = found.get()
+        wanted = CALLS[call](here, "cpu")
+        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
+
+
+def test_naive_kernels_run_where_their_arrays_lie(cp):
+    with cp.cuda.Device(1 - cp.cuda.runtime.getDevice()):
+        x = cp.arange(1000, dtype=cp.float32)
+        y = cp.zeros_like(x)
+    squares(x, y, grid=1000)
+    np.testing.assert_array_equal(y.get(), x.get() ** 2)
+    z = scaled(x, 3.0)
+    assert int(z.device.id) == int(x.device.id)
+    np.testing.assert_array_equal(z.get(), x.get() * 3)
+
+
+def test_what_is_read_at_once_is_there(cp):
+    """Long kernels one after the other, each read at once, on the current stream of the current device: numbers and arithmetic."""
+    there = bodies(60_000, other(cp))
+    wanted = gravity(there, there, softening2=1e-2).get()
+    for _ in range(20):
+        np.testing.assert_array_equal(gravity(there, there, softening2=1e-2).get(), wanted)
+    with cp.cuda.Stream(non_blocking=True):
+        for _ in range(20):
+            np.testing.assert_array_equal(gravity(there, there, softening2=1e-2).get(), wanted)
+
+
+def test_values_come_from_the_other_gpu(cp):
+    there = bodies(1000, other(cp))
+    force = cp.asarray(np.random.default_rng(1).normal(size=(1000, 3)).astype(np.float32))
+    there.position = force
+    np.testing.assert_array_equal(there.contiguous("position").get(), force.get())
+
+
+def test_records_go_from_one_gpu_to_the_other(cp):
+    there = bodies(1000, other(cp))
+    from lanewise.runtime.devices import cuda_name
+
+    back = there.to(cuda_name(cp.cuda.runtime.getDevice()))
+    np.testing.assert_array_equal(back.contiguous("position").get(), bodies(1000, "cpu").position)
+
+
+def test_two_gpus_in_one_call_are_refused(cp):
+    there, here = bodies(10, other(cp)), cp.zeros((10, 3), cp.float32)
+    with pytest.raises(ArgumentError, match="out must lie on"):
+        gravity(there, there, softening2=1e-2, out=here)
+    with cp.cuda.Device(1 - cp.cuda.runtime.getDevice()):
+        x = cp.arange(5, dtype=cp.float32)
+    with pytest.raises(ArgumentError, match="lie on different devices"):
+        squares(x, cp.zeros(5, cp.float32), grid=5)

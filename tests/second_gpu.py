@@ -1,0 +1,58 @@
+"""GPU tests on the second of two GPUs, while the first one is the current device: `python -m tests.cuda_suite --second`.
+
+A plugin of pytest. "cuda" is the second GPU then, and "cuda:1" the first one. What tests make with CuPy lies on the second one, too,
+and memory of the first one is refused: whatever lanewise allocates or computes on the current device, and not where its arguments lie,
+fails. After each test the first GPU has to be the current one still.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import pytest
+
+SWAPPED = {0: 1, 1: 0}
+
+
+def _number(name: str) -> int:
+    number = int(name.partition(":")[2] or 0)
+    return SWAPPED.get(number, number)
+
+
+def _name(number: int) -> str:
+    number = SWAPPED.get(number, number)
+    return f"cuda:{number}" if number else "cuda"
+
+
+def pytest_configure() -> None:
+    from lanewise.runtime import devices
+
+    # Before anything else takes them from there.
+    devices.cuda_number, devices.cuda_name = functools.cache(_number), _name
+    from lanewise.runtime import cuda
+
+    cupy = cuda.cupy()
+    import cupyx  # noqa: F401  (it takes functions of the real one)
+
+    cupy.cuda.runtime.setDevice(0)
+    pool = cupy.cuda.MemoryPool()
+
+    def malloc(size: int) -> Any:
+        if size and cupy.cuda.runtime.getDevice() == 0:
+            raise AssertionError(f"{size} bytes are allocated on the current device, where no argument lies")
+        return pool.malloc(size)
+
+    cupy.cuda.set_allocator(malloc)
+    sys.modules["cupy"] = cuda.library("cuda")  # type: ignore[assignment]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    from lanewise.runtime import cuda
+
+    runtime = cuda.cupy().cuda.runtime
+    current = runtime.getDevice()
+    runtime.setDevice(0)
+    assert current == 0, f"device {current} is the current one after the test"
