@@ -26,10 +26,10 @@ def _name(number: int) -> str:
     return f"cuda:{number}" if number else "cuda"
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:  # which import lanewise
     from lanewise.runtime import devices
 
-    # Before anything else takes them from there.
     devices.cuda_number, devices.cuda_name = functools.cache(_number), _name
     from lanewise.runtime import cuda
 
