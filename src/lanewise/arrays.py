@@ -19,7 +19,7 @@ from lanewise.layouts import Arrangement, Layout, default_layout, packed, stride
 from lanewise.record import Field, Record, RecordValue, unknown_field
 from lanewise.record_keys import Key, Mask, Places, Span, check_distinct, checked_mask, places_of_mask, read_key
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, copy_whole, to_host
+from lanewise.runtime.memory import allocate, copy_whole, on, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.tables import html_table
 from lanewise.target import CPU, is_gpu
@@ -227,7 +227,8 @@ class RecordArray(Generic[B]):
             self._side.read(bit)
         view = views.strided(field)
         if view is not None:
-            view[...] = values
+            with on(self._device):
+                view[...] = values
         else:
             for component, leaf in enumerate(t.leaves(field.name, field.type)):
                 views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)

@@ -105,9 +105,14 @@ def _span(name: str, key: slice, count: int) -> Span:
 
 
 def _places(name: str, array: Any, count: int) -> Places:
-    module = module_of(array)
     if not array.size:
-        return Places(module.zeros(0, np.int64), distinct=True)
+        return Places(module_of(array).zeros(0, np.int64), distinct=True)
+    with on(device_of(array)):
+        return _checked_places(name, array, count)
+
+
+def _checked_places(name: str, array: Any, count: int) -> Places:
+    module = module_of(array)
     least, most = int(array.min()), int(array.max())
     if least < -count or most >= count:
         outside = least if least < -count else most

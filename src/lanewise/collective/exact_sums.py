@@ -11,6 +11,7 @@ import numpy as np
 from lanewise import exact_sums
 from lanewise.collective import exact_sums_device, exact_sums_host
 from lanewise.runtime import memory
+from lanewise.runtime.memory import on
 from lanewise.runtime.prepared import Turns
 from lanewise.target import CPU, PYTHON
 
@@ -32,7 +33,7 @@ def summed(
     """
 
     def run() -> None:
-        with nullcontext() if turns is None else turns:
+        with nullcontext() if turns is None else turns, on(device):
             try:
                 launch()
             except BaseException:

@@ -15,6 +15,7 @@ from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
 from lanewise.plan import Decisions, Plan
+from lanewise.runtime.memory import on
 from lanewise.tables import html_table
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Call:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"
 
     def __call__(self) -> Any:
-        self.launch()
+        with on(self.compiled.executable.device):
+            self.launch()
         return self.results[0] if len(self.results) == 1 else self.results or None
 
 

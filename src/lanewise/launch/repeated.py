@@ -28,7 +28,7 @@ from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SameSlot, Slot, ValueSlot, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
-from lanewise.runtime.memory import array_module, overlap
+from lanewise.runtime.memory import array_module, on, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
 from lanewise.same_elements import are_parts
 from lanewise.target import is_gpu
@@ -158,6 +158,10 @@ class Repeatable:
 
     def run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         """The results, new or those of `out`."""
+        with on(self._device):
+            return self._run(matched, out)
+
+    def _run(self, matched: Given, out: Any) -> tuple[Any, ...]:
         arrays, template = matched.arrays, matched.template
         if out is not None or self._around is not None or (template is None and not self._bound):
             matched.complete()

@@ -53,6 +53,7 @@ from lanewise.patterns.results import result_arrays, total_type
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Record
+from lanewise.runtime.memory import on
 from lanewise.target import is_gpu, target_of
 from lanewise.types import Scalar, scalar_of
 from lanewise.work import describe_work
@@ -241,7 +242,8 @@ class Calls:
         classified = self.given(arguments, named)
         call = self.bind(classified, out, None)
         self.remember(calls, call, arguments, named, classified)
-        call.launch()
+        with on(classified.device):
+            call.launch()
         return call.results
 
     def remember(
@@ -285,6 +287,10 @@ class Calls:
 
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         """A call with its memory bound, to run many times."""
+        with on(arguments.device):
+            return self._bind(arguments, out, plan)
+
+    def _bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call:
         compiled = self.specialise(arguments, plan)
         bound, made = self.bound(arguments), self.wing.results(self.lowered, self.count(arguments))
         count = made[0].count if made else 0

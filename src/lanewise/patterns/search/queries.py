@@ -22,7 +22,7 @@ from lanewise.patterns.search.query_calls import Queried
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate, array_module, home
+from lanewise.runtime.memory import allocate, array_module, home, on
 
 MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a target in registers
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
@@ -48,7 +48,9 @@ def neighbors(
     check_radius("neighbors", radius)
     chosen = search if search is not None else Neighbors(radius=radius, world=_world(world))
     _check_search("neighbors", chosen, radius, None, world)
-    return _rows(_queried("neighbors", chosen, points, queries, device))
+    there = _device_of(points, device)
+    with on(there):
+        return _rows(_queried("neighbors", chosen, points, queries, there))
 
 
 def nearest(
@@ -68,7 +70,12 @@ def nearest(
     check_radius("nearest", radius)
     chosen = search if search is not None else Nearest(k=k, radius=radius, world=_world(world))
     _check_search("nearest", chosen, radius, k, world)
-    call = _queried("nearest", chosen, points, queries, device)
+    there = _device_of(points, device)
+    with on(there):
+        return _nearest(_queried("nearest", chosen, points, queries, there), k)
+
+
+def _nearest(call: Queried, k: int) -> tuple[Any, Any]:
     shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
     indices, distances = (
         _empty(call.targets.device, shape, dtype, what) for dtype in ("int32", call.sources.precision.dtype)
@@ -77,9 +84,8 @@ def nearest(
     return indices, distances
 
 
-def _queried(name: str, search: Search, points: Any, queries: Any, device: str | None) -> Queried:
+def _queried(name: str, search: Search, points: Any, queries: Any, there: str) -> Queried:
     """The structure, built, and all that a walk through it needs."""
-    there = _device_of(points, device)
     sources = points_from(name, "points", points, there, search)
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{name}: k={search.k} is more than the {sources.count:,} points")

@@ -48,7 +48,7 @@ from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
-from lanewise.runtime.memory import allocate
+from lanewise.runtime.memory import allocate, on
 from lanewise.same_elements import shared_elements
 from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
@@ -120,8 +120,9 @@ class Searched:
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
         classified = classify(arguments, named)
-        s = self._specialisation(classified, None, points=points)
-        call = self._bound(s, out, None, partial(bound_by, plan=None))
+        with on(classified.device):
+            s = self._specialisation(classified, None, points=points)
+            call = self._bound(s, out, None, partial(bound_by, plan=None))
         launch: Any = call.launch
         count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
@@ -140,7 +141,8 @@ class Searched:
                 looks,
                 self._uses(classified),
             )
-        call.launch()
+        with on(classified.device):
+            call.launch()
         return call.results
 
     def forget(self) -> None:
@@ -161,7 +163,8 @@ class Searched:
         self, arguments: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
-        return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
+        with on(arguments.device):
+            return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
 
     def _bound(self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call]) -> Call:
         classified, compiled = s.classified, self._compile(s, plan, bind)

@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.ranges import refuse_checks
 from lanewise.plan import Plan, check_plan
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, module_of
 from lanewise.runtime.prepared import Prepared, Template
 
 # Bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part.
@@ -217,4 +217,4 @@ class Observer:
 
 
 def _copies(arrays: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(array.copy() for array in arrays)
+    return tuple(module_of(array).copy(array) for array in arrays)

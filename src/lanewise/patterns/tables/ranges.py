@@ -33,7 +33,7 @@ from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.tables.arguments import check_countable
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, to_host
 from lanewise.target import is_gpu
 
 RESULT = own("result")
@@ -191,6 +191,7 @@ class TableTests:
 
     def examine(self, outside: Any) -> None:
         """Raise `VerificationError` for the first element that was outside. Waits for the kernel."""
+        outside = to_host(outside)
         if not outside.size or int(outside.min()) == NONE:
             return
         first = int((outside != NONE).argmax())

@@ -32,7 +32,7 @@ from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.patterns.threadwise.meetings import Meeting
 from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.plan import NEUTRAL, Plan
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, to_host
 from lanewise.target import is_gpu
 
 VALUES = 64  # of uniforms, for which what was proved is remembered
@@ -193,6 +193,7 @@ def _grid(calls: Calls, arguments: Arguments) -> str:
 
 def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
     """Raise `VerificationError` for the first thread that was outside of an array. Waits for the kernel."""
+    outside = to_host(outside)
     if not outside.size or int(outside.min()) == NONE:
         return
     first = int((outside.reshape(-1) != NONE).argmax())
