@@ -76,7 +76,7 @@ def _is_double(e):
 
 def legal(kernel):
     """Why the pass does not apply, or None."""
-    bodies = [f.body for f in functions(kernel.body).values()]
+    bodies = [f.body for f in functions(kernel.body)]
     found = any(_is_double(x) for b in bodies for s in statements(b) for e in expressions(s) for x in subexpressions(e))
     return None if found else "nothing in it is negated twice"
 

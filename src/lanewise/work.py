@@ -31,7 +31,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         plans = suggest(simple, target) if suggest is not None and target.compiled else None
         work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
         return work if describe is None else describe(reference, work)
-    used = [x for f in functions(simple.body).values() for x in _all_expressions(f.body)]
+    used = [x for f in functions(simple.body) for x in _all_expressions(f.body)]
     results = [x for a in reference.arrays if a.written for x in a.leaves]
     source = reference.arrays[1]
     both_ways, exchanges = _both_ways(simple)
@@ -44,7 +44,7 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
         both_ways=both_ways,
         exchanges=exchanges,
         regrouped=reorders(reference),
-        straight=all(_is_straight(f.body) for f in functions(simple.body).values()),
+        straight=all(_is_straight(f.body) for f in functions(simple.body)),
         converts=any(isinstance(x, ir.Cast) for x in used),
         sequences=any(map(_is_sequence, used)),
         lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),

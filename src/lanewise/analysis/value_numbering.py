@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import copysign
 from typing import assert_never
 
 from lanewise.errors import Location
@@ -180,7 +181,7 @@ class _Numbering:
                 assert_never(e)
 
     def _literal(self, e: ir.Literal) -> Value:
-        if e.type.is_float and e.value < 0:
+        if e.type.is_float and (e.value < 0 or (e.value == 0 and copysign(1, e.value) < 0)):  # -0.0 is not 0.0
             return Value(self.table.add("literal", (), e.type, -e.value), True)
         return Value(self.table.add("literal", (), e.type, e.value))
 

@@ -31,7 +31,7 @@ def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
     With `locations` `#line` points into the user's file, or comments do.
     """
     called = function_names(kernel, CUDA_WORDS)
-    parts = [_FunctionWriter(f, called, kernel, locations).text() for f in functions(kernel.body).values()]
+    parts = [_FunctionWriter(f, called, kernel, locations).text() for f in functions(kernel.body)]
     body = "\n".join([*parts, _EntryWriter(kernel, called, locations).text()])
     text = "".join(f"// {line}\n" for line in header.splitlines()) + "\n" + prelude(body) + body
     lines = text.split("\n")  # after a function that points into the user's file, point back into this one

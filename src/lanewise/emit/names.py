@@ -89,7 +89,7 @@ def user_names(block: ir.Block) -> list[str]:
 def function_names(kernel: ir.Kernel, words: frozenset[str]) -> dict[str, str]:
     """The identifiers of the kernel's functions, by name; the entry has its own."""
     names = Names(words, taken=[entry_name(kernel)])
-    return {name: names(name) for name in functions(kernel.body)}
+    return {f.name: names(f.name) for f in functions(kernel.body)}
 
 
 def entry_name(kernel: ir.Kernel) -> str:

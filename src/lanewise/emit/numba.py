@@ -54,7 +54,7 @@ def emit_numba(
     inlined = ", forceinline=True" if host.inline else ""
     parts = [
         _FunctionWriter(f, called, entry_name(kernel), fast_math, inlined, host, locations).text()
-        for f in functions(kernel.body).values()
+        for f in functions(kernel.body)
     ]
     entry = _EntryWriter(kernel, called, fast_math, vector_bits, locations)
     body = "\n\n".join([*parts, entry.text()])

@@ -33,8 +33,8 @@ SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
     """The analysis as lines for people and as facts for programs. analyses: the work of kernels that is known."""
     inlined = subject.reference.pattern.inlined
-    called = functions(subject.reference.body).values()
-    function = body_function(subject.reference) if inlined else list(called)[-1]  # helpers come before their users
+    called = functions(subject.reference.body)
+    function = body_function(subject.reference) if inlined else called[-1]  # helpers come before their users
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
     texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)

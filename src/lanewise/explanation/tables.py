@@ -9,7 +9,6 @@ from typing import Any
 
 from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
-from lanewise.ir.functions import functions
 from lanewise.ir.names import index_name, length_of
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import expressions, reads, statements, writes
@@ -89,11 +88,11 @@ def _shape(name: str, environment: Mapping[str, Any]) -> tuple[int, ...]:
 
 def _applied(reference: ir.Kernel) -> list[tuple[ir.Function, dict[str, ir.Expression]]]:
     """The functions that a kernel applies to its elements, with what they are given."""
-    seen: dict[str, tuple[ir.Function, dict[str, ir.Expression]]] = {}
+    seen: dict[int, tuple[ir.Function, dict[str, ir.Expression]]] = {}  # by identity
     for s in statements(reference.body):
-        if isinstance(s, ir.Apply) and s.function.name in functions(reference.body):
+        if isinstance(s, ir.Apply):
             arguments = {p.name: a for p, a in zip(s.function.parameters, s.arguments, strict=True)}
-            seen.setdefault(s.function.name, (s.function, arguments))
+            seen.setdefault(id(s.function), (s.function, arguments))
     return list(seen.values())
 
 

@@ -9,14 +9,25 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import flat_map, statements
 
 
-def functions(block: ir.Block) -> dict[str, ir.Function]:
-    """Every function that a block applies, helpers before their users, by name."""
-    applied: dict[str, ir.Function] = {}
-    for s in statements(block):
-        if isinstance(s, ir.Apply) and s.function.name not in applied:
-            applied |= functions(s.function.body)
-            applied.setdefault(s.function.name, s.function)
-    return applied
+def functions(block: ir.Block) -> tuple[ir.Function, ...]:
+    """Every function that a block applies, helpers before their users, each once.
+
+    Two may have one name (forms of one helper, of which a literal made two) until `with_distinct_functions`.
+    """
+    applied: dict[str, list[ir.Function]] = {}
+    ordered: list[ir.Function] = []
+
+    def visit(block: ir.Block) -> None:
+        for s in statements(block):
+            if isinstance(s, ir.Apply):
+                alike = applied.setdefault(s.function.name, [])
+                if not any(f is s.function or f == s.function for f in alike):
+                    alike.append(s.function)
+                    visit(s.function.body)
+                    ordered.append(s.function)
+
+    visit(block)
+    return tuple(ordered)
 
 
 def buffers_read(f: ir.Function) -> tuple[str, ...]:
@@ -35,7 +46,7 @@ def buffers_read(f: ir.Function) -> tuple[str, ...]:
 
 def arrays_touched(block: ir.Block) -> set[str]:
     """The arrays that a block loads from and stores to, and those that the functions that it applies read."""
-    bodies = (block, *(f.body for f in functions(block).values()))
+    bodies = (block, *(f.body for f in functions(block)))
     return {s.array for b in bodies for s in statements(b) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
 
 
@@ -44,15 +55,15 @@ def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function
 
     The body of a kernel whose function was inlined is changed as the body of a function without parameters.
     """
-    done: dict[str, ir.Function] = {}
+    done: dict[int, ir.Function] = {}  # by identity: forms of one helper share its name
 
     def visit(s: ir.Statement) -> ir.Block:
         if not isinstance(s, ir.Apply):
             return (s,)
-        if s.function.name not in done:
+        if id(s.function) not in done:
             inner = flat_map(s.function.body, visit)
-            done[s.function.name] = change(replace(s.function, body=inner))
-        new = done[s.function.name]
+            done[id(s.function)] = change(replace(s.function, body=inner))
+        new = done[id(s.function)]
         kept = {p.name for p in new.parameters}
         arguments = tuple(a for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.name in kept)
         return (replace(s, function=new, arguments=arguments),)

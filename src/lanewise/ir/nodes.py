@@ -8,6 +8,7 @@ Names keep the user's dots (`source.position.x`) until emission.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import copysign
 from typing import TYPE_CHECKING
 from typing import Literal as Choice
 
@@ -31,6 +32,18 @@ class Literal:
     value: float | int | bool
     type: Scalar
     location: Location = field(default=NOWHERE, compare=False, repr=False)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both are one number: 0.0 and -0.0 are two, with infinities of two signs as 1 / x; NaN is one."""
+        if not isinstance(other, Literal):
+            return NotImplemented
+        a, b = self.value, other.value
+        if self.type is not other.type and self.type != other.type:
+            return False
+        return copysign(1, a) == copysign(1, b) if a == b == 0 else a == b or (a != a and b != b)
+
+    def __hash__(self) -> int:
+        return hash((self.value if self.value == self.value else None, self.type))
 
 
 @dataclass(frozen=True, slots=True)

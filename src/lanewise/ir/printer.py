@@ -182,5 +182,5 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
         lines.append(f"  grid {g.threads} threads{cap} for {g.lanes} of {print_expression(g.extent)}{parts}")
     text = "\n".join(lines) + "\n" + print_block(kernel.body)
     if with_functions:
-        text = "\n\n".join([*(print_function(f) for f in functions(kernel.body).values()), text])
+        text = "\n\n".join([*(print_function(f) for f in functions(kernel.body)), text])
     return text + "\n"

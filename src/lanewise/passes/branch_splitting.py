@@ -45,7 +45,7 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
     if isinstance(split, str):
         return split
     condition = _condition(kernel, split)
-    blocks = (condition.body, *(f.body for f in functions(condition.body).values()))
+    blocks = (condition.body, *(f.body for f in functions(condition.body)))
     computed = [e for b in blocks for s in statements(b) for e in expressions(s)]
     if reason := inexact(computed, fast_math=fast_math):
         return f"its condition {reason}, which two kernels may round in two ways"
@@ -109,7 +109,7 @@ def _condition(kernel: ir.Kernel, split: _Branch) -> ir.Function:
     """A function of its own that computes the condition and nothing else."""
     f, result = split.call.function, ir.Return((split.branch.condition,), split.branch.location)
     name = f"{f.name}_condition"
-    while name in functions(kernel.body):
+    while any(other.name == name for other in functions(kernel.body)):
         name += "_"
     body = sliced((*split.before, result), set(), lambda s: isinstance(s, ir.Return))
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)

@@ -24,7 +24,7 @@ Term = tuple[bool, ir.Expression]  # whether it is subtracted, and what
 
 def saved(kernel: ir.Kernel) -> int:
     """How many instructions one application of each function of the kernel needs less."""
-    bodies = list(functions(kernel.body).values())
+    bodies = [*functions(kernel.body)]
     if kernel.pattern.inlined:
         bodies.append(ir.Function(kernel.name, (), (), kernel.body))
     return sum(_Rearrangement(f).run()[1] for f in bodies)

@@ -172,7 +172,7 @@ def _is_sign(e: ir.Expression) -> bool:
 
 
 def _free_name(kernel: ir.Kernel, name: str) -> str:
-    taken, n, free = functions(kernel.body), 1, name
+    taken, n, free = {f.name for f in functions(kernel.body)}, 1, name
     while free in taken:
         n += 1
         free = f"{name}_{n}"

@@ -24,7 +24,7 @@ WIDEST = 16  # bytes of a copy, and those that may go past the L1 cache
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
     """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
     lowering = _Lowering(kernel, vector_loads)
-    if any(isinstance(s, ir.LoadRecord) for f in functions(kernel.body).values() for s in statements(f.body)):
+    if any(isinstance(s, ir.LoadRecord) for f in functions(kernel.body) for s in statements(f.body)):
         reading = map_functions(kernel, lambda f: replace(f, body=flat_map(f.body, lowering.statement)))
         body = flat_map(reading.body, lowering.statement)
     else:

@@ -192,7 +192,7 @@ def decisions(block: ir.Block, *, fast_math: bool = False) -> set[tuple[str, str
     """The place and the text of every such decision in the functions that a block applies."""
     deciding: set[tuple[str, str]] = set()
     outer = {s.function.name for s in statements(block) if isinstance(s, ir.Apply)}
-    for f in functions(block).values():
+    for f in functions(block):
         for x in (x for e in _of(f.body) for x in subexpressions(e)):
             # What a helper is given may be rounded already.
             if _decides(x) and (f.name not in outer or inexact(_behind(f.body, x), fast_math=fast_math)):
@@ -226,6 +226,6 @@ def _behind(block: ir.Block, x: ir.Expression) -> list[ir.Expression]:
         used = tuple(s for s in statements(block) if not isinstance(s, ir.For) and not needed.isdisjoint(writes(s)))
         wider = needed | {n for s in used for e in expressions(s) for n in reads(e)}
         if wider == needed:
-            helpers = (e for f in functions(used).values() for e in _of(f.body))
+            helpers = (e for f in functions(used) for e in _of(f.body))
             return [x, *(e for s in used for e in expressions(s)), *helpers]
         needed = wider

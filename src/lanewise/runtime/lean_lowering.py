@@ -73,6 +73,13 @@ class _Lowering(Lower):
         }
         self._fields: dict[tuple[str, str], Any] = {}  # of arrays that are arguments: taken out once
 
+    def extract_function_arguments(self) -> Any:
+        given = super().extract_function_arguments()
+        # Where all arguments are there. A truth value comes as a byte, of which Numba makes one by
+        # a branch, so the function's first block ends before the arguments that follow it are there.
+        self._arguments_end = self.builder.basic_block
+        return given
+
     def lower_block(self, block: Any) -> None:
         self.pre_block(block)
         with new_error_context("lowering a block of generated text"):
@@ -180,7 +187,7 @@ class _Lowering(Lower):
         if array not in self._arguments or self.typeof(f"arg.{array}") != kind:
             return self.builder.extract_value(self.loadvar(array), position)
         if (array, name) not in self._fields:
-            with self.builder.goto_entry_block():
+            with self.builder.goto_block(self._arguments_end):
                 given = self.fnargs[self._arguments[array]]
                 self._fields[array, name] = self.builder.extract_value(given, position)
         return self._fields[array, name]

@@ -246,7 +246,7 @@ ROUNDINGS = 1024  # units in the last place, of the largest value of a result: s
 def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
     """The relative error that rounding explains, from the coarsest float type that the kernel or its function handles."""
     kinds = {leaf.type for a in reference.arrays for leaf in a.leaves} | {p.type for p in reference.uniforms}
-    for function in functions(reference.body).values():
+    for function in functions(reference.body):
         kinds |= {s.value.type for s in statements(function.body) if isinstance(s, ir.Assign)}
     floats = [np.finfo(f"f{k.size}").eps for k in kinds if k.is_float]
     return roundings * float(max(floats, default=0.0))

@@ -76,6 +76,6 @@ def suited(kernel: ir.Kernel) -> int:
     nbytes = sum(types[s.array, leaf].size for s in loads for leaf, _ in s.reads)
     straight = all(
         len(f.body) <= FEW_STATEMENTS and not any(isinstance(s, ir.For | ir.While) for s in f.body)
-        for f in functions(kernel.body).values()
+        for f in functions(kernel.body)
     )
     return 4 if loads and nbytes <= FEW_BYTES and straight else 1

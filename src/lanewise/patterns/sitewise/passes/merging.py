@@ -44,7 +44,7 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
     if ROW not in {c.name for c in kernel.counts} or COUNT not in reads(kernel.body[0].extent):
         return NO_ROWS
     walls = any(WALL in writes(s) for s in statements(kernel.body))
-    if walls and any(arrays_touched(f.body) for f in functions(kernel.body).values()):
+    if walls and any(arrays_touched(f.body) for f in functions(kernel.body)):
         return "the walls among its sites are computed along, and would read tables wherever their populations lead"
     arrangement = kernel.arrays[0].arrangement
     widths = {b.width for b in arrangement.buffers}
