@@ -34,8 +34,8 @@ def test_gravity_on_a_gpu(row):
     found = predict(built, row.environment, H200, row.resources(built))
     within = WITHIN if row.plan.filled(NEUTRAL).reciprocity == "off" else WITHIN_RECIPROCAL
     assert row.bodies**2 / found.seconds == pytest.approx(row.pairs_per_second, rel=within)
-    assert found.bound.seconds < found.seconds
-    assert found.bound.limiter == {"gravity": "issue", "gravity_mixed": "special", "gravity_f64": "fp64"}[row.case]
+    assert found.busy.seconds < found.seconds
+    assert found.busy.limiter == {"gravity": "issue", "gravity_mixed": "special", "gravity_f64": "fp64"}[row.case]
 
 
 def test_best_plan_of_the_sweep_is_predicted_near_the_best():

@@ -45,9 +45,9 @@ def test_a_bound_is_a_bound(c):
 
 
 def check_bound(found: Prediction) -> None:
-    assert 0 < found.bound.seconds <= found.seconds
+    assert 0 < found.busy.seconds <= found.seconds
     assert 0 < found.efficiency <= 1
-    assert found.bound.details[found.bound.limiter] == max(found.bound.details.values()) == found.bound.seconds
+    assert found.busy.details[found.busy.limiter] == max(found.busy.details.values()) == found.busy.seconds
 
 
 @pytest.mark.parametrize("name", LAYOUTS)

@@ -85,14 +85,34 @@ class Region:
         return self is ancestor or (self.parent is not None and self.parent.inside(ancestor))
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Loops whose turns no count tells, by their variables ("while" for one without).
+
+    guessed: taken for some number; expected: for the average that the kernel's maker told; early: such that may end before
+    their last turn. What is counted of them is no bound.
+    """
+
+    guessed: tuple[str, ...] = ()
+    expected: tuple[tuple[str, float], ...] = ()
+    early: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.guessed or self.expected or self.early)
+
+
 @dataclass(frozen=True)
 class KernelWork:
-    """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU (`threads` 1)."""
+    """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU (`threads` 1).
+
+    unknown: the loops whose turns no count tells.
+    """
 
     kernel: ir.Kernel
     root: Region
     blocks: int
     threads: int
+    unknown: Unknown = Unknown()
 
     @cached_property
     def regions(self) -> list[Region]:
@@ -131,6 +151,7 @@ class Values:
     carried: set[int] = field(default_factory=set[int])
     loaded: set[int] = field(default_factory=set[int])
     fresh: int = 0
+    least: bool = False  # what may not run stays where it is
 
     def leaf(self, name: str, kind: Scalar, home: Region) -> Value:
         """A value that is there without an instruction of its own."""
@@ -181,6 +202,8 @@ class Values:
 
     def _home(self, number: int, here: Region) -> Region:
         """The region of the deepest loop that one of its operands changes in."""
+        if self.least and not here.executions:
+            return here
         operands = (self.homes[o] for o in self.table.nodes[number].operands)
         depth = max((r.depth for r in operands), default=0)
         home = here

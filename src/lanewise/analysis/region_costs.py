@@ -139,9 +139,15 @@ class Lie:
     wavefronts: float
 
 
-def lie_of_warp(places: Sample | None, active: Sample, size: int) -> Lie:
-    """The lie of `size` bytes a thread at these elements; None for places that data tell."""
+def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | None = None) -> Lie:
+    """The lie of `size` bytes a thread at these elements; None for places that data tell.
+
+    step: elements from such a place to that of the next thread, where it is known.
+    """
     lanes = int(active.shape[1])
+    if places is None and step is not None:
+        span = max(1.0, lanes * step) * size
+        return Lie("streamed", max(1.0, span / SECTOR), max(1.0, min(span, lanes * size) / LINE))
     if places is None:
         sectors, passes = lanes * max(1, -(-size // SECTOR)), max(lanes * size // LINE, lanes // 2, 1)
         return Lie("gathered", float(sectors), float(passes))

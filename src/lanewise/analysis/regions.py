@@ -11,41 +11,53 @@ from collections.abc import Mapping
 import numpy as np
 
 from lanewise.analysis.instructions import mix
-from lanewise.analysis.region import SECTOR, Access, Environment, KernelWork, Pattern, Region, Values
+from lanewise.analysis.leaving import leaves
+from lanewise.analysis.region import SECTOR, Access, Environment, KernelWork, Pattern, Region, Unknown, Values
 from lanewise.analysis.region_costs import Touch, lie_along_simd, lie_of_warp, note_sectors, settle
-from lanewise.analysis.sampling import Known, Sample, middle, sample_range, sample_threads, value_of
+from lanewise.analysis.sampling import WARP, Known, Sample, middle, sample_range, sample_threads, value_of
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import own
-from lanewise.ir.traverse import blocks, expressions, statements, writes
+from lanewise.ir.names import GATHER_STEP, original, own, turns_of
+from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
-__all__ = ["SECTOR", "UNKNOWN_COUNT", "Access", "KernelWork", "Pattern", "Region", "analyse"]
+__all__ = ["SECTOR", "UNKNOWN_COUNT", "Access", "KernelWork", "Pattern", "Region", "Unknown", "analyse"]
 
 UNKNOWN_COUNT = 65_536  # elements of an array whose length is not known
 
 
 def analyse(
-    kernel: ir.Kernel, environment: Mapping[str, object] | None = None, *, fast_math: bool = False
+    kernel: ir.Kernel,
+    environment: Mapping[str, object] | None = None,
+    *,
+    fast_math: bool = False,
+    least: bool = False,
 ) -> KernelWork:
     """The work of a lowered kernel for counts and uniform arguments (`environment`, by their names in the IR).
 
-    A count that is missing is taken as 65,536, and a loop whose bounds are not known runs 8 times.
+    A count that is missing is taken as 65,536. A loop whose ends are data runs as often as the environment tells
+    (`ir.names.turns_of`), else 8 times. `least`: what may be left out counts as left out, whichever way data decide: such
+    loops, sides of branches, and what follows where a function may return.
     """
     counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
     counts |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
     if (grid := kernel.grid) is not None:
         across = -(-_whole(grid.extent, counts) // grid.lanes)
         counts |= sample_threads(grid.threads, across, grid.parts)
-        root = _walk_kernel(kernel, kernel.body, counts, fast_math=fast_math)
-        return KernelWork(kernel, root, max(across, 1) * grid.parts, grid.threads)
+        launched = max(across, 1) * grid.parts
+        walk = _Walk(kernel, counts, "", launched * -(-grid.threads // WARP), least=least)
+        root = walk.run(kernel.body, fast_math=fast_math)
+        return KernelWork(kernel, root, launched, grid.threads, walk.unknown)
     match kernel.body:
         case (ir.Parallel() as loop,):
             elements = _whole(loop.extent, counts)
             counts[loop.variable] = sample_range(elements)
-            root = _walk_kernel(kernel, loop.body, counts, fast_math=fast_math, simd=loop.variable)
-            return KernelWork(kernel, root, elements, 1)
+            walk = _Walk(kernel, counts, loop.variable, elements, least=least)
+            root = walk.run(loop.body, fast_math=fast_math)
+            return KernelWork(kernel, root, elements, 1, walk.unknown)
         case body:
-            return KernelWork(kernel, _walk_kernel(kernel, body, counts, fast_math=fast_math), 1, 1)
+            walk = _Walk(kernel, counts, "", 1, least=least)
+            root = walk.run(body, fast_math=fast_math)
+            return KernelWork(kernel, root, 1, 1, walk.unknown)
 
 
 def _whole(e: ir.Expression, samples: Known) -> int:
@@ -61,27 +73,26 @@ WANTED = "wanted"  # the name of a stored lane, which has none
 Returned = list[Value] | None  # the values of a return on the main path, if there was one
 
 
-def _walk_kernel(kernel: ir.Kernel, body: ir.Block, samples: Known, *, fast_math: bool, simd: str = "") -> Region:
-    """The regions of `body` for threads whose coordinates stand in `samples`.
-
-    `simd` is the variable whose neighbours share a SIMD register, on a CPU.
-    """
-    walk = _Walk(kernel, samples, simd)
-    env: Environment = {p.name: walk.values.leaf(p.name, p.type, walk.root) for p in kernel.uniforms + kernel.counts}
-    walk.block(body, env, walk.root)
-    settle(walk.values, walk.addresses, walk.buffers, fast_math=fast_math)
-    for region in walk.root.walk():
-        note_sectors(region, walk.touched.get(id(region), []))
-    return walk.root
-
-
 class _Walk:
-    def __init__(self, kernel: ir.Kernel, samples: Known, simd: str) -> None:
-        self.samples, self.simd = samples, simd
+    """One way through a kernel, for threads whose coordinates stand in `samples`.
+
+    `simd` is the variable whose neighbours share a SIMD register, on a CPU; `warps` are those of the launch.
+    """
+
+    def __init__(self, kernel: ir.Kernel, samples: Known, simd: str, warps: int, *, least: bool) -> None:
+        self.kernel, self.samples, self.simd, self.all_warps, self.least = kernel, samples, simd, warps, least
+        self.told_turns = {
+            n: float(np.mean(v)) for n, v in samples.items() if v is not None and n.startswith(turns_of(""))
+        }
+        step = samples.get(GATHER_STEP)
+        self.gather_step = None if step is None else float(np.mean(step))
+        self.guessed, self.early = list[str](), list[str]()
+        self.expected: dict[str, float] = {}
+        self.wandering: dict[str, float] = {}  # variables of loops that begin where data tell, and how often those turn
         self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
-        self.values = Values(self.root)
+        self.values = Values(self.root, least=least)
         self.addresses: dict[int, list[tuple[Region, str]]] = {}
         self.touched: dict[int, list[Touch]] = {}
         shapes = [v.shape for v in samples.values() if v is not None and v.ndim == 2]
@@ -90,9 +101,26 @@ class _Walk:
         self.active: Sample = np.ones((warps, 1 if threads is None else threads.shape[1]), bool)
         self.weight: Sample = np.ones(warps)  # executions of where the walk is, by warp
 
+    def run(self, body: ir.Block, *, fast_math: bool) -> Region:
+        """The kernel's own region, with all that is in it."""
+        given = self.kernel.uniforms + self.kernel.counts
+        self.block(body, {p.name: self.values.leaf(p.name, p.type, self.root) for p in given}, self.root)
+        settle(self.values, self.addresses, self.buffers, fast_math=fast_math)
+        for region in self.root.walk():
+            note_sectors(region, self.touched.get(id(region), []))
+        return self.root
+
+    @property
+    def unknown(self) -> Unknown:
+        return Unknown(
+            tuple(dict.fromkeys(self.guessed)), tuple(self.expected.items()), tuple(dict.fromkeys(self.early))
+        )
+
     def block(self, block: ir.Block, env: Environment, here: Region) -> Returned:
         """Walk statements until the first return on the main path."""
-        for s in block:
+        for n, s in enumerate(block):
+            if n and self.least and leaves(block[n - 1], lambda e: value_of(e, self.samples) is not None):
+                return self.side(block[n:], np.asarray(False), True, env, here)
             match s:
                 case ir.Assign():
                     env[s.name] = self.values.number(s.value, env, here)
@@ -143,6 +171,9 @@ class _Walk:
 
     def loop(self, s: ir.For | ir.While, env: Environment, here: Region) -> None:
         trips, at = self.turns(s, env, here)
+        if any(leaves(x, lambda e: value_of(e, self.samples) is not None) for x in s.body):
+            self.early.append(_name(s))
+            trips = np.zeros_like(trips) if self.least else trips
         unroll = self.unroll(s, trips) if isinstance(s, ir.For) else 1.0
         weight, active, simd = self.weight, self.active, self.simd
         per_warp = np.broadcast_to(trips, active.shape)
@@ -170,16 +201,28 @@ class _Walk:
     def turns(self, s: ir.For | ir.While, env: Environment, here: Region) -> tuple[Sample, Sample | None]:
         """How often each thread runs a loop, and its variable half way."""
         if isinstance(s, ir.While):
-            return np.asarray(UNKNOWN_TRIPS), None
+            return self.unknown_turns(s), None
         for e in (s.start, s.stop, s.step):
             self.values.want(e, env, here)
         start, stop, step = (value_of(e, self.samples) for e in (s.start, s.stop, s.step))
         if start is None or stop is None or step is None:
             mean = self.samples.get(ITEMS) if s.role == "sources" else None
             if mean is None:
-                return np.asarray(UNKNOWN_TRIPS), None
+                return self.unknown_turns(s), None
             return np.maximum(mean // (1 if step is None else step), 1), None
         return middle(start, stop, step)
+
+    def unknown_turns(self, s: ir.For | ir.While) -> Sample:
+        """Of a loop whose ends are data: none for certain, else what was told, else a guess."""
+        name = _name(s)
+        told = self.told_turns.get(turns_of(name))
+        if told is None:
+            self.guessed.append(name)
+        else:
+            self.expected[name] = told
+        turns = 0.0 if self.least else UNKNOWN_TRIPS if told is None else told
+        self.wandering[name] = turns
+        return np.asarray(turns)
 
     def unroll(self, s: ir.For, trips: Sample) -> float:
         most = max(1.0, float(np.max(trips, initial=1)))
@@ -225,7 +268,9 @@ class _Walk:
     def side(self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region) -> Returned:
         """One side of a branch: a region of its own, run by the warps of which a thread takes it."""
         weight, active = self.weight, self.active
-        if condition is not None:
+        if condition is None and self.least:
+            self.weight = weight * 0
+        elif condition is not None:
             self.active = np.broadcast_to(np.equal(condition, taken), active.shape) & active
             self.weight = weight * self.active.any(axis=1)
         region = here.add("branch", float(self.weight.mean()), depth=here.depth)
@@ -291,8 +336,8 @@ class _Walk:
     ) -> Access:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
-        simd, samples = self.simd, self.samples
-        lie = lie_along_simd(index, size, samples, simd) if simd else lie_of_warp(places, self.active, size)
+        simd, samples, step = self.simd, self.samples, None if self.least else self.gather_step
+        lie = lie_along_simd(index, size, samples, simd) if simd else lie_of_warp(places, self.active, size, step)
         return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
 
     def access(
@@ -308,7 +353,22 @@ class _Walk:
             return
         key = f"{b.array}/{b.buffer}/{'write' if write else 'read'}"
         if places is None:
-            here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors
+            if not self.least:  # else all threads may go to one place
+                here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors * self.anew(index)
+        elif self.least and places.ndim == 2 and not np.ptp(places, axis=0).any():  # one warp brings it for all
+            here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors / self.all_warps
         else:
             touch = Touch(key, np.broadcast_to(places, self.active.shape), access.bytes, self.active)
             self.touched.setdefault(id(here), []).append(touch)
+
+    def anew(self, index: ir.Expression) -> float:
+        """The share of what a turn reads that the turn before has not brought already: threads go on by one place a turn."""
+        turns = next((self.wandering[n] for n in reads(index) if n in self.wandering), 0.0)
+        if self.gather_step is None or turns <= 1:
+            return 1.0
+        side_by_side = max(1.0, WARP * self.gather_step)
+        return (side_by_side + turns - 1) / (side_by_side * turns)
+
+
+def _name(s: ir.For | ir.While) -> str:
+    return original(s.variable) if isinstance(s, ir.For) else "while"

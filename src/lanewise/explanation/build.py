@@ -14,11 +14,12 @@ from lanewise.explanation.report import Analysis, Explanation
 from lanewise.explanation.rows import Rows
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.models.devices import device_model
 from lanewise.optimisations import Programs
+from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.plan import Decisions, Plan
 from lanewise.target import is_compiled, is_gpu, target_of
@@ -62,7 +63,7 @@ def explain(
         analysis=_with_search(subject, analyse(subject, estimates.program(subject.plan), estimates.analyses))
         if subject.traffic is None
         else analyse_step(subject),
-        bound=estimates.bound(subject.plan),
+        bound=estimates.own_bound(),
         measured_seconds=measured.seconds.get(subject.plan),
         measured_by=measured.source if subject.plan in measured.seconds else "",
         resources=dict(resources),
@@ -94,7 +95,8 @@ def _origin(s: Subject, measured: Times) -> str:
 
 
 def _warnings(s: Subject, estimates: Estimates) -> list[str]:
-    warnings: list[str] = []
+    found = estimates.bound(s.plan)
+    warnings = [found.because] if found is not None and found.because else []
     for kernel, r in zip(estimates.program(s.plan).kernels, estimates.resources.get(s.plan, ()), strict=False):
         if spilled := r.spill_stores + r.spill_loads:
             warnings.append(f"{kernel.name} spills {spilled} bytes of registers to memory")
@@ -136,8 +138,13 @@ def subject_of(compiled: Compiled) -> Subject:
     model = None if not is_compiled(device) else device_model(device)
     work = describe_work(reference, next(iter(counts.values())), target_of(device))
     work = work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
+    environment = {**compiled.environment, **{turns_of(n): turns for n, turns in compiled.turns().items()}}
+    if (
+        reference.pattern is SEARCH and reference.identical
+    ):  # in the order of the structure: neighbours look at neighbours
+        environment[GATHER_STEP] = 1.0
     return Subject(
-        compiled.name, reference, compiled.plan, device, model, compiled.environment, counts, compiled.layouts, work,
+        compiled.name, reference, compiled.plan, device, model, environment, counts, compiled.layouts, work,
         tuple(c.resources for c in compiled.executable.cubins), search=compiled.search,
     )  # fmt: skip
 

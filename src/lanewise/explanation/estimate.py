@@ -7,11 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.analysis.regions import KernelWork, Region, analyse
+from lanewise.analysis.regions import KernelWork, Region, Unknown, analyse
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
+from lanewise.ir.names import MARK
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
+from lanewise.models.least import least_time
 from lanewise.models.occupancy import resident
 from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
@@ -78,12 +80,20 @@ class Estimates:
         for key, plan in plans.items():
             if plan not in self._drafts:
                 self._drafts[plan] = self._predicted(plan, None)
-            if (bound := self._drafts[plan]) is not None:
+            if (bound := self._drafts[plan]) is not None and bound.predicted_seconds is not None:
                 predicted[key] = bound.predicted_seconds
         return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
 
+    def own_bound(self) -> Bottleneck | None:
+        """The bound and the prediction of the subject's own plan, with the least time where there is one."""
+        found, s = self.bound(s_plan := self.subject.plan), self.subject
+        if found is None or s.model is None or s.traffic is not None or found.because:
+            return found
+        least = least_time(self.program(s_plan), s.environment, s.model)
+        return replace(found, unit=least.limiter, seconds=least.seconds)
+
     def bound(self, plan: Decisions) -> Bottleneck | None:
-        """The bound and the prediction of a legal plan."""
+        """The prediction of a legal plan; of a step over sites with its least time, which others have from `own_bound`."""
         if plan not in self._bounds:
             self._bounds[plan] = self._predicted(plan, self.resources.get(plan))
         return self._bounds[plan]
@@ -119,9 +129,27 @@ def _predict(
         return _step_bound(subject) if program.plan == subject.plan else None
     graph = is_gpu(subject.kind)
     prediction = predict(program, subject.environment, subject.model, resources, in_graph=graph, analyses=analyses)
-    return Bottleneck(
-        prediction.bound.limiter, prediction.bound.seconds, prediction.seconds, dict(prediction.bound.details)
-    )
+    because = _because(prediction.unknown)
+    if prediction.unknown.guessed:
+        return Bottleneck("", None, None, {}, because)
+    return Bottleneck(prediction.busy.limiter, None, prediction.seconds, dict(prediction.busy.details), because)
+
+
+def _because(unknown: Unknown) -> str:
+    """Why there is no bound, and what a prediction takes for granted."""
+    if unknown.guessed:
+        return "no bound and no prediction: how often its loops run depends on data"
+    if unknown.expected:
+        turns = ", ".join(f"{_plain(name)} {n:.3g}" for name, n in unknown.expected)
+        return f"no bound: how often its loops run depends on positions; on average, as predicted: {turns}"
+    if unknown.early:
+        return "no bound: its loops may end early, depending on data; predicted is the time with every turn"
+    return ""
+
+
+def _plain(variable: str) -> str:
+    """The variable of a loop as the generated source has it."""
+    return variable.removeprefix(MARK).replace(".", "_")
 
 
 def _step_bound(subject: Subject) -> Bottleneck:

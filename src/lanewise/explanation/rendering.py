@@ -126,15 +126,23 @@ def _bound(e: Explanation) -> list[str]:
         return []
     b = e.bound
     busy = ", ".join(
-        f"{n} {seconds(s)}" for n, s in sorted(b.units.items(), key=lambda x: -x[1]) if s > 0.005 * b.seconds
+        f"{n} {seconds(s)}"
+        for n, s in sorted(b.units.items(), key=lambda x: -x[1])
+        if s > 0.005 * max(b.units.values())
     )
-    lines = [
-        f"{b.unit}: {seconds(b.seconds)} at least, {seconds(b.predicted_seconds)} predicted, {b.share:.0%} of the bound"
-    ]
+    lines: list[str] = []
+    if b.seconds is not None and b.predicted_seconds is not None:
+        least, expected = seconds(b.seconds), seconds(b.predicted_seconds)
+        lines.append(f"{b.unit}: {least} at least, {expected} predicted, {b.share:.0%} of the bound")
+    elif b.predicted_seconds is not None:
+        lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
+    if b.because:
+        lines.append(b.because)
     if e.measured_seconds is not None:
         by = "by tune()" if e.measured_by == "tune()" else "just now"
-        lines.append(f"measured {by}: {seconds(e.measured_seconds)}, {b.seconds / e.measured_seconds:.0%} of the bound")
-    return [*lines, f"busy: {busy}"]
+        share = f", {b.seconds / e.measured_seconds:.0%} of the bound" if b.seconds is not None else ""
+        lines.append(f"measured {by}: {seconds(e.measured_seconds)}{share}")
+    return [*lines, f"busy: {busy}"] if busy else lines
 
 
 def seconds(t: float) -> str:

@@ -47,16 +47,21 @@ class Row:
 class Bottleneck:
     """The least time that the device allows (`seconds`), the unit that takes it, and the time that the model predicts.
 
-    `units` are the seconds that every unit of the device is busy; `share` is the bound over the prediction.
+    `units` are the seconds that every unit of the device is expected to be busy; `share` is the bound over the prediction.
+    Where data tell how often loops run there is no least time, and `unit` is the busiest; where nothing tells it, there is no
+    prediction either, and no unit. `because` says which loops.
     """
 
     unit: str
-    seconds: float
-    predicted_seconds: float
+    seconds: float | None
+    predicted_seconds: float | None
     units: dict[str, float]
+    because: str = ""
 
     @property
-    def share(self) -> float:
+    def share(self) -> float | None:
+        if self.seconds is None or self.predicted_seconds is None:
+            return None
         return self.seconds / self.predicted_seconds if self.predicted_seconds else 1.0
 
 

@@ -35,6 +35,11 @@ def original(name: str) -> str:
     return name.partition(COPY)[0]
 
 
+def turns_of(variable: str) -> str:
+    """How often a loop whose ends are data runs, on average: where the makers of a kernel know."""
+    return own(f"turns.{variable}")
+
+
 def owner(name: str) -> str:
     """The parameter that a user's name belongs to: `source` for `source.position.x#1`."""
     return original(name).partition(".")[0]
@@ -42,6 +47,9 @@ def owner(name: str) -> str:
 
 COUNT = own("count")  # of the elements of an elementwise kernel
 WORK = own("work")  # turns of inner loops in a turn of the outermost one, where a pattern says so
+GATHER_STEP = own(
+    "gather.step"
+)  # elements from the place that data tell a thread to that of the next one, where it is known
 LANES = own("lanes")  # of the workers of a reduction
 
 

@@ -19,6 +19,7 @@ from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Executable
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
+from lanewise.models.least import least_time
 from lanewise.models.predict import predict
 from lanewise.plan import Plan
 from lanewise.runtime.memory import bring
@@ -223,7 +224,8 @@ def predict_executable(
     prediction = predict(
         executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True
     )
-    return Prediction(prediction.seconds, prediction.bound.seconds, prediction.bound.limiter)
+    least = least_time(executable.program, environment, model)
+    return Prediction(prediction.seconds, least.seconds, least.limiter)
 
 
 def _model_of(device: str, *, serial: bool) -> DeviceModel:

@@ -89,7 +89,8 @@ class Compiled(Inspectable):
     `layouts` are those of the record parameters; `environment` holds the counts and the uniform arguments, by IR name, of
     the call that it was compiled for: what predictions are about. `reference` is the kernel before any decision, `kernel`
     the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
-    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
+    `search_tuned`: whether structure and plan are those that tune() found for calls like this one. `turns`: how often the loops of
+    a search run for a target, on average, by their variables.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Compiled(Inspectable):
     kernel: Tunable
     search: str = ""
     search_tuned: bool = False
+    turns: Callable[[], Mapping[str, float]] = dict[str, float]
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

@@ -32,13 +32,9 @@ def cpu_kernel_time(
 
     `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the compiler prefers (256).
     """
-    units: Counter[str] = Counter()
-    for r in work.regions:
-        units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
-    gain = device.vector_gain if vector_bits == device.vector_bits > PREFERRED_BITS else 1.0
+    seconds = cpu_units(work, device, vector_bits)
     pieces = -(-work.blocks // _grain(work, counts))
     cores = max(1, min(device.multiprocessors, pieces))
-    seconds = {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
     keys = {key for r in work.regions if r.executions for key in r.sectors}
     seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
     # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots of both.
@@ -46,10 +42,19 @@ def cpu_kernel_time(
     compute = max(pipes, seconds.get("special", 0.0)) + seconds.get("loads", 0.0)
     compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
     compute *= device.multiprocessors / cores
-    bound = bound_of({u: s for u, s in seconds.items() if s})
+    busy = bound_of({u: s for u, s in seconds.items() if s})
     total = max(compute, seconds["memory"])
     details = {"elements": float(work.blocks), "cores": float(cores), "compute": compute, "memory": seconds["memory"]}
-    return KernelTime(total, bound, None, min(1.0, bound.seconds / total) if total else 1.0, details)
+    return KernelTime(total, busy, None, min(1.0, busy.seconds / total) if total else 1.0, details)
+
+
+def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> dict[str, float]:
+    """Seconds that every unit of all cores together works, memory aside."""
+    units: Counter[str] = Counter()
+    for r in work.regions:
+        units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
+    gain = device.vector_gain if vector_bits == device.vector_bits > PREFERRED_BITS else 1.0
+    return {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:

@@ -10,6 +10,7 @@ import platform
 import time
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from statistics import median
 from typing import Literal
 
@@ -21,6 +22,8 @@ from lanewise.models.occupancy import LIMITS, Limits
 from lanewise.runtime.devices import cpu_threads, resolve
 from lanewise.target import is_gpu
 
+READ_GAIN = 1.5  # most that kernels which only read get beyond a copy, whose stores also fetch what they replace
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
@@ -31,7 +34,8 @@ class DeviceModel:
     sines, `conversion_lanes` conversions within 32 bits and `wide_conversion_lanes` those from and to 64 bits.
     Bandwidths are bytes a second, `memory_bandwidth` what a copy reaches. `clock_hz` is the highest clock.
     `launch_seconds` is a launch by itself, `graph_launch_seconds` one inside a graph. `limits` is None on a CPU, where
-    `vector_bits` is the width of a SIMD register, and `vector_gain` what 512 bits gain over 256.
+    `vector_bits` is the width of a SIMD register, and `vector_gain` what 512 bits gain over 256. `memory_peak` is more than any
+    kernel gets of memory, and `last_cache_bytes` may lie in a cache from one launch to the next: what bounds take.
     """
 
     name: str
@@ -55,6 +59,17 @@ class DeviceModel:
     graph_launch_seconds: float = 0.5e-6
     vector_bits: int = 0
     vector_gain: float = 1.0
+    memory_peak: float = 0.0  # 0: not known
+    last_cache_bytes: int = 0  # 0: the L2 cache
+
+    @property
+    def most_bandwidth(self) -> float:
+        """Bytes a second that no kernel gets beyond from memory."""
+        return self.memory_peak or READ_GAIN * self.memory_bandwidth
+
+    def beyond_caches(self, nbytes: float) -> float:
+        """Of so many bytes those that no cache can have kept from the launch before."""
+        return max(0.0, nbytes - (self.last_cache_bytes or self.l2_bytes))
 
     @property
     def cycles(self) -> float:
@@ -102,7 +117,7 @@ def _gpu(
     return DeviceModel(
         name, "cuda", arch, multiprocessors, clock_hz, lanes.fp32, lanes.fp64, 16, lanes.integer, lanes.conversion,
         lanes.wide, nominal_bandwidth * COPY_SHARE, multiprocessors * clock_hz * L2_BYTES_PER_CYCLE, l2_mib << 20,
-        limits or LIMITS[arch],
+        limits or LIMITS[arch], memory_peak=nominal_bandwidth, last_cache_bytes=l2_mib << 20,
     )  # fmt: skip
 
 
@@ -190,7 +205,27 @@ def _cpu_model() -> DeviceModel:
         fp32_lanes=fp32, fp64_lanes=fp32 // 2, special_lanes=fp32 // 8, int_lanes=fp32, conversion_lanes=fp32,
         wide_conversion_lanes=fp32 // 2, memory_bandwidth=bandwidth, l2_bandwidth=cores * clock_hz() * 32, l2_bytes=1 << 20,
         limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=bits, vector_gain=vector_gain(),
+        memory_peak=READ_GAIN * bandwidth, last_cache_bytes=last_cache_bytes(),
     )  # fmt: skip
+
+
+MANY = 1 << 30  # bytes, of a last cache that the system does not tell
+
+
+def last_cache_bytes() -> int:
+    """The caches of the highest level of all cores together, as Linux tells them; more than any has where it does not."""
+    found: dict[str, tuple[int, int]] = {}
+    for index in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*"):
+        try:
+            level, size = int((index / "level").read_text()), (index / "size").read_text().strip()
+            shared = (index / "shared_cpu_list").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        unit = {"K": 1 << 10, "M": 1 << 20}.get(size[-1:], 0)
+        if unit and size[:-1].isdigit():
+            found[f"{level} {shared}"] = level, int(size[:-1]) * unit
+    top = max((level for level, _ in found.values()), default=0)
+    return sum(size for level, size in found.values() if level == top) or MANY
 
 
 def processor_name() -> str:

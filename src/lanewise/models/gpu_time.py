@@ -33,10 +33,10 @@ BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Seconds of one kernel without its launch; its bound; its occupancy; and the share of the bound that it reaches."""
+    """Seconds of one kernel without its launch; what its units are expected to do; its occupancy; the share of its busiest unit."""
 
     seconds: float
-    bound: Bound
+    busy: Bound
     occupancy: Occupancy | None
     efficiency: float
     details: dict[str, float]
@@ -139,13 +139,13 @@ def kernel_time(
     outside = memory_seconds(work, counts, device, warps_per_block)
     seconds = START_SECONDS + (compute**NORM + max(outside.values()) ** NORM) ** (1 / NORM)
     everything = work.blocks * warps_per_block / device.cycles
-    bound = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
+    expected = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
     details = {
         "compute": compute, **outside, "blocks": float(work.blocks), "blocks at once": float(at_once),
         "blocks of the busiest": float(on_one), "registers": float(registers),
         "balance": work.blocks / (on_one * device.multiprocessors),
     }  # fmt: skip
-    return KernelTime(seconds, bound, fits, bound.seconds / seconds if seconds else 1.0, details)
+    return KernelTime(seconds, expected, fits, expected.seconds / seconds if seconds else 1.0, details)
 
 
 def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:

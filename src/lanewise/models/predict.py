@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from lanewise.analysis.regions import KernelWork, analyse
+from lanewise.analysis.regions import KernelWork, Unknown, analyse
 from lanewise.ir import nodes as ir
 from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
@@ -24,6 +24,7 @@ from lanewise.pipeline import Program
 from lanewise.plan import Decisions
 from lanewise.target import is_gpu
 
+NOTHING_UNKNOWN = Unknown()
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU
 
 
@@ -61,16 +62,18 @@ def _uncapped(kernel: ir.Kernel) -> ir.Kernel:
 class Prediction:
     """The expected time of a program in seconds, launches included.
 
-    `bound` is the least time of all its kernels; `occupancy` (None on a CPU) and `efficiency`, the bound over the time,
-    are those of the kernel that takes longest; `details` holds figures by name, those of later kernels with their name
-    in front.
+    `busy` says how long its units are expected to work, and which one does longest (the least time is another:
+    `models.least`). `occupancy` (None on a CPU) and `efficiency`, the time of the busiest unit over the whole, are those of
+    the kernel that takes longest. `details` holds figures by name, those of later kernels with their name in front.
+    `unknown` are the loops whose turns no count tells.
     """
 
     seconds: float
-    bound: Bound
+    busy: Bound
     occupancy: Occupancy | None
     efficiency: float
     details: dict[str, float]
+    unknown: Unknown = NOTHING_UNKNOWN
 
 
 def predict(
@@ -92,9 +95,11 @@ def predict(
     analyses = Analyses() if analyses is None else analyses
     times: list[KernelTime] = []
     often: list[int] = []  # launches of each kernel
+    unknown: list[Unknown] = []
     for n, kernel in enumerate(program.kernels):
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
         work = analyses.of(kernel, counts, fast_math=bool(program.plan.fast_math))
+        unknown.append(work.unknown)
         times.append(_time(work, counts, device, compiled[n] if n < len(compiled) else None, program.plan))
         often.append(launches)
     longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])
@@ -106,8 +111,16 @@ def predict(
     details = dict(times[0].details)
     for kernel, t in zip(program.kernels[1:], times[1:], strict=True):
         details |= {f"{kernel.name} {name}": value for name, value in t.details.items()}
-    bound = bound_in_sequence([t.bound for t, n in zip(times, often, strict=True) for _ in range(n)])
-    return Prediction(seconds, bound, longest.occupancy, longest.efficiency, details)
+    busy = bound_in_sequence([t.busy for t, n in zip(times, often, strict=True) for _ in range(n)])
+    return Prediction(seconds, busy, longest.occupancy, longest.efficiency, details, _all_unknown(unknown))
+
+
+def _all_unknown(every: Sequence[Unknown]) -> Unknown:
+    return Unknown(
+        tuple(dict.fromkeys(n for u in every for n in u.guessed)),
+        tuple(dict(x for u in every for x in u.expected).items()),
+        tuple(dict.fromkeys(n for u in every for n in u.early)),
+    )
 
 
 def _time(

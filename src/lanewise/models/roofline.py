@@ -115,12 +115,14 @@ def step_time(
 ) -> tuple[Bound, float]:
     """The least time of a step, and the time to expect, in seconds.
 
-    `operations` are those of the function of a site, in float64 if `wide`.
+    `operations` are those of the function of a site, in float64 if `wide`. A cache may keep what fits it from step to step:
+    memory need not move that.
     """
     lanes = device.fp64_lanes if wide else device.fp32_lanes
     arithmetic = traffic.fluid * operations / (device.cycles * lanes)
     memory = traffic.nbytes / device.memory_bandwidth
-    bound = bound_of({"memory": memory, "fp64" if wide else "fp32": arithmetic})
+    beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
+    bound = bound_of({"memory": beyond, "fp64" if wide else "fp32": arithmetic})
     launch = device.graph_launch_seconds if is_gpu(device.kind) else device.launch_seconds
     return bound, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
 

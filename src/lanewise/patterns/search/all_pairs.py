@@ -83,6 +83,10 @@ class _Nothing(Structure):
     def settled(self) -> bool:
         return True
 
+    def turns(self) -> Mapping[str, float]:
+        k = self._search.k
+        return {} if k is None or self._search.radius is not None else {own("m"): float(min(k, self._count))}
+
     def statistics(self) -> Statistics:
         return Statistics(1, 1, self._count, self._count, float(self._count))
 

@@ -172,6 +172,13 @@ class Structure(ABC):
     def statistics(self) -> Statistics:
         """Of the present contents. Waits for the device."""
 
+    def turns(self) -> Mapping[str, float]:
+        """How often the loops of its walk run for a target among the sources, on average, by their variables.
+
+        Nothing where only the walk itself finds out: among boxes of a tree, and in rings.
+        """
+        return {}
+
     @abstractmethod
     def describe(self) -> str:
         """What was built, with its figures, in one line."""

@@ -338,6 +338,7 @@ class Searched:
             self.kernel,
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
+            s.structure.turns,
         )
 
     def _gather(

@@ -12,19 +12,30 @@ import numpy as np
 from lanewise.attributes import frozen
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
+from lanewise.ir.names import own
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
-from lanewise.patterns.search.builders.geometry import MOST_ALONG, MOST_CELLS, Geometry, box_of, divided, fitted
+from lanewise.patterns.search.builders.geometry import (
+    MOST_ALONG,
+    MOST_CELLS,
+    Geometry,
+    box_of,
+    cells_met,
+    divided,
+    fitted,
+    pairs_in_cells,
+)
 from lanewise.patterns.search.grid_expressions import STARTS, GridExpressions, grid_uniforms
 from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
+from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.target import is_gpu
-from lanewise.types import I32, Scalar
+from lanewise.types import COMPONENTS, I32, Scalar
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
 CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
@@ -193,6 +204,21 @@ class _Grid(Structure):
         if self._search.radius is None:
             return RingWalk(grid, self._constant)
         return GridWalk(grid, self._constant, isinstance(self._search.world, Periodic))
+
+    def turns(self) -> Mapping[str, float]:
+        if self._search.radius is None:
+            return {}
+        g, sources = self._geometry, self._sources
+        met = cells_met(g, self._search.radius)
+        alike = (
+            sources.count / g.total if is_gpu(sources.device) else pairs_in_cells(g, sources) / max(1, sources.count)
+        )
+        names = [own(f"walk.{c}") for c in COMPONENTS[: sources.dimension]]
+        ranges = 1 + min(1.0, met[0] / g.cells[0]) if g.periodic else 1.0  # of a row that wraps around
+        walk = {**dict(zip(names[1:], met[1:], strict=True)), own("walk.piece"): ranges}
+        walk[own("walk.j")] = met[0] * alike / ranges
+        looked_at = math.prod(met) * alike
+        return walk | turns_of_lists(looked_at, alike * ball(g.side, self._search.radius), self._search.k)
 
     @property
     def settled(self) -> bool:

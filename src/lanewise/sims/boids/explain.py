@@ -9,7 +9,7 @@ from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
-from lanewise.ir.names import COUNT
+from lanewise.ir.names import COUNT, GATHER_STEP, turns_of
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import classify_arguments, name_arguments
 from lanewise.launch.compiled import Compiled
@@ -101,7 +101,7 @@ def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
 
 def _steer(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     compiled = _compiled(flock)
-    return compiled.name, compiled.reference, compiled.environment
+    return compiled.name, compiled.reference, _told(compiled)
 
 
 def _compiled(flock: Flock) -> Compiled:
@@ -119,7 +119,12 @@ def _steer_on_gpu(flock: Flock) -> tuple[str, ir.Kernel, Mapping[str, Any]]:
     arguments = classify_arguments(steer.signature, named, arrays_allowed=False)
     copied = over.copied(arguments) if structure.order is not None else ()
     reference = over.reference(arguments, flock.search, structure, copied, I32)
-    return steer.__name__, reference, _compiled(flock).environment
+    return steer.__name__, reference, {**_told(_compiled(flock)), GATHER_STEP: 1.0}
+
+
+def _told(compiled: Compiled) -> Mapping[str, Any]:
+    """The counts and values of a call, and how often the loops of its search run."""
+    return {**compiled.environment, **{turns_of(n): turns for n, turns in compiled.turns().items()}}
 
 
 def _move(flock: Flock, index: Any = I64) -> tuple[str, ir.Kernel, Mapping[str, Any]]:

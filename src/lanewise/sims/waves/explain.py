@@ -12,6 +12,7 @@ from lanewise.attributes import near
 from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
+from lanewise.ir.names import GATHER_STEP
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.support import compile_kernel, index_type
@@ -57,7 +58,9 @@ def explained(
     heading = (
         f"the F-statistic of {templates:,} templates at one place: {shape} SFTs (stacks x detectors x SFTs), {how}"
     )
-    return heading, (_offline(kernel, given, templates, device, _model(device, arch)),)
+    # Templates are sorted by frequency, so that neighbours read the same bin or the next one.
+    alike = {GATHER_STEP: 1 / sizes["sfts"]}
+    return heading, (_offline(kernel, given, templates, device, _model(device, arch), alike),)
 
 
 def tuning_job(device: str, templates: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
@@ -122,7 +125,14 @@ def _model(device: str, arch: str | None) -> DeviceModel:
     return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
 
 
-def _offline(kernel: Segmentwise, given: tuple[Any, ...], templates: int, device: str, model: DeviceModel) -> Offline:
+def _offline(
+    kernel: Segmentwise,
+    given: tuple[Any, ...],
+    templates: int,
+    device: str,
+    model: DeviceModel,
+    alike: Mapping[str, float],
+) -> Offline:
     """The kernel with its default plan, compiled and loaded nowhere."""
     named = name_arguments(kernel.signature, given, {})
     arguments = WING.arguments(kernel.signature, named)
@@ -134,7 +144,7 @@ def _offline(kernel: Segmentwise, given: tuple[Any, ...], templates: int, device
     executable = compile_kernel(
         reference, complete_plan(None, machine, work), device, arch=model.arch if is_gpu(device) else None
     )
-    environment = {**counts, **{f"{row}.beyond": length for row, length in arguments.beyond.items()}}
+    environment = {**counts, **{f"{row}.beyond": length for row, length in arguments.beyond.items()}, **alike}
     subject = Subject(
         kernel.__name__, reference, executable.program.plan, device, model, environment, {"cells": cells},
         {n: r.layout for n, r in arguments.records.items()}, work, tuple(c.resources for c in executable.cubins),

@@ -104,6 +104,16 @@ def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most
     return Geometry(low, _sides(extent, cells), cells, periodic)
 
 
+def cells_met(geometry: Geometry, radius: float) -> list[float]:
+    """Along each axis, how many cells the range of a radius around a position in the box touches, on average."""
+    met: list[float] = []
+    for side, n in zip(geometry.side, geometry.cells, strict=True):
+        reach = radius / side
+        cut = 0.0 if geometry.periodic else min(reach, n) ** 2 / n  # what would lie beyond the borders
+        met.append(max(1.0, min(n, 1 + 2 * reach - cut)))
+    return met
+
+
 def pairs_in_cells(geometry: Geometry, points: Points) -> int:
     """How many pairs of two points on the host, each pair twice, lie in one cell; the outermost cells reach to infinity."""
     numbers = np.sort(_cell_numbers(geometry, points))

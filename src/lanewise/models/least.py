@@ -1,0 +1,71 @@
+"""The least time that a program can take on a device: only what is certain to be done counts, each unit at full speed.
+
+Branches and loops that data decide count as left out, and places that data tell as one place for all. Of memory counts what the last
+cache cannot have kept from the launch before. So no run is faster, whatever the arguments hold and however they are cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from lanewise.analysis.regions import SECTOR, Access, KernelWork, analyse
+from lanewise.ir.series import typical
+from lanewise.models.cpu_time import cpu_units
+from lanewise.models.devices import DeviceModel
+from lanewise.models.gpu_time import WARP, unit_cycles
+from lanewise.models.roofline import Bound, bound_in_sequence, bound_of, footprint
+from lanewise.pipeline import Program
+from lanewise.target import is_gpu
+
+L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most
+LINE = 128  # bytes of a pass through the L1 cache or shared memory
+SURE_ON_A_CPU = ("fp32", "fp64", "special")  # units whose cycles are those of the hardware; others are fitted
+
+
+def least_time(program: Program, environment: Mapping[str, object], device: DeviceModel) -> Bound:
+    """The least time for given counts and uniform arguments, by their names in the IR, without launches."""
+    bounds: list[Bound] = []
+    for kernel in program.kernels:
+        counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
+        work = analyse(kernel, counts, fast_math=bool(program.plan.fast_math), least=True)
+        numbers = {n: float(v) for n, v in counts.items() if isinstance(v, (int, float, np.generic))}
+        one = bound_of(least_seconds(work, numbers, device, program.plan.vector_bits or 0))
+        bounds += [one] * launches
+    return bound_in_sequence(bounds)
+
+
+def least_seconds(
+    work: KernelWork, counts: Mapping[str, float], device: DeviceModel, vector_bits: int = 0
+) -> dict[str, float]:
+    """Seconds that each unit needs at least for the work of one kernel, which was found with `least`."""
+    moved = _moved(work, counts)
+    memory = {"memory": device.beyond_caches(sum(moved.values())) / device.most_bandwidth}
+    if not is_gpu(device.kind):
+        units = cpu_units(work, device, vector_bits)
+        return {**{u: units.get(u, 0.0) for u in SURE_ON_A_CPU}, **memory}
+    accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
+    cycles = unit_cycles(work.instructions, (), device)
+    for space, unit in (("shared", "shared memory"), ("global", "l1")):
+        cycles[unit] = sum(times * _passes(a) for a, times in accesses if a.space == space)
+    launched = work.blocks * -(-work.threads // WARP) / device.cycles
+    l2 = sum(moved.values()) / (device.cycles * L2_PEAK)
+    return {**{u: c * launched for u, c in cycles.items()}, "l2": l2, **memory}
+
+
+def _passes(access: Access) -> float:
+    """Passes of an access through the L1 cache or shared memory that no lie of its places saves."""
+    apart = access.pattern in ("streamed", "strided")
+    return max(1.0, access.bytes * WARP / LINE) if apart else 1.0
+
+
+def _moved(work: KernelWork, counts: Mapping[str, float]) -> dict[str, float]:
+    """Bytes of every buffer that surely go through the L2 cache: no more than the buffer has, each once."""
+    warps = work.blocks * -(-work.threads // WARP)
+    moved: dict[str, float] = {}
+    for r in work.regions:
+        for key, sectors in r.sectors.items():
+            moved[key] = moved.get(key, 0.0) + r.executions * sectors * warps * SECTOR
+    held = {key: footprint(work, key, counts) for key in moved}
+    return {key: min(n, held[key] or 0.0) for key, n in moved.items()}

@@ -1,0 +1,277 @@
+"""The least time is a bound: nothing that was ever measured is faster, and what data decide is not in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from bench.optimiser import SUBJECTS
+from lanewise.explanation.offline import compile_offline
+from lanewise.explanation.report import Explanation
+from lanewise.models.devices import table_model
+from lanewise.models.least import least_time
+from lanewise.models.predict import predict
+from lanewise.pipeline import build_program
+from lanewise.plan import NEUTRAL
+from lanewise.sims.boids.explain import explained as boids
+from lanewise.sims.waves.explain import explained as waves
+from tests.models.measured import RESULTS, plan_of, product_rows, sweep_rows
+from tests.models.subjects import environment, reference
+
+H200 = table_model("sm_90")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One time of a result file, the explanation that speaks of it, and how far a prediction may be off."""
+
+    file: str
+    row: str
+    seconds: float
+    explain: Callable[[], Explanation]
+    times: float = 2.5
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.row}"
+
+
+def read(name: str) -> Any:
+    return json.loads((RESULTS / name).read_text())
+
+
+def _waves(sfts: int, dterms: int) -> Explanation:
+    values = {"sfts": sfts, "detectors": 2, **({"dterms": dterms} if dterms else {})}
+    return waves("cuda", 1_000_000, "f32", None, "sm_90", values)[1][0].explain(measure_resources=False)
+
+
+def demodulation() -> list[Measured]:
+    rows = read("gpu_waves.json")["rows"]
+    best = {
+        kind: min(float(np.median(r["seconds"])) for r in rows if r["version"].startswith(kind))
+        for kind in ("interpolated", "dirichlet, AoS, targets=1, block=128")
+    }
+    return [
+        Measured("gpu_waves.json", "interpolated", best["interpolated"], lambda: _waves(45, 0)),
+        Measured("gpu_waves.json", "dirichlet", best["dirichlet, AoS, targets=1, block=128"], lambda: _waves(45, 8)),
+    ]
+
+
+def _flock(agents: int, world: float, kernel: int) -> Explanation:
+    values = {"world": world, "k": 7, "radius": 18**0.5}
+    return boids("cuda", agents, "f32", None, "sm_90", values)[1][kernel].explain(measure_resources=False)
+
+
+def flocks() -> list[Measured]:
+    """Stages of a step: where agents fill the world evenly, as dense as a million in a world of 400."""
+    found: list[Measured] = []
+    for section in read("gpu_boids.json")["sections"]:
+        for row in section["rows"] if section["title"] == "Stages of a step, ms" else ():
+            named = dict(zip(section["header"], row, strict=True))
+            size, kind = named["agents, search"].split(", ")
+            agents = 2 ** int(size.removeprefix("2^"))
+            if kind == "static-grid" and agents <= 2**20:  # more take long to make
+                world = 400 * (agents / 2**20) ** (1 / 3)
+                for kernel, stage in enumerate(("search", "update")):
+                    found.append(
+                        Measured(
+                            "gpu_boids.json",
+                            f"{size} {stage}",
+                            named[stage] / 1e3,
+                            partial(_flock, agents, world, kernel),
+                        )
+                    )
+    return found
+
+
+QUICK = ("interpolated", "2^18 search")
+EVERY = [*demodulation(), *flocks()]
+
+
+@pytest.mark.parametrize(
+    "measured", [m if m.row in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in EVERY], ids=str
+)
+def test_products_are_never_faster_than_their_bound(measured: Measured) -> None:
+    """And what `explain` foresees of them is near what was measured, with or without a bound."""
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    found = measured.explain().bound
+    assert found is not None
+    assert found.seconds is None or found.seconds < measured.seconds
+    assert found.predicted_seconds is not None
+    assert measured.seconds / measured.times < found.predicted_seconds < measured.seconds * measured.times
+
+
+@pytest.mark.parametrize("row", [*sweep_rows(), *product_rows()], ids=str)
+def test_gravity_is_never_faster_than_its_bound(row: Any) -> None:
+    built = row.program()
+    least = least_time(built, row.environment, H200)
+    assert (
+        0.3 * row.bodies**2 / row.pairs_per_second * (row.bodies > 10_000)
+        < least.seconds
+        < row.bodies**2 / row.pairs_per_second
+    )
+
+
+def optimised() -> list[dict[str, Any]]:
+    return read("optimiser_cuda.json")["rows"]
+
+
+@pytest.mark.parametrize("row", optimised(), ids=lambda r: f"{r['kernel']} {r['elements']}")
+def test_the_fastest_plan_of_a_search_is_not_faster_than_its_bound(row: dict[str, Any]) -> None:
+    subject = next(s for s in SUBJECTS if s.name == row["kernel"])
+    for name, measured in (("default", row["default"]), ("best", row["exhaustive"])):
+        plan = plan_of(row[f"{name}_plan"]).filled(NEUTRAL)
+        built = build_program(reference(subject), plan, "cuda")
+        assert least_time(built, environment(subject, row["elements"]), H200).seconds < measured
+
+
+# ---------------------------------------------------------------- what data decide
+
+
+class P(lw.Record):
+    x: lw.f32
+    n: lw.i32
+
+
+@lw.elementwise
+def as_long_as_data_tell(p: P) -> lw.f32:
+    total = lw.f32(0)
+    for k in range(p.n):
+        total += lw.sqrt(p.x + k)
+    return total
+
+
+@lw.elementwise
+def until_data_end_it(p: P) -> lw.f32:
+    total = p.x
+    for k in range(100):
+        if total > 50:
+            break
+        total += lw.sqrt(total + k)
+    return total
+
+
+@lw.elementwise
+def one_side(p: P) -> lw.f32:
+    if p.n > 0:
+        return lw.sqrt(lw.sqrt(lw.sqrt(lw.exp(p.x))))
+    return p.x
+
+
+@lw.elementwise
+def both_sides(p: P) -> lw.f32:
+    return lw.sqrt(lw.sqrt(lw.sqrt(lw.exp(p.x))))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_no_bound_where_data_tell_how_often_a_loop_runs(device: str) -> None:
+    if device == "cuda":
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    arch = "sm_90" if device == "cuda" else None
+    found = compile_offline(as_long_as_data_tell, 1 << 20, device, arch=arch).explain(measure_resources=False)
+    assert found.bound is not None
+    assert found.bound.seconds is found.bound.predicted_seconds is found.bound.share is None
+    assert "depends on data" in found.warnings[0]
+    assert found.warnings[0] in str(found)
+    assert "at least" not in str(found)
+    assert all(r.predicted is None for r in found.rows)
+    assert found.as_dict()["bound"]["seconds"] is None
+    early = compile_offline(until_data_end_it, 1 << 20, device, arch=arch).explain(measure_resources=False)
+    assert early.bound is not None
+    assert early.bound.seconds is early.bound.share is None
+    assert early.bound.predicted_seconds is not None
+    assert "may end early" in early.warnings[0]
+
+
+def test_what_a_branch_leaves_out_is_not_in_the_bound() -> None:
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    one, both = (compile_offline(k, 1 << 20, "cuda", arch="sm_90") for k in (one_side, both_sides))
+    a, b = (least_time(x.executable.program, x.subject.environment, H200).details for x in (one, both))
+    assert a["special"] < 0.1 * b["special"]
+    assert predict(one.executable.program, one.subject.environment, H200).busy.details["special"] > 0.5 * b["special"]
+
+
+def test_what_a_cache_may_keep_is_not_in_the_bound() -> None:
+    """An array that the L2 cache holds from one launch to the next takes no memory."""
+    small, large = (compile_offline(both_sides, n, "cpu") for n in (1 << 16, 1 << 26))
+    cached = replace(H200, kind="cpu")
+    memory = [least_time(x.executable.program, x.subject.environment, cached).details["memory"] for x in (small, large)]
+    assert memory[0] == 0
+    assert memory[1] == pytest.approx(((1 << 26) * 8 - H200.last_cache_bytes) / H200.memory_peak, rel=0.01)
+
+
+# ---------------------------------------------------------------- searches, from their density
+
+
+class Point(lw.Record):
+    position: lw.vec3
+
+
+@lw.pairwise
+def density(target: Point, source: Point) -> lw.f32:
+    d = source.position - target.position
+    return 1 / (1 + lw.dot(d, d))
+
+
+@pytest.mark.parametrize(("count", "radius"), [(20_000, 0.05), (20_000, 0.1), (1_000, 0.1)])
+def test_turns_of_a_grid_are_those_of_its_density(count: int, radius: float) -> None:
+    """Sources looked at for a target, counted by hand over the same cells."""
+    rng = np.random.default_rng(1)
+    world = lw.Bounded((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    places = rng.uniform(0, 1, (count, 3)).astype(np.float32)
+    points = Point.array(position=places)
+    compiled = density.using(lw.StaticGrid(radius=radius, world=world)).compile(points, points)
+    turns = compiled.turns()
+    looked_at = turns["$walk.z"] * turns["$walk.y"] * turns["$walk.j"]
+    cells = max(1, int(1 / max(radius, (0.5 / count) ** (1 / 3))))
+    own = np.minimum((places * cells).astype(int), cells - 1)
+    held = np.zeros((cells,) * 3, int)
+    np.add.at(held, tuple(own.T), 1)
+    low, high = (np.clip(((places + s * radius) * cells).astype(int), 0, cells - 1) for s in (-1, 1))
+    some = rng.integers(0, count, 300)
+    counted = [held[tuple(slice(a, b + 1) for a, b in zip(low[i], high[i], strict=True))].sum() for i in some]
+    assert looked_at == pytest.approx(float(np.mean(counted)), rel=0.2)
+    report = compiled.explain()
+    assert report.bound is not None
+    assert report.bound.seconds is report.bound.share is None
+    assert "on average" in report.warnings[0]
+    assert "at least" not in str(report)
+
+
+def test_denser_searches_are_predicted_to_take_longer() -> None:
+    rng = np.random.default_rng(1)
+    points = Point.array(position=rng.uniform(0, 1, (20_000, 3)))
+    times = []
+    for radius in (0.02, 0.05, 0.1, 0.2):
+        search = lw.StaticGrid(radius=radius, world=lw.Bounded((0.0, 0.0, 0.0), (1.0, 1.0, 1.0)))
+        found = density.using(search).compile(points, points).explain().bound
+        assert found is not None
+        assert found.predicted_seconds is not None
+        times.append(found.predicted_seconds)
+    assert times == sorted(times)
+    assert times[-1] > 20 * times[0]
+
+
+@pytest.mark.parametrize("search", [lw.DynamicGrid(radius=0.1), lw.StaticGrid(k=3)], ids=str)
+def test_a_walk_that_only_runs_tell_has_no_prediction(search: Any) -> None:
+    points = Point.array(position=np.random.default_rng(1).uniform(0, 1, (2_000, 3)))
+    found = density.using(search).compile(points, points).explain()
+    assert found.bound is not None
+    assert found.bound.seconds is found.bound.predicted_seconds is None
+    assert "no bound and no prediction" in str(found)
+
+
+def test_steps_that_a_cache_holds_are_not_bound_by_memory() -> None:
+    from lanewise.models.roofline import SiteTraffic, step_time
+
+    box = SiteTraffic(256 * 256, 256 * 256, 0, 9, 4, 2, False)
+    bound, _ = step_time(box, 200, False, H200)
+    assert bound.details["memory"] == 0
+    large = replace(box, sites=1 << 26, fluid=1 << 26)
+    assert step_time(large, 200, False, H200)[0].limiter == "memory"
