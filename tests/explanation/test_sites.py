@@ -74,7 +74,7 @@ def test_the_foreseen_time_is_near_the_measured_one(storage, copies, together, w
     """D3Q19 on 512 x 512 x 256 sites of an NVIDIA H200: bench/results/gpu_lbm.md."""
     count = 512 * 512 * 256
     traffic = SiteTraffic(count, count, 0, 19, storage, copies, words)
-    bound, seconds = step_time(traffic, 200, False, table_model("sm_90"), together)
+    bound, _, seconds = step_time(traffic, 200, False, table_model("sm_90"), together)
     assert bound.limiter == "memory"
     assert count / seconds / 1e6 == pytest.approx(mlups, rel=0.06)
 
@@ -93,7 +93,7 @@ def test_a_flow_is_explained_without_sites_and_without_a_gpu():
 
 def test_more_operations_than_bytes():
     traffic = SiteTraffic(1000, 1000, 0, 9, 8, 2, False, 1)
-    bound, seconds = step_time(traffic, 100_000, True, table_model("sm_90"))
+    bound, _, seconds = step_time(traffic, 100_000, True, table_model("sm_90"))
     assert bound.limiter == "fp64"
     assert seconds >= bound.seconds
     assert np.isfinite(seconds)

@@ -271,7 +271,7 @@ def test_steps_that_a_cache_holds_are_not_bound_by_memory() -> None:
     from lanewise.models.roofline import SiteTraffic, step_time
 
     box = SiteTraffic(256 * 256, 256 * 256, 0, 9, 4, 2, False)
-    bound, _ = step_time(box, 200, False, H200)
+    bound, _, _ = step_time(box, 200, False, H200)
     assert bound.details["memory"] == 0
     large = replace(box, sites=1 << 26, fluid=1 << 26)
     assert step_time(large, 200, False, H200)[0].limiter == "memory"

@@ -90,7 +90,7 @@ class Estimates:
         if found is None or s.model is None or s.traffic is not None or found.because:
             return found
         least = least_time(self.program(s_plan), s.environment, s.model)
-        return replace(found, unit=least.limiter, seconds=least.seconds)
+        return replace(found, seconds=least.seconds, least_unit=least.limiter)
 
     def bound(self, plan: Decisions) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others have from `own_bound`."""
@@ -157,10 +157,10 @@ def _step_bound(subject: Subject) -> Bottleneck:
 
     assert subject.traffic is not None
     assert subject.model is not None
-    bound, seconds = step_time(
+    bound, busy, seconds = step_time(
         subject.traffic, *operations_of(subject.reference), subject.model, subject.plan.targets or 1
     )
-    return Bottleneck(bound.limiter, bound.seconds, seconds, dict(bound.details))
+    return Bottleneck(busy.limiter, bound.seconds, seconds, dict(busy.details), least_unit=bound.limiter)
 
 
 def formula(field: str, estimates: Estimates, before: Decisions, after: Decisions) -> str:

@@ -133,7 +133,8 @@ def _bound(e: Explanation) -> list[str]:
     lines: list[str] = []
     if b.seconds is not None and b.predicted_seconds is not None:
         least, expected = seconds(b.seconds), seconds(b.predicted_seconds)
-        lines.append(f"{b.unit}: {least} at least, {expected} predicted, {b.share:.0%} of the bound")
+        by = "" if b.least_unit in ("", b.unit) else f" by {b.least_unit}"
+        lines.append(f"{b.unit}: {least} at least{by}, {expected} predicted, {b.share:.0%} of the bound")
     elif b.predicted_seconds is not None:
         lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
     if b.because:

@@ -45,11 +45,11 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The least time that the device allows (`seconds`), the unit that takes it, and the time that the model predicts.
+    """The busiest unit, the least time that the device allows (`seconds`), and the time that the model predicts.
 
     `units` are the seconds that every unit of the device is expected to be busy; `share` is the bound over the prediction.
-    Where data tell how often loops run there is no least time, and `unit` is the busiest; where nothing tells it, there is no
-    prediction either, and no unit. `because` says which loops.
+    `least_unit` takes the least time: another one where caches may do the work of the busiest. Where data tell how often loops run
+    there is no least time; where nothing tells it, there is no prediction either, and no unit. `because` says so.
     """
 
     unit: str
@@ -57,6 +57,7 @@ class Bottleneck:
     predicted_seconds: float | None
     units: dict[str, float]
     because: str = ""
+    least_unit: str = ""
 
     @property
     def share(self) -> float | None:

@@ -37,7 +37,7 @@ def predicted_seconds(
     if sites.dense:
         reference, fluid = executable.program.reference, sites.count - sites.wall_sites
         traffic = traffic_of(reference, sites.count, fluid, sites.special, len(sites.copies), dense=True)
-        return step_time(traffic, *operations_of(reference), model)[1]
+        return step_time(traffic, *operations_of(reference), model)[2]
     resources = [c.resources for c in executable.cubins]
     assert kernel.grid is not None
     return predict(executable.program, environment_of(sites, values), model, resources, in_graph=True).seconds

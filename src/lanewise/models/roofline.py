@@ -112,8 +112,8 @@ class SiteTraffic:
 
 def step_time(
     traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
-) -> tuple[Bound, float]:
-    """The least time of a step, and the time to expect, in seconds.
+) -> tuple[Bound, Bound, float]:
+    """The least time of a step, what its units are expected to do, and the time to expect, in seconds.
 
     `operations` are those of the function of a site, in float64 if `wide`. A cache may keep what fits it from step to step:
     memory need not move that.
@@ -122,9 +122,10 @@ def step_time(
     arithmetic = traffic.fluid * operations / (device.cycles * lanes)
     memory = traffic.nbytes / device.memory_bandwidth
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
-    bound = bound_of({"memory": beyond, "fp64" if wide else "fp32": arithmetic})
+    unit = "fp64" if wide else "fp32"
+    bound, busy = bound_of({"memory": beyond, unit: arithmetic}), bound_of({"memory": memory, unit: arithmetic})
     launch = device.graph_launch_seconds if is_gpu(device.kind) else device.launch_seconds
-    return bound, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
+    return bound, busy, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
 
 
 def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
