@@ -1,6 +1,9 @@
 """lanewise: write the physics for one element; the data structure and the kernel are designed for your machine."""
 
-from importlib import import_module
+from lanewise.interrupts import imported, interrupts_wait, is_command, leave_when_interrupted
+
+if is_command():  # from here on Ctrl-C ends it with one line, whatever is being imported
+    leave_when_interrupted()
 
 import lazy_loader
 
@@ -15,9 +18,10 @@ __all__ = [n for n in _names if n not in ("io", "sims")]  # pyright: ignore[repo
 def __getattr__(name: str) -> object:
     """A name of the facade, or of a package that is gone."""
     if name in _names:
-        return _named(name)
+        with interrupts_wait():
+            return _named(name)
     if f"lanewise.{name}" in MOVED:
-        return import_module(f"lanewise.{name}")
+        return imported(f"lanewise.{name}")
     raise AttributeError(f"module 'lanewise' has no attribute {name!r}")
 
 

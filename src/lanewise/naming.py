@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from lanewise.interrupts import imported
+
 
 def named_object(module: str, qualname: str, *, load: bool = False) -> Any:
     """What stands under a name at the top of a module (or in a class there); None if nothing does."""
@@ -35,9 +37,9 @@ def at_first_use(
 
     def find(name: str) -> Any:
         if name in homes:
-            return importlib.import_module(f"{package}.{name}")
+            return imported(f"{package}.{name}")
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
+        return getattr(imported(f"{package}.{modules[name]}"), name)
 
     return find, lambda: sorted({*vars(sys.modules[package]), *modules})

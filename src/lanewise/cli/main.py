@@ -1,83 +1,46 @@
-"""`lanewise`: the command line. Each command lives in a file of its own; errors of the user end with code 2 and one clear message."""
+"""`lanewise`: a command as a process. Errors of the user end with code 2 and one clear message, Ctrl-C with code 130 and one line.
+
+Little is imported here: Ctrl-C must be taken care of before the commands, and what they need, are.
+"""
 
 from __future__ import annotations
 
 import atexit
 import gc
-import importlib
-import itertools
 import os
+import signal
 import sys
-from typing import Annotated, Any
+import threading
+from types import FrameType
+from typing import Any
 
-import typer
-
-from lanewise._version import __version__
-from lanewise.cli.compiling import spoken
-from lanewise.cli.explain import explain
-from lanewise.cli.info import info
-from lanewise.cli.ladder import ladder
-from lanewise.cli.tune import tune
-from lanewise.errors import InputError, LanewiseError
-from lanewise.sims import PRODUCTS
-from lanewise.sims.common import INTERRUPTED
-from lanewise.sims.common.options import Listed
-
-
-class Commands(Listed):
-    """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that runs."""
-        _check_empty(args)
-        if args and args[0] in PRODUCTS:
-            module = importlib.import_module(f"lanewise.sims.{args[0]}.command")
-            self.add_command(typer.main.get_command(module.app), args[0])
-        return super().resolve_command(ctx, args)
-
-
-def _check_empty(args: list[str]) -> None:
-    """Raise `InputError` for an empty value of an option, such as a variable that a script has not set.
-
-    Where a default is meant the option is left out: an empty name of a layout or a file must not stand for one.
-    """
-    for option, value in itertools.pairwise([*args, "end"]):
-        name, joined, text = option.partition("=")
-        if option.startswith("--") and (value == "" or (joined and not text)):
-            raise InputError(f"{name}: found an empty text; give a value, or leave the option out")
-
-
-app = typer.Typer(
-    name="lanewise", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    help="Write the physics for one element; lanewise designs the data structure and the kernel.",
-    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
-)  # fmt: skip
-
-
-def _say_version(asked: bool) -> None:
-    if asked:
-        print(f"lanewise {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _lanewise(  # pyright: ignore[reportUnusedFunction]
-    _: Annotated[
-        bool,
-        typer.Option("--version", metavar="", is_eager=True, callback=_say_version, help="the version of lanewise"),
-    ] = False,
-) -> None: ...
-
-
-for _name, _help in PRODUCTS.items():
-    app.add_typer(typer.Typer(help=_help), name=_name)
-app.command()(info)
-for _command in (explain, ladder, tune):
-    app.command(no_args_is_help=True)(_command)
-
+from lanewise.errors import LanewiseError
+from lanewise.interrupts import INTERRUPTED, interrupts_wait, leave, leave_when_interrupted
+from lanewise.naming import at_first_use
 
 YOUNG = 100_000  # objects that Python makes before it looks for garbage: modules and compilers make many that stay
+
+__getattr__, __dir__ = at_first_use("lanewise.cli", {"commands": ("app",)})
+
+
+class _Presses:
+    """Python's handler of Ctrl-C, which remembers that it was pressed."""
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.seen = True
+        signal.default_int_handler(number, frame)
+
+    def lost(self, what: Any) -> None:
+        """The hook of exceptions that Python cannot raise where they come: Ctrl-C is pressed again a moment later."""
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(what)
+            return
+        again = threading.Timer(0.01, os.kill, [os.getpid(), signal.SIGINT])
+        again.daemon = True
+        again.start()
 
 
 def program() -> None:
@@ -85,7 +48,13 @@ def program() -> None:
 
     What lies in memory is not taken apart first, which takes a quarter of a second with a compiler loaded.
     """
+    leave_when_interrupted()
     gc.set_threshold(YOUNG)
+    _import_commands()
+    presses = _Presses()
+    if signal.getsignal(signal.SIGINT) is leave:
+        signal.signal(signal.SIGINT, presses)
+        sys.unraisablehook = presses.lost
     code: int | str | None = 0
     try:
         main()
@@ -93,6 +62,12 @@ def program() -> None:
         code = end.code
         if isinstance(code, str):
             raise
+    except BaseException:  # an interrupted library may say anything
+        if not presses.seen:
+            raise
+        leave()
+    if signal.getsignal(signal.SIGINT) is presses:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if code == INTERRUPTED else leave)
     try:
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
         sys.stdout.flush()
@@ -102,9 +77,18 @@ def program() -> None:
     os._exit(code or 0)
 
 
+@interrupts_wait()
+def _import_commands() -> Any:
+    from lanewise.cli.commands import app
+    from lanewise.cli.compiling import spoken
+
+    return app, spoken
+
+
 def main() -> None:
     """Run a command; the exit code is 0, 2 for an error of the user, 130 for Ctrl-C."""
     try:
+        app, spoken = _import_commands()
         with spoken():
             app(prog_name="lanewise")
     except LanewiseError as error:
@@ -123,6 +107,11 @@ def main() -> None:
         if not isinstance(error.__cause__, KeyboardInterrupt):
             raise
         _interrupted()  # within a library's compiled code, whose answer came with it
+    except SystemExit as end:
+        asked = end.__context__  # Typer ends a command that Ctrl-C has left without a word
+        if asked is not None and isinstance(asked.__cause__, KeyboardInterrupt):
+            _interrupted()
+        raise
 
 
 def _interrupted() -> None:

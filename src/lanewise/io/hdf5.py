@@ -11,7 +11,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
-from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import FileWarning, InputError, RecordError
+from lanewise.interrupts import imported
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.sums import promise, promised, put_rows, put_sum
@@ -53,14 +53,14 @@ def open_hdf5(path: FilePath, wanted: str = "") -> Generator[Any]:
     with source.open("rb") as stream:
         if stream.read(len(MAGIC)) != MAGIC:
             raise InputError(f"{path}: this is no HDF5 file" + (f"; wanted {wanted}" if wanted else ""))
-    with reading(path, "HDF5", DAMAGE), import_module("h5py").File(source, "r") as file:
+    with reading(path, "HDF5", DAMAGE), imported("h5py").File(source, "r") as file:
         _refuse_other_files(file)
         yield file
 
 
 def _refuse_other_files(file: Any) -> None:
     """Raise InputError for links to other files, and for datasets that lie in others."""
-    h5py = import_module("h5py")
+    h5py = imported("h5py")
     links: list[tuple[bytes, int]] = []
 
     def note(name: bytes, info: Any) -> None:
@@ -119,7 +119,7 @@ def write_hdf5(
             sink = _Sink(raw)
             try:
                 mode = "w" if base is None else "r+"
-                with import_module("h5py").File(sink, mode, libver=VERSION) as file:
+                with imported("h5py").File(sink, mode, libver=VERSION) as file:
                     fill(file)
                     promise(file)
             except Exception:
@@ -186,7 +186,7 @@ def chunk_of(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 def _fixed(content: bytes) -> Any:
     """Text of fixed length, at least one byte: HDF5 has no shorter one."""
-    return np.array(content, import_module("h5py").string_dtype("utf-8", max(1, len(content))))
+    return np.array(content, imported("h5py").string_dtype("utf-8", max(1, len(content))))
 
 
 class _Sink(RawIOBase):

@@ -11,6 +11,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
+from lanewise.interrupts import interrupts_wait
 from lanewise.ladders.compiler_plans import every_pass
 from lanewise.ladders.plot import factor_ticks
 from lanewise.ladders.rung import Ladder, Rung, digits, number
@@ -166,6 +167,7 @@ def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
             _number(axes, y, f"{row.share:.0%}")
 
 
+@interrupts_wait()
 def _head(figure: Figure, ladder: Ladder, machine: str, colours: dict[str, str]) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch

@@ -13,6 +13,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
+from lanewise.interrupts import interrupts_wait
 from lanewise.ladders.rung import Ladder, Rung, digits
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
 
@@ -259,6 +260,7 @@ def _rows(axes: Axes, labels: list[str], *, named: bool) -> None:
         axes.axhline(at - 0.5, color=GRID, linewidth=0.6, zorder=1)
 
 
+@interrupts_wait()
 def _head(figure: Figure, ladder: Ladder, machine: str, shown: list[_Series]) -> None:
     """Title, legend and source."""
     from matplotlib.lines import Line2D

@@ -18,6 +18,7 @@ import numpy as np
 
 from lanewise.attributes import near
 from lanewise.errors import DeviceError
+from lanewise.interrupts import interrupts_wait
 from lanewise.models.occupancy import LIMITS, Limits
 from lanewise.runtime.devices import cpu_threads, resolve
 from lanewise.target import is_gpu
@@ -237,6 +238,7 @@ def processor_name() -> str:
         return platform.processor() or platform.machine()
 
 
+@interrupts_wait()
 def vector_bits() -> int:
     """The width of the SIMD registers, from the processor's features: 512, 256, or 128 where nothing is known."""
     from llvmlite import binding
@@ -251,6 +253,7 @@ HALF_WIDE = ("znver4",)  # processors that split operations of 512 bits into two
 WIDE_GAIN = 1.4  # of 512 bits on other processors that have them: 1.3 to 1.5 measured for direct gravity
 
 
+@interrupts_wait()
 def vector_gain() -> float:
     """What operations of 512 bits gain over those of 256: nothing where the pipes have 256 (bench/results/cpu_gravity.md)."""
     from llvmlite import binding

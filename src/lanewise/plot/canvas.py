@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lanewise.interrupts import interrupts_wait
 from lanewise.io.atomic import atomic_path
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ GRID = "#232a3a"
 DOTS_PER_INCH = 150
 
 
+@interrupts_wait()
 def dark_figure(width: float, height: float) -> Figure:
     """An empty figure of `width` x `height` inches (150 pixels each) with its own canvas, unknown to pyplot."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -42,6 +44,7 @@ def dark_axes(axes: Axes, title: str, xlabel: str, ylabel: str) -> None:
         spine.set_color(GRID)
 
 
+@interrupts_wait()
 def speed_colours() -> LinearSegmentedColormap:
     """Slow to fast as blue, ice, gold, white-hot: every end stays visible on the dark panel."""
     from matplotlib.colors import LinearSegmentedColormap
@@ -50,6 +53,7 @@ def speed_colours() -> LinearSegmentedColormap:
     return LinearSegmentedColormap.from_list("lanewise-speed", stops)
 
 
+@interrupts_wait()
 def save_png(figure: Figure, path: Path) -> None:
     """Writes `figure` to `path` so that a reader sees the old file or the whole new one, never a part.
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.interrupts import imported
 
 COLOURS = 255
 """The last of the 256 says "as in the frame before"."""
@@ -89,7 +90,7 @@ class GifEncoder:
 
 def _palette(samples: NDArray[np.uint8]) -> Any:
     """A Pillow image that carries 255 colours and an unused one."""
-    image = import_module("PIL.Image")
+    image = imported("PIL.Image")
     chosen = image.fromarray(samples.reshape(1, -1, 3)).quantize(COLOURS, image.Quantize.MEDIANCUT, kmeans=1)
     colours = chosen.getpalette()[: 3 * COLOURS]
     # Missing colours repeat the first one, so that no pixel is ever matched to one that does not exist.
@@ -101,7 +102,7 @@ def _palette(samples: NDArray[np.uint8]) -> Any:
 
 def _indices(rgb: NDArray[np.uint8], palette: Any) -> NDArray[np.uint8]:
     """(height, width) places in the palette, never UNCHANGED. Without dithering, which would flicker and compress badly."""
-    image = import_module("PIL.Image")
+    image = imported("PIL.Image")
     indices = np.array(image.fromarray(rgb).quantize(palette=palette, dither=image.Dither.NONE))
     indices[indices == UNCHANGED] = 0  # the entry repeats the first colour
     return indices
@@ -109,7 +110,7 @@ def _indices(rgb: NDArray[np.uint8], palette: Any) -> NDArray[np.uint8]:
 
 def _block(indices: NDArray[np.uint8], shown: NDArray[np.uint8] | None, palette: Any, delay: int) -> bytes:
     """One frame: the rectangle that differs from what is shown, and in it only the pixels that differ."""
-    image, plugin = import_module("PIL.Image"), import_module("PIL.GifImagePlugin")
+    image, plugin = imported("PIL.Image"), imported("PIL.GifImagePlugin")
     top, left, part = 0, 0, indices
     if shown is not None:
         differs = indices != shown

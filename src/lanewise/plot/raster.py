@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from math import comb
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lanewise.interrupts import imported
 
 SOLID = np.array((104, 114, 134), np.float32)
 """Colour of obstacles."""
@@ -93,13 +94,13 @@ def _with_solids(rgb: NDArray[np.uint8], fluid: NDArray[np.float32], enlarged: f
 
 def _blurred(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """`values` of 0 to 1 under a Gaussian of RIM_PIXELS."""
-    image, filters = import_module("PIL.Image"), import_module("PIL.ImageFilter")
+    image, filters = imported("PIL.Image"), imported("PIL.ImageFilter")
     picture = image.fromarray(np.round(values * 255).astype(np.uint8))
     return np.asarray(picture.filter(filters.GaussianBlur(RIM_PIXELS)), np.float32) / np.float32(255)
 
 
 def _resized(values: NDArray[Any], size: tuple[int, int]) -> NDArray[np.float32]:
-    image: Any = import_module("PIL.Image")
+    image: Any = imported("PIL.Image")
     kind = image.Resampling.BOX if size[0] < values.shape[0] or size[1] < values.shape[1] else image.Resampling.BILINEAR
     picture = image.fromarray(np.ascontiguousarray(values, np.float32))
     return np.asarray(picture.resize((size[1], size[0]), kind))
@@ -148,7 +149,7 @@ def colour_table(name: ColourMap) -> NDArray[np.uint8]:
 
 def colour_map(name: ColourMap) -> Any:
     """The table as a matplotlib.colors.ListedColormap."""
-    return import_module("matplotlib.colors").ListedColormap(colour_table(name) / 255, f"lanewise-{name}")
+    return imported("matplotlib.colors").ListedColormap(colour_table(name) / 255, f"lanewise-{name}")
 
 
 def _arm(name: str, place: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.interrupts import imported
 from lanewise.plot.canvas import BACKGROUND, TEXT
 
 KEY_WIDTH = 7
@@ -32,7 +32,7 @@ def text_strip(text: str, width: int, height: int, key: Key | None = None) -> ND
 
     With a `key`, what the colours mean stands at the right, if there is room for it.
     """
-    image, draw = import_module("PIL.Image"), import_module("PIL.ImageDraw")
+    image, draw = imported("PIL.Image"), imported("PIL.ImageDraw")
     strip = image.new("RGB", (width, 2 * height), BACKGROUND)
     margin, size = height // 2, height
     while size > 6 and font(size).getlength(text) > width - 2 * margin:
@@ -50,7 +50,7 @@ def _key_width(key: Key, height: int) -> float:
 
 def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None:
     """From right to left: the high end, the colours, the low end and the label."""
-    image = import_module("PIL.Image")
+    image = imported("PIL.Image")
     face = font(height)
     space = height // 2
     pen.text((right, height), key.high, font=face, fill=TEXT, anchor="rm")
@@ -65,5 +65,5 @@ def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None
 @cache
 def font(size: int) -> Any:
     """Of pictures, that many pixels high."""
-    folder = Path(import_module("matplotlib").get_data_path()) / "fonts" / "ttf"
-    return import_module("PIL.ImageFont").truetype(folder / "DejaVuSans.ttf", size)
+    folder = Path(imported("matplotlib").get_data_path()) / "fonts" / "ttf"
+    return imported("PIL.ImageFont").truetype(folder / "DejaVuSans.ttf", size)

@@ -14,8 +14,9 @@ from functools import cache, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
-from weakref import WeakValueDictionary, finalize
+from weakref import WeakValueDictionary, finalize, ref
 
+from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import compile_workers
 from lanewise.runtime.cache import content_key
 from lanewise.runtime.devices import cpu_threads
@@ -59,6 +60,7 @@ def own_kernel(text: str, name: str) -> RangeKernel:
     return load_kernel(text, name)
 
 
+@interrupts_wait()
 def _load(text: str, name: str, key: str) -> Any:
     from numba.core.dispatcher import Dispatcher
 
@@ -77,14 +79,23 @@ def _load(text: str, name: str, key: str) -> Any:
         dispatcher._cache = KernelCache(
             name, text, key, ModuleType(module)
         )  # as its `enable_caching` does with Numba's own
+        dispatcher.compile = partial(_compile, ref(dispatcher))
         finalize(kernel, sys.modules.pop, module, None)
     return kernel
+
+
+@interrupts_wait()
+def _compile(held: Any, signature: Any) -> Any:
+    """What Numba calls for arguments of new types. It refers weakly to its kernel, which would hold itself otherwise."""
+    kernel = held()
+    return type(kernel).compile(kernel, signature)
 
 
 def _no_extensions() -> None:
     """Numba's packages of other makers: generated text has none of their types, and what it calls comes with Numba."""
 
 
+@interrupts_wait()
 def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
     """Compile a kernel for arguments like these, which must be such that it does nothing.
 
@@ -107,6 +118,7 @@ def prepare(kernel: Any, arguments: tuple[Any, ...]) -> None:
     kernel(*arguments)
 
 
+@interrupts_wait()
 def _machine_code(request: tuple[str, str, Any]) -> bytes:
     """What a kernel's cache keeps of it; b"" for one that cannot be compiled or kept."""
     from lanewise.runtime.kernel_cache import Capture
@@ -123,6 +135,7 @@ def _machine_code(request: tuple[str, str, Any]) -> bytes:
 
 
 @cache
+@interrupts_wait()
 def _keep_compiler_over_forks() -> None:
     """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever.
 
@@ -151,6 +164,7 @@ def _keep_compiler_over_forks() -> None:
         os.register_at_fork(before=hold, after_in_parent=let_go, after_in_child=let_go)
 
 
+@interrupts_wait()
 def width_problem(bits: int) -> str | None:
     """Why kernels cannot use SIMD registers of that many bits here, or None; 0 leaves the choice to the compiler."""
     if not bits:

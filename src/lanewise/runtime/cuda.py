@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.errors import DeviceError
+from lanewise.interrupts import interrupts_wait
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Turns
@@ -26,6 +27,7 @@ MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 
 
 @cache
+@interrupts_wait()
 def cupy() -> Any:
     """CuPy, imported when a GPU is first used.
 
@@ -277,6 +279,7 @@ class CudaKernel:
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
             core.launch(stream, self._config(grid), self._kernel, *arguments)
 
+    @interrupts_wait()
     def _allow(self, shared: int) -> None:
         """Beyond 48 KB the driver wants to be told before."""
         from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
@@ -289,6 +292,7 @@ class CudaKernel:
                 f"{shared:,} bytes of shared memory for a block were refused: the driver says {status.name}"
             )
 
+    @interrupts_wait()
     def constant(self, name: str) -> tuple[int, int]:
         """The address and the size in bytes of an array in constant memory."""
         from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
@@ -367,7 +371,7 @@ class Graph:
     def __init__(self, device: str, work: Callable[[], None]) -> None:
         synchronize(device)  # what the launches read must be there before the first replay
         self.device, self._stream = device, _graph_stream(device)
-        with use(device), self._stream:
+        with interrupts_wait(), use(device), self._stream:  # half a capture would leave the stream in one
             self._stream.begin_capture()
             try:
                 work()
@@ -389,7 +393,7 @@ class Replay:
         self._device = device
         with use(device):
             stream = cupy().cuda.Stream(non_blocking=True)
-            with stream:
+            with interrupts_wait(), stream:
                 stream.begin_capture(cupy().cuda.runtime.streamCaptureModeRelaxed)
                 try:
                     work()
@@ -412,6 +416,7 @@ class Marks:
         with use(device):
             self._events = [cupy().cuda.Event() for _ in range(count)]
 
+    @interrupts_wait()
     def record(self, number: int) -> None:
         """Within the work of a `Graph`: put the node here."""
         from cuda.bindings import driver as module  # pyright: ignore[reportAttributeAccessIssue]

@@ -12,6 +12,7 @@ from functools import cache
 
 from lanewise.checks import shown
 from lanewise.errors import DeviceError
+from lanewise.interrupts import interrupts_wait
 from lanewise.target import CPU, PYTHON, UNKNOWN
 
 _DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
@@ -111,6 +112,7 @@ def _importable(module: str) -> bool:
         return False
 
 
+@interrupts_wait()
 def _driver_problem() -> str:
     from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -122,6 +124,7 @@ def _driver_problem() -> str:
 
 
 @cache
+@interrupts_wait()
 def cuda_device_count() -> int:
     """How many GPUs the driver shows; 0 without driver."""
     from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]

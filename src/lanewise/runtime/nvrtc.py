@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from lanewise.errors import DeviceError
+from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import compiling, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.compiling import LOGGER
@@ -74,6 +75,7 @@ class Cubin:
     log: str
 
 
+@interrupts_wait()
 def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> Cubin:
     """Compile the kernel `<name>_kernel`, or read the result of an earlier compilation.
 
@@ -180,6 +182,7 @@ def options(arch: str, switches: Switches) -> list[str]:
 
 
 @cache
+@interrupts_wait()
 def _library() -> str:
     """The path of the compiler, where `cuda.bindings` finds it."""
     try:
@@ -197,6 +200,7 @@ def _no_compiler() -> DeviceError:
     return DeviceError("compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'")
 
 
+@interrupts_wait()
 def cuda_core() -> Any:
     """The module cuda.core; raises `DeviceError` when it is not installed."""
     try:
@@ -210,6 +214,7 @@ def cuda_core() -> Any:
     return core
 
 
+@interrupts_wait()
 def nvrtc_version() -> str:
     """The version of the compiler, as "major.minor"."""
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
+from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import cuda
 from lanewise.target import is_gpu
 
@@ -47,7 +48,7 @@ class CudaStopwatch:
         launches = min(MOST_LAUNCHES, max(len(works), round(CUDA_LEAST / max(once, 1e-7))))
         self._launches = -(-launches // len(works)) * len(works)
         cuda.synchronize(device)  # what the launches read must be there before the first replay
-        with cuda.use(device), self._stream:
+        with interrupts_wait(), cuda.use(device), self._stream:
             self._stream.begin_capture()
             try:
                 for turn in range(self._launches):

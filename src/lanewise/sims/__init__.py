@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from lanewise.interrupts import imported
 
 if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims import boids as boids
@@ -23,5 +24,5 @@ PRODUCTS = {
 def __getattr__(name: str) -> object:
     """`lw.sims.boids`, `lw.sims.gravity`, `lw.sims.lbm` and `lw.sims.waves` are imported when they are first used."""
     if name in PRODUCTS:
-        return importlib.import_module(f"lanewise.sims.{name}")
+        return imported(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

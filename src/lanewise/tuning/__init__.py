@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from lanewise.interrupts import imported
 from lanewise.launch.tuned_plans import StoreWarning
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module 'lanewise.tuning' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"lanewise.tuning.{_LATER[name]}"), name)
+    return getattr(imported(f"lanewise.tuning.{_LATER[name]}"), name)
 
 
 __all__ = [

@@ -1,3 +1,1 @@
 """What the products have in common: how a run goes on, what its command can be told, and the files that it writes."""
-
-INTERRUPTED = 130  # the shell's code for Ctrl-C

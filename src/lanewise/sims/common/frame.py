@@ -15,8 +15,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import typer
 
+from lanewise.interrupts import INTERRUPTED
 from lanewise.profiling import Profile
-from lanewise.sims.common import INTERRUPTED
 from lanewise.sims.common.options import Given, ProfileReport
 
 

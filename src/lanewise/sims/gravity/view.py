@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lanewise.checks import checked, host_array
 from lanewise.errors import ArgumentError
+from lanewise.interrupts import interrupts_wait
 from lanewise.plot.canvas import FAINT, GRID, PANEL, SKY, TEXT, dark_axes, dark_figure, save_png, speed_colours
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ def _left_out(inside: float, drawn: int, total: int) -> str:
     return ", ".join(notes)
 
 
+@interrupts_wait()
 def _colour_bar(
     figure: Figure,
     box: tuple[float, float, float, float],

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.interrupts import interrupts_wait
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MovieWriter
@@ -49,6 +50,7 @@ def plot_flock(
     save_pixels(Path(path), pixels, overwrite=overwrite)
 
 
+@interrupts_wait()
 def save_pixels(path: Path, pixels: NDArray[np.uint8], *, overwrite: bool) -> None:
     """A PNG of (height, width, 3): whole, or not at all."""
     from PIL import Image

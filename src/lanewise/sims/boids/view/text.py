@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.interrupts import imported
 from lanewise.plot.canvas import FAINT, TEXT
 from lanewise.plot.text import font
 from lanewise.sims.boids.view.colours import heading_colours
@@ -27,7 +27,7 @@ def write_caption(
     pixels: NDArray[np.uint8], title: str, numbers: Sequence[str], key: Key, order: Sequence[tuple[float, float]]
 ) -> NDArray[np.uint8]:
     """The picture, which stays as it is, with the title, a line a number, and the polarisation (time, value) so far."""
-    image, draw = import_module("PIL.Image"), import_module("PIL.ImageDraw")
+    image, draw = imported("PIL.Image"), imported("PIL.ImageDraw")
     unit = pixels.shape[0] / 1080
     pixels = pixels.copy()
     _darken(pixels, round((100 + 30 * len(numbers)) * unit))
@@ -54,7 +54,7 @@ def _draw_bar(picture: Any, pen: Any, key: tuple[str, str, str, NDArray[np.float
     pen.text((right, middle), high, font=small, fill=TEXT, anchor="rm")
     right -= small.getlength(high) + 12 * unit
     width, height = round(220 * unit), max(6, round(14 * unit))
-    strip = import_module("PIL.Image").fromarray(table[None].astype(np.uint8)).resize((width, height))
+    strip = imported("PIL.Image").fromarray(table[None].astype(np.uint8)).resize((width, height))
     picture.paste(strip, (round(right - width), round(middle - height / 2)))
     pen.text((right - width - 12 * unit, middle), f"{label}  {low}", font=small, fill=TEXT, anchor="rm")
 
@@ -62,8 +62,8 @@ def _draw_bar(picture: Any, pen: Any, key: tuple[str, str, str, NDArray[np.float
 def _draw_ball(picture: Any, pen: Any, unit: float) -> None:
     """The directions as seen from above on a disc: x to the right, z down, upwards in the middle."""
     radius = max(16, round(46 * unit))
-    ball = import_module("PIL.Image").fromarray(_ball(radius))
-    mask = import_module("PIL.Image").fromarray(_disc(radius))
+    ball = imported("PIL.Image").fromarray(_ball(radius))
+    mask = imported("PIL.Image").fromarray(_disc(radius))
     left, top = round(picture.width - 34 * unit - 2 * radius), round(picture.height - 62 * unit - 2 * radius)
     picture.paste(ball, (left, top), mask)
     middle = (left + radius, picture.height - 42 * unit)
@@ -96,7 +96,7 @@ def _draw_course(picture: Any, pen: Any, order: Sequence[tuple[float, float]], u
 
 def _course(order: Sequence[tuple[float, float]], wide: int, high: int) -> Any:
     """The line as a mask; drawn larger and made smaller, so that it is smooth."""
-    image, draw = import_module("PIL.Image"), import_module("PIL.ImageDraw")
+    image, draw = imported("PIL.Image"), imported("PIL.ImageDraw")
     times, values = np.array(order).T
     shown = np.unique(np.linspace(0, len(times) - 1, 4 * wide).astype(int))
     x = (times[shown] - times[0]) / max(times[-1] - times[0], 1e-12) * (FINER * wide - 1)

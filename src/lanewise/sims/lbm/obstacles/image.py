@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.interrupts import interrupts_wait
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.arrays import Report, existing, percent
 from lanewise.sims.lbm.obstacles.boxes import Mask, Placement, check_shape, sites_text
@@ -64,6 +65,7 @@ def image_mask(
     return section if len(sizes) == 2 else np.broadcast_to(section, sizes).copy()
 
 
+@interrupts_wait()
 def _cover(path: FilePath, solid: Solid) -> NDArray[np.float32]:
     """How solid each pixel is, 0 to 1, (rows, columns) with the lowest row first."""
     from PIL import Image, ImageOps, UnidentifiedImageError
@@ -88,6 +90,7 @@ def _opacity(picture: Image) -> NDArray[np.float32]:
     return np.asarray(picture.convert("RGBA").getchannel("A"), np.float32) / np.float32(255)
 
 
+@interrupts_wait()
 def _lightness(picture: Image) -> NDArray[np.float32]:
     """0 black to 1 white; what is transparent shows a white ground."""
     if picture.mode.startswith("I"):  # 16 bits, which convert("L") would cut off at 255
@@ -124,6 +127,7 @@ def _put(
     return mask, text
 
 
+@interrupts_wait()
 def _averaged(cover: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
     """The mean over each site's part of the picture."""
     from PIL import Image

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lanewise.checks import checked
 from lanewise.errors import ArgumentError
+from lanewise.interrupts import interrupts_wait
 from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, save_png
 from lanewise.plot.raster import Scale, colour, colour_map, picture_size, resample
 from lanewise.sims.lbm.view.slices import (
@@ -190,6 +191,7 @@ def _draw_slice(figure: Figure, layout: Layout, panel: Panel, scale: Scale) -> A
     return axes
 
 
+@interrupts_wait()
 def _ticks(axes: Axes, panel: Panel) -> None:
     from matplotlib.ticker import MaxNLocator
 
@@ -207,6 +209,7 @@ def _extent(shown: tuple[Slice, ...], low: float, high: float) -> str:
     return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
 
 
+@interrupts_wait()
 def _colour_bar(figure: Figure, layout: Layout, scale: Scale, label: str, extent: str) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize

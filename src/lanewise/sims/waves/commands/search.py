@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.interrupts import INTERRUPTED
 from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
 from lanewise.runtime.compile_workers import side_by_side
@@ -194,7 +196,7 @@ def _going_on(asked: _Asked) -> Generator[None]:
         print(
             f"stopped; the checkpoints are in {asked.folder}: the same command with --resume goes on", file=sys.stderr
         )
-        raise
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _rate(now: _Run) -> str:

@@ -1,0 +1,71 @@
+"""The commands of `lanewise`: each lives in a file of its own, those of a product in its folder."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Annotated, Any
+
+import typer
+
+from lanewise._version import __version__
+from lanewise.cli.explain import explain
+from lanewise.cli.info import info
+from lanewise.cli.ladder import ladder
+from lanewise.cli.tune import tune
+from lanewise.errors import InputError
+from lanewise.interrupts import imported
+from lanewise.sims import PRODUCTS
+from lanewise.sims.common.options import Listed
+
+
+class Commands(Listed):
+    """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that runs."""
+        _check_empty(args)
+        if args and args[0] in PRODUCTS:
+            module = imported(f"lanewise.sims.{args[0]}.command")
+            self.add_command(typer.main.get_command(module.app), args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _check_empty(args: list[str]) -> None:
+    """Raise `InputError` for an empty value of an option, such as a variable that a script has not set.
+
+    Where a default is meant the option is left out: an empty name of a layout or a file must not stand for one.
+    """
+    for option, value in itertools.pairwise([*args, "end"]):
+        name, joined, text = option.partition("=")
+        if option.startswith("--") and (value == "" or (joined and not text)):
+            raise InputError(f"{name}: found an empty text; give a value, or leave the option out")
+
+
+app = typer.Typer(
+    name="lanewise", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Write the physics for one element; lanewise designs the data structure and the kernel.",
+    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
+)  # fmt: skip
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        print(f"lanewise {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _lanewise(  # pyright: ignore[reportUnusedFunction]
+    _: Annotated[
+        bool,
+        typer.Option("--version", metavar="", is_eager=True, callback=_say_version, help="the version of lanewise"),
+    ] = False,
+) -> None: ...
+
+
+for _name, _help in PRODUCTS.items():
+    app.add_typer(typer.Typer(help=_help), name=_name)
+app.command()(info)
+for _command in (explain, ladder, tune):
+    app.command(no_args_is_help=True)(_command)

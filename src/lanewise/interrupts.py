@@ -1,0 +1,91 @@
+"""Ctrl-C waits while modules are imported and kernels are compiled, and comes when that is done.
+
+Numba cannot be imported a second time when its first import was left in the middle, and LLVM's callbacks swallow exceptions: a session
+would be broken by a Ctrl-C at the wrong moment. Within the block the handler of Ctrl-C is replaced, in the main thread, by one that
+remembers; at its end that handler (Python's own, a notebook's, an outer block's) is back, and is called.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ContextDecorator, suppress
+from importlib import import_module
+from types import FrameType, ModuleType
+from typing import Any
+
+WAITING = "interrupting as soon as what is being imported or compiled is done"
+
+
+class interrupts_wait(ContextDecorator):
+    """`with interrupts_wait():` or `@interrupts_wait()`: Ctrl-C waits for the end of the block, or of every call.
+
+    Pressed again, it says that it waits. Blocks within blocks are fine: the outermost end decides. In other threads than the main one
+    nothing changes, as Python runs handlers in the main thread; nor where Ctrl-C is ignored, or handled by no function of Python.
+    """
+
+    def __init__(self) -> None:
+        self._before: Callable[[int, FrameType | None], Any] | None = None
+        self._kept: tuple[int, FrameType | None] | None = None
+        self._mine: Any = None
+
+    def _recreate_cm(self) -> interrupts_wait:
+        return interrupts_wait()
+
+    def __enter__(self) -> None:
+        before = signal.getsignal(signal.SIGINT)
+        if threading.current_thread() is threading.main_thread() and callable(before):
+            self._before, self._mine = before, self._note
+            signal.signal(signal.SIGINT, self._mine)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is None:
+            return
+        if signal.getsignal(signal.SIGINT) is self._mine:  # nobody has set another one meanwhile
+            signal.signal(signal.SIGINT, self._before)
+        self._mine = None
+        if self._kept is not None:
+            self._before(*self._kept)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._kept is not None and not isinstance(getattr(self._before, "__self__", None), interrupts_wait):
+            with suppress(RuntimeError, OSError, ValueError):  # the stream is being written to just now, or closed
+                print(WAITING, file=sys.stderr, flush=True)
+        self._kept = number, frame
+
+
+def imported(name: str) -> ModuleType:
+    """A module, imported whole: Ctrl-C waits."""
+    with interrupts_wait():
+        return import_module(name)
+
+
+# ------------------------------------------------------------ the command
+
+INTERRUPTED = 130
+COMMANDS = ("lanewise", "lanewise.cli.main")
+
+
+def is_command() -> bool:
+    """Whether this process runs `lanewise` or `python -m lanewise`, and not a program that uses lanewise."""
+    if sys.argv[:1] == ["-m"]:  # Python looks for the module: its name stands behind a group of options that ends in m
+        before = zip(sys.orig_argv, sys.orig_argv[1:], strict=False)
+        return next((name in COMMANDS for option, name in before if option[:1] == "-" and option[-1:] == "m"), False)
+    name = os.path.basename(sys.argv[0]) if sys.argv else ""
+    return name in ("lanewise", "lanewise.exe", "lanewise-script.py")
+
+
+def leave(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
+    """The handler of Ctrl-C while a command has nothing to put in order: one line, and the process ends."""
+    del number, frame
+    os.write(2, b"interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+def leave_when_interrupted() -> None:
+    """Let Ctrl-C end this process with one line, where it is not ignored."""
+    if signal.getsignal(signal.SIGINT) in (signal.default_int_handler, leave):
+        signal.signal(signal.SIGINT, leave)
