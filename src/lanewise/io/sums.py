@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.interrupts import imported
 
 PROMISE, SUM = "lanewise_sums", "lanewise_crc32"
 KIND = b"crc32"
@@ -124,7 +124,7 @@ def check_sum(dataset: Any) -> None:
 def check_stored(dataset: Any) -> str:
     """The name of a dataset whose values can be read; raises `InputError` for another one, before memory is taken."""
     name = str(dataset.name).removeprefix("/")
-    if not isinstance(dataset, import_module("h5py").Dataset) or dataset.shape is None:
+    if not isinstance(dataset, imported("h5py").Dataset) or dataset.shape is None:
         raise InputError(f"{name} is no array; wanted one")
     if dataset.dtype.kind not in "biufcSV" or dataset.dtype.hasobject:
         raise InputError(f"{name} holds {dataset.dtype}; wanted numbers")
@@ -154,7 +154,7 @@ def _wanted(kept: NDArray[Any]) -> str:
 
 
 def _datasets(file: Any) -> list[tuple[str, Any]]:
-    h5py, found = import_module("h5py"), []
+    h5py, found = imported("h5py"), []
 
     def visit(name: str, held: Any) -> None:
         if isinstance(held, h5py.Dataset):
