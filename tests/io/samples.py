@@ -38,7 +38,7 @@ def particles(draw: st.DrawFn) -> Particles:
         draw(hnp.arrays(np.float64, (n, 3), elements=NUMBERS)),
         draw(hnp.arrays(np.float64, (n, 3), elements=NUMBERS)),
         draw(hnp.arrays(np.float64, n, elements=st.floats(0, 2.0**99, width=32))),
-        ids=draw(hnp.arrays(np.int64, n, elements=st.integers(-(2**63), 2**63 - 1))),
+        ids=draw(hnp.arrays(np.int64, n, elements=st.integers(-(2**63), 2**63 - 1), unique=True)),
         component=draw(hnp.arrays(np.uint8, n, elements=st.integers(0, 5))),
         time=draw(st.floats(-1e300, 1e300)),
         softening=draw(st.none() | st.floats(2.0**-99, 2.0**99, width=32)),

@@ -19,6 +19,8 @@ SUFFIXES = [".h5", ".hdf5", ".tipsy", ".std", ".bin", ".npz", ".csv"]
 ONE_EACH = [".h5", ".tipsy", ".npz", ".csv"]
 WANTED = "wanted CSV (.csv), Gadget HDF5 (.h5 .hdf5), NPZ (.npz), Tipsy (.tipsy .std .bin)"
 
+pytestmark = pytest.mark.filterwarnings("ignore::lanewise.errors.FileWarning")  # of what a format cannot hold
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -28,7 +28,7 @@ def snapshot(tmp_path: Path) -> Path:
         header["NumPart_ThisFile"] = np.array([0, 2, 0, 0, 3, 0], np.int32)
         header["MassTable"] = np.array([0, 0.25, 0, 0, 0, 0])
         header["Time"] = np.array([1.5])
-        header["BoxSize"] = 100.0
+        header["BoxSize"] = 0.0
         for kind, count in ((1, 2), (4, 3)):
             group = file.create_group(f"PartType{kind}")
             group["Coordinates"] = np.full((count, 3), float(kind), np.float32)
@@ -98,7 +98,7 @@ def header(name: str, value: Any) -> Callable[[Any], None]:
             "MassTable in Header is <array of complex128 with shape (6,)>; wanted numbers",
         ),
         (
-            lambda file: [file.__delitem__(f"PartType{k}") for k in (1, 4)],
+            lambda file: [*(file.__delitem__(f"PartType{k}") for k in (1, 4)), header("NumPart_ThisFile", [0])(file)],
             "there are no bodies in PartType0 to PartType5",
         ),
     ],

@@ -16,6 +16,8 @@ from lanewise.io.particles import Particles
 from lanewise.io.tipsy import read_tipsy, write_tipsy
 from tests.io.samples import assert_same_bodies, mixed
 
+pytestmark = pytest.mark.filterwarnings("ignore::lanewise.errors.FileWarning")  # of what a format cannot hold
+
 
 def made_by_hand(order: str, padding: bytes) -> bytes:
     """One gas, two dark, one star body; body k has mass k + 1, position k.1, velocity k.2 (of every axis)."""

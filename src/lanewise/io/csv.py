@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import csv
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -15,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import near
-from lanewise.errors import InputError
+from lanewise.errors import FileWarning, InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import DARK, Particles
 from lanewise.io.source import FilePath, existing_file, reading
 
+NAMES = ("name", "names", "label", "object", "body", "star", "planet")
 REAL = ("x", "y", "z", "vx", "vy", "vz", "mass")
 WHOLE = ("id", "component")
 WANTED = f"{','.join(REAL)} and perhaps {','.join(WHOLE)}"
@@ -43,7 +45,14 @@ def read_csv(path: FilePath) -> Particles:
 
 
 def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same float64. Raises InputError as `atomic_path`."""
+    """Write in one step, with as many digits as bring back the same float64. Raises InputError as `atomic_path`.
+
+    Warns (`FileWarning`) of a time other than 0 and of a softening, for which there is no place.
+    """
+    lost = [f"the time {particles.time:g}"] * bool(particles.time)
+    lost += [] if particles.softening is None else [f"the softening {particles.softening:g}"]
+    if lost:
+        warnings.warn(f"{path}: CSV has no place for {' and '.join(lost)}", FileWarning, 2)
     columns: list[NDArray[Any]] = [*particles.position.T, *particles.velocity.T, particles.mass, particles.ids]
     names = [*REAL, "id"]
     if (particles.component != DARK).any():
@@ -64,6 +73,10 @@ def _column_names(lines: Any) -> list[str]:
     written = (line for line in lines if any(map(str.strip, line)))
     names = [cell.strip().lower() for cell in next(written, [])]
     number = max(lines.line_num, 1)
+    if separator := _separator(names):
+        raise InputError(
+            f"line {number}: columns are separated by {separator}; wanted commas, and points in numbers: {WANTED}"
+        )
     if not set(names) & set(REAL):
         raise InputError(f"line {number} is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
     for place, name in enumerate(names, 1):
@@ -78,8 +91,19 @@ def _column_names(lines: Any) -> list[str]:
     return names
 
 
+def _separator(names: list[str]) -> str:
+    """What stands between names of columns where it is no comma; "" where it is."""
+    for cell in names:
+        for mark, words in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (None, "spaces")):
+            if len({part.strip() for part in cell.split(mark)} & set(REAL)) > 1:
+                return words
+    return ""
+
+
 def _meant(name: str) -> str:
-    """A column that is called so, or begins so, where there is one such."""
+    """A column that is called so, or begins so, where there is one such; what else to do with one that bodies do not have."""
+    if name in NAMES:
+        return "; leave it out, bodies are told apart by the whole numbers of a column id;"
     begun = [known for known in REAL + WHOLE if name and known.startswith(name)]
     return near(name, REAL + WHOLE) or (f"; did you mean {begun[0]!r}?" if len(begun) == 1 else ";")
 
@@ -109,15 +133,22 @@ def _bad_cell(line: int, names: list[str], converters: list[Callable[[str], floa
     raise AssertionError("called for a good line")
 
 
+def plain(cell: str) -> str:
+    """A cell without what Python alone takes for a part of a number: underscores, and digits of other scripts."""
+    if "_" in cell or not cell.isascii():
+        raise ValueError
+    return cell
+
+
 def _finite(cell: str) -> float:
-    value = float(cell)
+    value = float(plain(cell))
     if not math.isfinite(value):
         raise ValueError
     return value
 
 
 def _whole(cell: str) -> int:
-    value = int(cell)
+    value = int(plain(cell))
     if not -(2**63) <= value < 2**63:
         raise ValueError
     return value

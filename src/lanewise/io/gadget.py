@@ -12,6 +12,8 @@ are stored; readers with HDF5 1.10 (2016) or later check the sums as they read.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.checks import shown
-from lanewise.errors import InputError
+from lanewise.errors import FileWarning, InputError
 from lanewise.io.formats import Format
 from lanewise.io.hdf5 import MAGIC, add_dataset, add_rows, open_hdf5, write_hdf5
 from lanewise.io.particles import COMPONENTS, Particles, as_float32, check_any
@@ -31,22 +33,29 @@ from lanewise.io.sums import read_array
 def read_gadget(path: FilePath) -> Particles:
     """All bodies of all types: by type and then as stored, or in the order they were written when lanewise wrote them.
 
-    Numbers are taken as they are, without conversion of units. Raises InputError naming the file and what is wrong.
+    Numbers are taken as they are, without conversion of units. Warns (`FileWarning`) of a box, which is no box here, and of types
+    without ids. Raises InputError naming the file and what is wrong: also what the header promises and the file does not hold, and
+    every sign of a comoving run.
     """
     with open_hdf5(path) as file:
         header = _header(file)
-        parts = [_part(file, header, kind) for kind in range(COMPONENTS) if _count(file, kind)]
+        counts = _counts(file, header)
+        parts = [_part(file, header, kind, count) for kind, count in enumerate(counts) if count]
         if not parts:
             raise InputError("there are no bodies in PartType0 to PartType5; at least one is wanted")
         particles = Particles.of(
             position=np.concatenate([part.position for part in parts]),
             velocity=np.concatenate([part.velocity for part in parts]),
             mass=np.concatenate([part.mass for part in parts]),
-            ids=_joined_ids(parts),
+            ids=_joined_ids(path, parts),
             component=np.concatenate([np.full(len(part.mass), part.kind) for part in parts]),
             time=_number(header, "Time", 0.0),
             softening=_number(header, SOFTENING, 0.0) if SOFTENING in header else None,
         )
+        if (box := _row(header, "BoxSize")).any():
+            size = " x ".join(f"{length:g}" for length in box)
+            text = f"{path}: BoxSize in Header is {size}, and is passed over: space is open, and forces are those of bodies alone"
+            warnings.warn(text, FileWarning, 2)
         return _as_written(particles, parts)
 
 
@@ -62,40 +71,115 @@ class _Part:
     order: NDArray[Any] | None
 
 
+COMOVING = {
+    "Header": ("Redshift", "Omega0", "OmegaLambda", "OmegaBaryon", "ComovingIntegrationOn"),
+    "Parameters": ("ComovingIntegrationOn", "Omega0", "OmegaLambda", "OmegaBaryon"),
+    "Cosmology": ("Cosmological run",),
+}
+"""Attributes by group that are 0 in a run without expansion: those of Gadget-2 to -4, Arepo and SWIFT."""
+
+
 def _header(file: Any) -> dict[str, Any]:
-    """Attributes of Header, one-element arrays as scalars."""
-    if "Header" not in file:
+    """Attributes of Header, one-element arrays as scalars; of a whole snapshot without expansion."""
+    if not hasattr(file.get("Header"), "attrs"):
         raise InputError(f"this HDF5 file has no group Header (it has {_names(file)}); wanted a Gadget snapshot")
-    header = {str(key): _single(value) for key, value in file["Header"].attrs.items()}
+    header = _attributes(file, "Header")
     if (files := _number(header, "NumFilesPerSnapshot", 1)) > 1:
         raise InputError(f"this is one of {files:g} files of a snapshot; wanted a snapshot in a single file")
-    if (redshift := _number(header, "Redshift", 0)) != 0:
-        raise InputError(f"this is a comoving snapshot at redshift {redshift:g}; wanted one without expansion")
+    for group, names in COMOVING.items():
+        found = _attributes(file, group)
+        for name in names:
+            if (value := _number(found, name, 0, group)) != 0:
+                at = f"at redshift {value:g}" if name == "Redshift" else f"({name} in {group} is {value:g})"
+                raise InputError(f"this is a comoving snapshot {at}; wanted one without expansion")
+    if (hubble := _number(header, "HubbleParam", 1)) not in (0, 1):
+        raise InputError(
+            f"HubbleParam in Header is {hubble:g}, so that its units are those of 1/h; wanted 1, without expansion"
+        )
+    if (axes := _number(header, "Dimension", 3)) != 3:
+        raise InputError(f"Dimension in Header is {axes:g}; wanted 3")
     return header
 
 
-def _number(header: Mapping[str, Any], name: str, absent: float) -> float:
+def _attributes(file: Any, group: str) -> dict[str, Any]:
+    held = file.get(group)
+    return {} if held is None else {str(key): _single(value) for key, value in held.attrs.items()}
+
+
+def _number(header: Mapping[str, Any], name: str, absent: float, group: str = "Header") -> float:
     """One number of the header."""
-    row = _row(header, name)
+    row = _row(header, name, group)
     if name in header and len(row) != 1:
-        raise InputError(f"{name} in Header is {shown(header[name])}; wanted a number")
+        raise InputError(f"{name} in {group} is {shown(header[name])}; wanted a number")
     return float(row[0]) if len(row) else absent
 
 
-def _row(header: Mapping[str, Any], name: str) -> NDArray[Any]:
+def _row(header: Mapping[str, Any], name: str, group: str = "Header") -> NDArray[Any]:
     """Numbers of the header in a row, none where it has no such entry."""
     row = np.ravel(header.get(name, np.empty(0)))
     if row.dtype.kind not in "biuf":
-        raise InputError(f"{name} in Header is {shown(header[name])}; wanted numbers")
+        raise InputError(f"{name} in {group} is {shown(header[name])}; wanted numbers")
     return row
 
 
-def _part(file: Any, header: dict[str, Any], kind: int) -> _Part:
+def _whole_row(header: Mapping[str, Any], name: str) -> list[int] | None:
+    """Counts by type, None where the header has no such entry."""
+    if name not in header:
+        return None
+    row = _row(header, name)
+    if not np.isfinite(row).all() or (row != np.floor(row)).any() or (row < 0).any():
+        raise InputError(f"{name} in Header is {row.tolist()}; wanted a number of bodies for each type")
+    return [int(n) for n in row]
+
+
+def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
+    """Bodies of types 0 to 5: as many as the header promises and the groups hold, here and in the whole snapshot."""
+    groups = {int(m[1]): name for name in file if (m := re.fullmatch(r"PartType(\d{1,4})", name))}
+    held = {kind: _held(file[name]) for kind, name in groups.items()}
+    promised = _whole_row(header, "NumPart_ThisFile")
+    for kind in sorted({*held, *range(len(promised or ()))}):
+        wanted, found = held.get(kind, 0), held.get(kind, 0)
+        if promised is not None:
+            wanted = promised[kind] if kind < len(promised) else 0
+        if kind >= COMPONENTS and max(wanted, found):
+            raise InputError(
+                f"there are {max(wanted, found)} bodies of PartType{kind}; wanted those of PartType0 to PartType{COMPONENTS - 1}"
+            )
+        if wanted != found:
+            where = f"its Coordinates hold {found}" if kind in groups else f"there is no group PartType{kind}"
+            raise InputError(f"Header promises {wanted} bodies of PartType{kind}; {where}")
+    counts = [held.get(kind, 0) for kind in range(COMPONENTS)]
+    _check_total(header, counts)
+    return counts
+
+
+def _check_total(header: Mapping[str, Any], counts: list[int]) -> None:
+    """Refuse a file that holds a part of a snapshot."""
+    low, high = _whole_row(header, "NumPart_Total"), _whole_row(header, "NumPart_Total_HighWord") or []
+    for kind, count in enumerate(low or []):
+        total = count + ((high[kind] << 32) if kind < len(high) else 0)
+        here = counts[kind] if kind < len(counts) else 0
+        if total != here:
+            raise InputError(
+                f"Header promises {total} bodies of PartType{kind} in the whole snapshot (NumPart_Total), and this file holds {here}; "
+                "wanted a snapshot in a single file"
+            )
+
+
+def _held(group: Any) -> int:
+    """Bodies of a group: rows of its Coordinates; 0 when it holds nothing. Other data without Coordinates are refused."""
+    if not hasattr(group, "keys"):
+        raise InputError(f"{group.name} is no group; wanted the datasets of a type")
+    if "Coordinates" not in group:
+        if any(getattr(group[name], "shape", None) and group[name].shape[0] for name in group):
+            raise InputError(f"{group.name} has no Coordinates (it has {_names(group)})")
+        return 0
+    shape: tuple[int, ...] = getattr(group["Coordinates"], "shape", None) or ()
+    return shape[0] if shape else 0
+
+
+def _part(file: Any, header: dict[str, Any], kind: int, count: int) -> _Part:
     group = file[f"PartType{kind}"]
-    count = _count(file, kind)
-    declared = _row(header, "NumPart_ThisFile")
-    if len(declared) == COMPONENTS and int(declared[kind]) != count:
-        raise InputError(f"Header promises {declared[kind]} bodies of PartType{kind}; its Coordinates hold {count}")
     return _Part(
         kind=kind,
         position=_dataset(group, "Coordinates", (count, 3)),
@@ -107,32 +191,38 @@ def _part(file: Any, header: dict[str, Any], kind: int) -> _Part:
 
 
 def _masses(group: Any, header: dict[str, Any], kind: int, count: int) -> NDArray[Any]:
-    """Masses; else the mass of the type in the header. A nonzero MassTable wins (user guide, section 6.1)."""
+    """Masses; else the mass of the type in the header (user guide, section 6.1). Both must say the same."""
     table = _row(header, "MassTable")
-    if len(table) == COMPONENTS and float(table[kind]) != 0.0:
-        return np.full(count, float(table[kind]))
-    return _dataset(group, "Masses", (count,))
+    if kind >= len(table) or float(table[kind]) == 0.0:
+        return _dataset(group, "Masses", (count,))
+    same = float(table[kind])
+    if "Masses" in group:
+        masses = _dataset(group, "Masses", (count,))
+        if masses.dtype.kind not in "fiu" or not np.allclose(masses, same, rtol=1e-6, atol=0.0):
+            raise InputError(
+                f"{group.name} has Masses, and MassTable in Header says {same:g} for each; wanted one of them"
+            )
+    return np.full(count, same)
 
 
 def _dataset(group: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     if name not in group:
         raise InputError(f"{group.name} has no {name} (it has {_names(group)})")
-    if group[name].shape != shape:
-        raise InputError(f"{group.name}/{name} has shape {group[name].shape}; wanted {shape}")
+    if getattr(group[name], "shape", None) != shape:
+        raise InputError(f"{group.name}/{name} has shape {getattr(group[name], 'shape', None)}; wanted {shape}")
     return read_array(group[name])
 
 
-def _count(file: Any, kind: int) -> int:
-    """Bodies of this type; 0 when the group is missing or has no Coordinates."""
-    name = f"PartType{kind}/Coordinates"
-    shape: tuple[int, ...] = file[name].shape if name in file else ()
-    return shape[0] if shape else 0
-
-
-def _joined_ids(parts: list[_Part]) -> NDArray[Any] | None:
-    """ParticleIDs of all types, or None (numbered anew) when one type has none."""
+def _joined_ids(path: FilePath, parts: list[_Part]) -> NDArray[Any] | None:
+    """ParticleIDs of all types, or None (numbered anew) when one type has none; warns where another one has some."""
     ids = [part.ids for part in parts if part.ids is not None]
-    return np.concatenate(ids) if len(ids) == len(parts) else None
+    if len(ids) == len(parts):
+        return np.concatenate(ids)
+    if ids:
+        without = next(part.kind for part in parts if part.ids is None)
+        text = f"{path}: PartType{without} has no ParticleIDs, so all bodies are numbered anew from 0"
+        warnings.warn(text, FileWarning, 3)
+    return None
 
 
 def _as_written(particles: Particles, parts: list[_Part]) -> Particles:

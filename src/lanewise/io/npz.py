@@ -80,7 +80,25 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
         for name in REQUIRED:
             if name not in names:
                 raise InputError(f"no array {name} (there is {', '.join(names) or 'none'}); wanted {WANTED}")
+        for name in names:
+            _check_member(archive, name)
         return {name: _array(name, archive[name]) for name in names}
+
+
+def _check_member(archive: Any, name: str) -> None:
+    """Refuse, before memory is taken, an array that promises other values than its member has bytes for."""
+    member = next(n for n in archive.zip.namelist() if n in (name, f"{name}.npy"))
+    held = archive.zip.getinfo(member).file_size
+    with archive.zip.open(member) as stream:
+        try:
+            version = np.lib.format.read_magic(stream)
+        except ValueError:
+            return  # bytes of no array, which is said where they are read
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(stream)
+        promised = stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
+    if promised != held and not dtype.hasobject:
+        raise InputError(f"{name} is {shape} of {dtype}, which is {promised:,} bytes, and the archive holds {held:,}")
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:

@@ -29,7 +29,7 @@ class Particles:
     position   (n, 3) float64, length
     velocity   (n, 3) float64, length / time
     mass       (n,)   float64, zero or more
-    ids        (n,)   int64, names that follow a body through files
+    ids        (n,)   int64, names that follow a body through files, each once
     component  (n,)   uint8, Gadget's particle type: 0 gas, 1 halo, 2 disc, 3 bulge, 4 stars, 5 other
     time       of the state, in units of time
     softening  length that the source recommends for all bodies, or None when it names none
@@ -152,8 +152,14 @@ def _masses(values: ArrayLike, bodies: int) -> NDArray[np.float64]:
 
 
 def _ids(values: ArrayLike, bodies: int) -> NDArray[np.int64]:
-    """`values` as (bodies,) int64."""
-    return _one_each("ids", _whole("ids", values), bodies)
+    """`values` as (bodies,) int64, each once: they name bodies."""
+    array = _one_each("ids", _whole("ids", values), bodies)
+    order = np.argsort(array, kind="stable")
+    again = np.flatnonzero(array[order][1:] == array[order][:-1])
+    if len(again):
+        first, second = int(order[again[0]]), int(order[again[0] + 1])
+        raise InputError(f"ids of bodies {first} and {second} are both {array[first]}; wanted each once")
+    return array
 
 
 def _components(values: ArrayLike, bodies: int) -> NDArray[np.uint8]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import os
+import re
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,9 @@ from typing import TypeAlias
 from lanewise.errors import InputError
 
 FilePath: TypeAlias = str | os.PathLike[str]
+
+MOST_SHOWN = 160
+"""Characters of another library's message that are passed on."""
 
 
 def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
@@ -27,6 +32,22 @@ def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
             raise InputError(f"the file is empty; wanted {wanted}")
         file.open("rb").close()
     return file
+
+
+def matching(pattern: FilePath) -> list[str]:
+    """The file of this name, or those that match it, in the order of their names.
+
+    Folders that are there under their names as they are written stand for themselves, whatever marks of a pattern are in them.
+    """
+    text = os.fspath(pattern)
+    if Path(text).exists():
+        return [text]
+    parts = Path(text).parts
+    known = 0
+    while known < len(parts) and Path(*parts[: known + 1]).exists():
+        known += 1
+    folder = [glob.escape(str(Path(*parts[:known])))] if known else []
+    return sorted(glob.glob(os.path.join(*folder, *parts[known:])))
 
 
 @contextmanager
@@ -49,4 +70,8 @@ def reading(path: FilePath, kind: str, damage: tuple[type[Exception], ...]) -> G
 
 def _reason(error: Exception) -> str:
     text = str(error).strip().strip("'\"")
-    return text.splitlines()[0] if text else type(error).__name__
+    if not text:
+        return type(error).__name__
+    line = re.sub(r"""\bb(['"]).{12,}?\1""", "other bytes", text.splitlines()[0])  # a parser may quote much of the file
+    line = "".join(c if c.isprintable() else "?" for c in line)
+    return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} ..."

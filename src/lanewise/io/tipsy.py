@@ -8,6 +8,7 @@ dark, stars); programs that dump their C structure add 4 bytes, which the size o
 from __future__ import annotations
 
 import struct
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
+from lanewise.errors import FileWarning, InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import Particles, as_float32
@@ -170,10 +171,13 @@ def write_tipsy(
 ) -> None:
     """Write in one step. Bodies are sorted by family; values are rounded to float32; ids are not stored.
 
-    `padded` adds the 4 bytes after the header that readers (pynbody, for one) expect. What Particles does not know
-    (temperature, metals, potential, ...) is 0. Raises InputError as `atomic_path` and for values too large for float32.
+    Warns (`FileWarning`) where bodies come back in another order, with other ids or components. `padded` adds the 4 bytes after the
+    header that readers (pynbody, for one) expect. What Particles does not know (temperature, metals, potential, ...) is 0.
+    Raises InputError as `atomic_path` and for values too large for float32.
     """
     families = FAMILY_OF_COMPONENT[particles.component]
+    if lost := _lost(particles, families):
+        warnings.warn(f"{path}: Tipsy has no place for {' and '.join(lost)}", FileWarning, 2)
     counts = np.bincount(families, minlength=len(_FAMILIES)).tolist()
     types = [_body_type(family, byte_order) for family, _ in _FAMILIES]
     bodies = [_structures(particles, families == place, dtype) for place, dtype in enumerate(types)]
@@ -182,6 +186,19 @@ def write_tipsy(
         stream.write(bytes(_PADDING_BYTES if padded else 0))
         for part in bodies:
             stream.write(part.tobytes())
+
+
+def _lost(particles: Particles, families: NDArray[Any]) -> list[str]:
+    """What of these bodies comes back otherwise, in words."""
+    lost: list[str] = []
+    if (families[1:] < families[:-1]).any():
+        lost.append("the order of bodies, which come back as gas, dark and stars")
+    if not np.array_equal(particles.ids, np.arange(len(particles))):
+        lost.append("ids, which come back as 0 to n-1")
+    kept = np.array([component for _, component in _FAMILIES])
+    if others := sorted({int(c) for c in np.unique(particles.component[kept[families] != particles.component])}):
+        lost.append(f"component {', '.join(map(str, others))}, which comes back as 4")
+    return lost
 
 
 def _structures(particles: Particles, chosen: NDArray[np.bool_], dtype: np.dtype[np.void]) -> NDArray[np.void]:

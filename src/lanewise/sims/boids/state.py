@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
+from lanewise.io.csv import plain
 from lanewise.io.source import FilePath, existing_file, reading
 
 VECTORS = {"position": "p", "forward": "f", "up": "u", "acceleration": "a"}
@@ -172,9 +173,9 @@ def _rows(lines: Any, names: list[str]) -> Iterator[list[float]]:
 def _number(line: int, place: int, name: str, cell: str) -> float:
     try:
         if name == "id":
-            if abs(number := int(cell)) < 2**63:
+            if abs(number := int(plain(cell))) < 2**63:
                 return number
-        elif math.isfinite(value := float(cell)):
+        elif math.isfinite(value := float(plain(cell))):
             return value
     except ValueError:
         pass

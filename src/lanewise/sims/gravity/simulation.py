@@ -317,10 +317,15 @@ class Simulation:
 
     @property
     def acceleration(self) -> Any:
-        """Accelerations of the current positions for G = 1, shape (n, 3), on the device: a copy, read-only on a CPU."""
+        """Accelerations of the current positions, shape (n, 3), on the device: a copy, read-only on a CPU.
+
+        In length / time², with the simulation's gravitational constant; of the scalar type of forces.
+        """
         self._whole.check()
         self._notice()
-        return read_only(self._law.force.results[0].copy())
+        forces = self._law.force.results[0]  # for G = 1
+        g = self.gravitational_constant
+        return read_only(forces.copy() if g == 1 else forces * forces.dtype.type(g))
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.io.source import matching
 from lanewise.sims.waves.sft.blocks import (
     SECOND,
     Block,
@@ -120,7 +120,7 @@ def _paths(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     paths: dict[Path, None] = {}
     for name in names:
         text = os.fspath(name)
-        matches = [text] if Path(text).exists() else sorted(glob.glob(text))
+        matches = matching(text)
         if not matches:
             raise InputError(f"{text}: there is no such file, and nothing that matches; wanted SFT files")
         for match in matches:
