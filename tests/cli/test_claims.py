@@ -78,7 +78,10 @@ def test_it_goes_on_in_the_file_of_its_run(archived: Command) -> None:
     whole = state(Path("a.h5"))
     Path("a.h5").unlink()
     before = Path("a_00000004.h5").read_bytes()
-    outcome = archived("gravity", "run", "--resume", "a_00000004.h5")
+    refused = archived("gravity", "run", "--resume", "a_00000004.h5")  # it goes on with snapshots, too
+    assert refused.code == 2
+    assert "the file exists already; give --overwrite to replace it" in refused.err
+    outcome = archived("gravity", "run", "--resume", "a_00000004.h5", "--snapshot-every", 0)
     assert (outcome.code, outcome.err) == (0, "")
     assert "written to a.h5\n" in outcome.out
     assert Path("a_00000004.h5").read_bytes() == before

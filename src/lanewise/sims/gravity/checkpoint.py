@@ -92,6 +92,20 @@ def _entry(kind: str) -> Text | Whole | Real:
     return {"str": Text(), "int": Whole(0, 2**63 - 1), "float": Real()}[kind]
 
 
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How often a run measures and writes, in steps and in seconds of wall time; 0 steps: never but at the ends."""
+
+    diagnostics_every: int
+    snapshot_every: int
+    checkpoint_seconds: float
+
+
+PACE: dict[str, Text | Whole | Real] = {
+    f"{GROUP}@diagnostics_every": Whole(0, 2**63 - 1, needed=False),  # not in the first versions
+    f"{GROUP}@snapshot_every": Whole(0, 2**63 - 1, needed=False),
+    f"{GROUP}@checkpoint_seconds": Real(low=0.0, needed=False),
+}
 HISTORY = f"{GROUP}/history"
 SCHEMA = {
     **{f"{GROUP}@{f.name}": _entry(str(f.type)) for f in fields(Settings)},
@@ -100,6 +114,7 @@ SCHEMA = {
     HISTORY: Array("f8", ("measurements", len(COLUMNS))),
     f"{GROUP}@{FORCE_PLAN}": Text(needed=False),  # not in the first versions
     f"{GROUP}@{POTENTIAL_PLAN}": Text(needed=False),
+    **PACE,
 }
 """What is in the group, beside what is in every Gadget snapshot."""
 
@@ -125,13 +140,14 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What a checkpoint file holds. The first ones had no plans."""
+    """What a checkpoint file holds. The first ones had no plans, and no pace."""
 
     particles: Particles
     settings: Settings
     step: int
     history: list[Diagnostics]
     plans: Plans | None = None
+    pace: Pace | None = None
 
 
 def write_checkpoint(
@@ -140,6 +156,7 @@ def write_checkpoint(
     labels: Labels,
     settings: Settings,
     history: list[Diagnostics],
+    pace: Pace,
     *,
     snapshot_of: str = "",
     overwrite: bool,
@@ -155,7 +172,7 @@ def write_checkpoint(
         group = file.create_group(GROUP)
         own = {"version": __version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
-        set_attributes(group, {**own, **asdict(settings), **kept})
+        set_attributes(group, {**own, **asdict(settings), **asdict(pace), **kept})
         rows = add_dataset(group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS)))
         set_attributes(rows, {"columns": ",".join(COLUMNS)})
 
@@ -196,8 +213,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         step: int = values[f"{GROUP}@step"]
         if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
-        plans = _read_plans(values)
-    return Checkpoint(particles, settings, step, history, plans)
+        plans, paces = _read_plans(values), [values[place] for place in PACE]
+    return Checkpoint(particles, settings, step, history, plans, None if None in paces else Pace(*paces))
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lanewise.sims.common.options import DEVICE, METHOD, OUTPUT, OVERWRITE, STATE, Option, setting
 
+CHECKPOINT_SECONDS = 10.0
 INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagorean, galaxies"
 
 
@@ -39,20 +40,37 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends."""
+    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends.
+
+    None: as before in a resumed run; else ten measurements a run, no snapshots, and `CHECKPOINT_SECONDS`.
+    """
 
     out: Path | None = setting(
         None, Option(OUTPUT, "FILE", "Gadget HDF5 file of the final state; checkpoints go there on the way")
     )
-    diagnostics_every: int = setting(
-        0, Option(OUTPUT, "N", "measure energies every N steps (default {default}: ten times a run)", minimum=0)
+    diagnostics_every: int | None = setting(
+        None,
+        Option(
+            OUTPUT,
+            "N",
+            "measure energies every N steps (default 0: ten times a run; with --resume as before)",
+            minimum=0,
+        ),
     )
-    snapshot_every: int = setting(
-        0,
-        Option(OUTPUT, "N", "also write OUT_00000100.h5 and so on every N steps (default {default}: none)", minimum=0),
+    snapshot_every: int | None = setting(
+        None,
+        Option(
+            OUTPUT,
+            "N",
+            "also write OUT_00000100.h5 and so on every N steps (default 0: none; with --resume as before)",
+            minimum=0,
+        ),
     )
-    checkpoint_seconds: float = setting(
-        10.0, Option(OUTPUT, "X", "seconds of wall time between checkpoints (default {default})", minimum=0.0)
+    checkpoint_seconds: float | None = setting(
+        None,
+        Option(
+            OUTPUT, "X", "seconds of wall time between checkpoints (default 10; with --resume as before)", minimum=0.0
+        ),
     )
     overwrite: bool = setting(False, OVERWRITE)  # also snapshots that exist
 

@@ -26,6 +26,7 @@ from lanewise.sims.common.marching import march, next_stop
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
     Labels,
+    Pace,
     current_particles,
     read_checkpoint,
     resumed_target,
@@ -35,7 +36,7 @@ from lanewise.sims.gravity.checkpoint import (
 from lanewise.sims.gravity.checks import check_softening
 from lanewise.sims.gravity.diagnostics import Diagnostics, energy_warning
 from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_conditions
-from lanewise.sims.gravity.options import Output, Settings
+from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.target import target_of
@@ -55,6 +56,7 @@ class Run:
     labels: Labels
     settings: Settings
     output: Output
+    pace: Pace
     history: list[Diagnostics]
     first_step: int
     in_place: bool = False
@@ -89,7 +91,7 @@ class Run:
 
     def next_event(self) -> int:
         """The next step after which something has to be measured or written."""
-        return next_stop(self.step, self.steps, self.output.diagnostics_every, self.output.snapshot_every)
+        return next_stop(self.step, self.steps, self.pace.diagnostics_every, self.pace.snapshot_every)
 
     def advance(self, steps: int) -> None:
         """So many steps, unmeasured."""
@@ -97,14 +99,14 @@ class Run:
 
     def checkpoint_due(self, since: float, cost: float) -> bool:
         """By wall time alone."""
-        return since >= self.output.checkpoint_seconds
+        return since >= self.pace.checkpoint_seconds
 
     def look(self) -> None:
         """Measure, and write a snapshot, where this step asks for it."""
-        step, every = self.step, self.output.diagnostics_every
+        step, every, snapshots = self.step, self.pace.diagnostics_every, self.pace.snapshot_every
         if self.done or (every and step % every == 0):
             self.history.append(self.simulation.diagnostics())
-        if self.output.out and self.output.snapshot_every and step % self.output.snapshot_every == 0:
+        if self.output.out and snapshots and step % snapshots == 0:
             path = snapshot_path(self.output.out, step)
             with span(self.simulation.profile, "output", name="snapshot"):
                 self._write(path, snapshot_of=self.output.out.name, overwrite=self.output.overwrite)
@@ -112,7 +114,7 @@ class Run:
 
     def snapshots(self) -> list[Path]:
         """The snapshot files that are still to be written and exist already."""
-        out, every = self.output.out, self.output.snapshot_every
+        out, every = self.output.out, self.pace.snapshot_every
         if out is None or not every:
             return []
         snapshots = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
@@ -134,6 +136,7 @@ class Run:
             self.labels,
             self.settings,
             self.history,
+            self.pace,
             snapshot_of=snapshot_of,
             overwrite=overwrite,
         )
@@ -201,7 +204,8 @@ def start(
     settings = replace(
         asked, softening=softening, layout=layout_name(arrays.layout), device=where, start_time=particles.time
     )
-    return _ready(simulation, particles, settings, output, [simulation.diagnostics()])
+    pace = _pace(output, None, settings.steps)
+    return _ready(simulation, particles, settings, output, pace, [simulation.diagnostics()])
 
 
 def resume(path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None) -> Run:
@@ -222,7 +226,8 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     )
     same_kind = target_of(where) == target_of(s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
-    run = _ready(simulation, saved.particles, settings, output, saved.history)
+    pace = _pace(output, saved.pace, last - saved.step)
+    run = _ready(simulation, saved.particles, settings, output, pace, _continued_history(saved, pace))
     run.in_place = output.out is not None and output.out.resolve() == path.resolve()
     run.note = _difference(path, saved, where, same_kind=same_kind)
     return run
@@ -259,15 +264,37 @@ def _difference(path: Path, saved: Checkpoint, device: str, *, same_kind: bool) 
     return ""
 
 
+def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
+    """How often a run of that many steps measures and writes: as it is told, else as before, else by default."""
+    every, snapshots, seconds = output.diagnostics_every, output.snapshot_every, output.checkpoint_seconds
+    if before is not None:
+        every = before.diagnostics_every if every is None else every
+        snapshots = before.snapshot_every if snapshots is None else snapshots
+        seconds = before.checkpoint_seconds if seconds is None else seconds
+    return Pace(every or max(1, steps // 10), snapshots or 0, CHECKPOINT_SECONDS if seconds is None else seconds)
+
+
+def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
+    """The measurements that an uninterrupted run has by then: the last one of a run that goes on may be between two of them."""
+    last = saved.history[-1]
+    between = len(saved.history) > 1 and last.step == saved.step and last.step % pace.diagnostics_every != 0
+    return saved.history[:-1] if between and saved.pace is not None else saved.history
+
+
 def _ready(
-    simulation: Simulation, particles: Particles, settings: Settings, output: Output, history: list[Diagnostics]
+    simulation: Simulation,
+    particles: Particles,
+    settings: Settings,
+    output: Output,
+    pace: Pace,
+    history: list[Diagnostics],
 ) -> Run:
-    every = output.diagnostics_every or max(1, (settings.steps - simulation.step) // 10)
     run = Run(
         simulation,
         Labels(particles.ids, particles.component),
         settings,
-        replace(output, diagnostics_every=every),
+        output,
+        pace,
         history,
         simulation.step,
     )
