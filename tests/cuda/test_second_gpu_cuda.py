@@ -95,7 +95,7 @@ def test_results_lie_where_the_arguments_lie(call, cp):
             assert int(found.device.id) == 1 - cp.cuda.runtime.getDevice()
             found = found.get()
         wanted = CALLS[call](here, "cpu")
-        np.testing.assert_allclose(found, wanted, rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
 
 
 def test_naive_kernels_run_where_their_arrays_lie(cp):

@@ -44,13 +44,12 @@ def resolve(name: str | None) -> str:
         raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
     if name in (CPU.name, PYTHON.name):
         return name
-    match = re.fullmatch(r"cuda(?::(\d+))?", name)
-    if match is None:
+    if re.fullmatch(r"cuda(?::\d+)?", name) is None:
         raise DeviceError(UNKNOWN.format(name))
     check_not_forked()
     if problems := missing_for_cuda():
         raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))
-    number = int(match.group(1) or 0)
+    number = cuda_number(name)
     if number >= (count := cuda_device_count()):
         raise DeviceError(
             f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
