@@ -15,7 +15,7 @@ from lanewise.cli.tune import tune
 from lanewise.errors import InputError
 from lanewise.interrupts import imported
 from lanewise.sims import PRODUCTS
-from lanewise.sims.common.options import Listed
+from lanewise.sims.common.options import Command, Listed
 
 
 class Commands(Listed):
@@ -66,6 +66,6 @@ def _lanewise(  # pyright: ignore[reportUnusedFunction]
 
 for _name, _help in PRODUCTS.items():
     app.add_typer(typer.Typer(help=_help), name=_name)
-app.command()(info)
+app.command(cls=Command)(info)
 for _command in (explain, ladder, tune):
-    app.command(no_args_is_help=True)(_command)
+    app.command(cls=Command, no_args_is_help=True)(_command)

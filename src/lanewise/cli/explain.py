@@ -12,6 +12,7 @@ import typer
 
 from lanewise.attributes import near
 from lanewise.errors import InputError
+from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
 from lanewise.sims.common.options import at_least, whole_number
 from lanewise.target import CPU, CUDA, is_gpu
 
@@ -26,16 +27,25 @@ def explain(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="KERNEL", help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name"
+            metavar="KERNEL",
+            autocompletion=completing("lanewise.sims.PRODUCTS"),
+            help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
         ),
     ],
     source: Annotated[
-        str | None, typer.Option(metavar="NAME", help="print the generated source for cpu or cuda instead")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completing(DEVICES),
+            help="print the generated source for cpu or cuda instead",
+        ),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)"
+            metavar="NAME",
+            autocompletion=completing(DEVICES),
+            help="explain for cpu or cuda, which needs no GPU (default cpu; cuda with --arch)",
         ),
     ] = None,
     bodies: Annotated[
@@ -49,10 +59,19 @@ def explain(
     ] = BODIES,
     precision: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)"),
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completing(PRECISIONS),
+            help="of gravity: f32, f64 or mixed; of boids and lbm: f32 or f64 (default f32)",
+        ),
     ] = None,
     layout: Annotated[
-        str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            autocompletion=completing(LAYOUTS),
+            help="soa, aos, aoas, soaoas or aosoa (default the device's)",
+        ),
     ] = None,
     arch: Annotated[
         str | None, typer.Option(metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)")

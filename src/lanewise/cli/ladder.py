@@ -12,6 +12,7 @@ import typer
 
 from lanewise.attributes import near
 from lanewise.errors import InputError
+from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.sims.common.options import whole_number
 from lanewise.target import is_compiled, is_gpu
 
@@ -25,6 +26,7 @@ Names = Annotated[
     str,
     typer.Argument(
         metavar="LADDER",
+        autocompletion=completing("lanewise.ladders.LADDERS"),
         help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), boids (searches), waves (F-statistic) or "
         "compiler (naive array kernels)",
     ),
@@ -53,7 +55,7 @@ Only = Annotated[
         metavar="NAME[,NAME...]", help="of compiler: benchmarks (mm, mv, tp, ...; default: all)", show_default=False
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
+Device = Annotated[str, typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ...")]
 Quick = Annotated[
     bool, typer.Option("--quick", metavar="", help="few bodies, few versions: under a minute on two cores")
 ]

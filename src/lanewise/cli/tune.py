@@ -9,6 +9,7 @@ import typer
 
 from lanewise.cli.explain import read_values
 from lanewise.errors import InputError
+from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
 from lanewise.sims.common.options import at_least, real_number, whole_number
 
 if TYPE_CHECKING:
@@ -21,7 +22,11 @@ BODIES = 16_384
 
 Name = Annotated[
     str,
-    typer.Argument(metavar="KERNEL", help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name"),
+    typer.Argument(
+        metavar="KERNEL",
+        autocompletion=completing("lanewise.sims.PRODUCTS"),
+        help="gravity, boids, lbm, waves, or a kernel of a file: path/to/file.py:name",
+    ),
 ]
 Bodies = Annotated[
     int,
@@ -32,13 +37,22 @@ Bodies = Annotated[
         help="number of elements, of sites (about), or of templates: tuned plans are for numbers like this one",
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, ...")]
+Device = Annotated[str, typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ...")]
 Precision = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="of gravity: f32, f64 or mixed; of boids, lbm: f32 or f64 (default f32)"),
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(PRECISIONS),
+        help="of gravity: f32, f64 or mixed; of boids, lbm: f32 or f64 (default f32)",
+    ),
 ]
 LayoutName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="soa, aos, aoas, soaoas or aosoa (default the device's)")
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        autocompletion=completing(LAYOUTS),
+        help="soa, aos, aoas, soaoas or aosoa (default the device's)",
+    ),
 ]
 Seconds = Annotated[
     float | None,
@@ -60,6 +74,7 @@ Case = Annotated[
     typer.Option(
         "--case",
         metavar="NAME",
+        autocompletion=completing("lanewise.sims.lbm.cases.CASES"),
         help="of lbm: the flow, as lanewise lbm run names it (default karman)",
         show_default=False,
     ),

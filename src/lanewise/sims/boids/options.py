@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lanewise.errors import InputError
+from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY,
     DEVICE,
@@ -50,8 +51,7 @@ class Asked:
         Option(
             STATE, "NAME",
             "wrap, open, periodic or bounded; or a scene: inside-sphere, outside-sphere, outside-spheres, outside-spheres-wrap, "
-            "rectangle, rectangle-wrap, outside-box, inside-box (default {default})",
-        ),
+            "rectangle, rectangle-wrap, outside-box, inside-box (default {default})", values="lanewise.sims.boids.boundaries.BOUNDARIES"),
     )  # fmt: skip
     obstacles: list[str] | None = setting(
         None,
@@ -63,7 +63,13 @@ class Asked:
         ),
     )  # fmt: skip
     start: str = setting(
-        "ball", Option(STATE, "NAME", "ball, world, cube, shell, disc or clusters (default {default})")
+        "ball",
+        Option(
+            STATE,
+            "NAME",
+            "ball, world, cube, shell, disc or clusters (default {default})",
+            values="lanewise.sims.boids.initial.STARTS",
+        ),
     )
     start_radius: float | None = setting(
         None, Option(STATE, "X", "radius of the start (default a share of the world's)")
@@ -71,20 +77,33 @@ class Asked:
     seed: int = setting(0, Option(STATE, "N", "of the random start (default {default})"))
     semantics: str = setting(
         "sync",
-        Option(METHOD, "NAME", "sync: all steer, then all move; seq: one after another (CPU); thesis (default {default})"),
+        Option(
+            METHOD, "NAME", "sync: all steer, then all move; seq: one after another (CPU); thesis (default {default})",
+            values="lanewise.sims.boids.parameters.SEMANTICS",
+        ),
     )  # fmt: skip
     k: int | None = setting(
         None, Option(METHOD, "N", "only the k nearest count (default all within the radius; thesis 7)")
     )
     search: str = setting(
-        "auto", Option(METHOD, "NAME", "auto, all-pairs, static-grid or dynamic-grid (default {default})")
+        "auto",
+        Option(
+            METHOD,
+            "NAME",
+            "auto, all-pairs, static-grid or dynamic-grid (default {default})",
+            values="lanewise.sims.boids.choice.SEARCHES",
+        ),
     )
     think_every: int = setting(
         1, Option(METHOD, "N", "every agent steers anew in each N-th step only (default {default})")
     )
-    precision: str = setting("f32", Option(METHOD, "NAME", "f32 or f64 (default {default})"))
+    precision: str = setting(
+        "f32", Option(METHOD, "NAME", "f32 or f64 (default {default})", values="lanewise.sims.boids.rules.RECORDS")
+    )
     device: str | None = setting(None, DEVICE)
-    layout: str | None = setting(None, Option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)"))
+    layout: str | None = setting(
+        None, Option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)", values=LAYOUTS)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,14 +120,23 @@ class Pictures:
 
     plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the flock at the end"))
     movie: Path | None = setting(None, Option(OUTPUT, "FILE.gif|mp4", "animation of the flock"))
-    colour: str = setting("heading", Option(LOOK, "NAME", "of agents: heading, speed or cluster (default {default})"))
+    colour: str = setting(
+        "heading",
+        Option(
+            LOOK,
+            "NAME",
+            "of agents: heading, speed or cluster (default {default})",
+            values="lanewise.sims.boids.view.colours.COLOURINGS",
+        ),
+    )
     cluster_radius: float | None = setting(
         None, Option(LOOK, "X", "agents nearer than this are of one cluster (default 5)")
     )
     camera: str = setting(
         "fixed",
         Option(
-            LOOK, "NAME", "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent (default {default})"
+            LOOK, "NAME", "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent (default {default})",
+            values="lanewise.sims.boids.view.camera.CAMERAS",
         ),
     )  # fmt: skip
     select: int | None = setting(None, Option(LOOK, "ID", "the agent that is marked, and that the camera goes with"))

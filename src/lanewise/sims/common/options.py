@@ -16,10 +16,12 @@ followed by the name of the trace, which ends in .json: what follows it otherwis
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -31,6 +33,7 @@ from typer.core import TyperCommand, TyperGroup
 from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.sims import PRODUCTS
+from lanewise.sims.common.completion import DEVICES, Values, completing
 
 FLAG, SUFFIX = "--profile", ".json"
 
@@ -103,6 +106,7 @@ class Option:
 
     flags: the names on the command line, if they are not the field's. minimum: of a number. argument: it has no flag, and its metavar is
     its name. parse: what makes the field's value of the text that is given, where its type is none that the command line knows.
+    values: what a shell completes.
     """
 
     panel: str
@@ -113,6 +117,7 @@ class Option:
     argument: bool = False
     hidden: bool = False
     parse: Callable[[str], Any] | None = None
+    values: Values = ()
 
 
 def setting(default: T, option: Option) -> T:
@@ -125,7 +130,7 @@ def option_of(f: Field[Any]) -> Option | None:
     return f.metadata.get(_KEY)
 
 
-DEVICE = Option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)")
+DEVICE = Option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)", values=DEVICES)
 CHECKPOINT_EVERY = Option(OUTPUT, "N", "steps between checkpoints (default: a minute or more)", minimum=1)
 RESUME = Option(OUTPUT, "FILE.h5", "continue this checkpoint, bit-exact on the same device")
 OVERWRITE = Option(OUTPUT, "", "replace files that exist")
@@ -204,13 +209,61 @@ class Listed(TyperGroup):
                 said.message += f" Wanted {', '.join(self.list_commands(ctx))}."
             raise
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as ever, but suggest only what is alike."""
+        with _alike_only():
+            return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, flags without the type of a value."""
+        return _flags_alone(super().get_params(ctx))
+
+
+class Command(TyperCommand):
+    """A command that is none of a simulation's."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse as ever, but suggest only what is alike."""
+        with _alike_only():
+            return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, flags without the type of a value."""
+        return _flags_alone(super().get_params(ctx))
+
 
 class ProfiledCommand(TyperCommand):
     """A command with the options of `Common`, of which users see `--profile`, or `--profile FILE.json`, as one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Split the one into the two, then parse as ever."""
-        return super().parse_args(ctx, split_trace(args))
+        """Split the one into the two, then parse as ever, but suggest only what is alike."""
+        with _alike_only():
+            return super().parse_args(ctx, split_trace(args))
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Its options, flags without the type of a value."""
+        return _flags_alone(super().get_params(ctx))
+
+
+@contextmanager
+def _alike_only() -> Generator[None]:
+    """Within the block, an unknown option is compared with others without its dashes, which all of them have."""
+    try:
+        yield
+    except USAGE_ERROR as error:
+        wrong: Any = error
+        if possible := getattr(wrong, "possibilities", None):
+            asked = wrong.option_name.lstrip("-")
+            wrong.possibilities = [p for p in possible if difflib.get_close_matches(asked, [p.lstrip("-")])]
+        raise
+
+
+def _flags_alone(parameters: list[Any]) -> list[Any]:
+    """Options as they are, with an empty metavar for flags that have none: the help would give them a type."""
+    for p in parameters:
+        if getattr(p, "is_flag", False) and p.metavar is None:
+            p.metavar = ""
+    return parameters
 
 
 def product_app(name: str) -> typer.Typer:
@@ -267,8 +320,9 @@ def _ordered(parameters: list[inspect.Parameter], after: Mapping[str, str]) -> l
 def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     """The parameter that typer makes an option of."""
     text = o.help.replace("{default}", _shown(f.default))
+    complete = completing(o.values) if o.values else None
     if o.argument:
-        described: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text)
+        described: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text, autocompletion=complete)
     elif kind in (int, int | None) and not o.parse:
         described = typer.Option(
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
@@ -282,7 +336,7 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     else:
         described = typer.Option(
             *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
-            hidden=o.hidden,
+            hidden=o.hidden, autocompletion=complete,
         )  # fmt: skip
     kind = str if o.parse else kind
     alone = kind is bool  # one flag, which is there or not

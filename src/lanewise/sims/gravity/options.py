@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.options import DEVICE, METHOD, OUTPUT, OVERWRITE, STATE, Option, setting
 
 CHECKPOINT_SECONDS = 10.0
@@ -17,18 +18,37 @@ class Settings:
 
     ic: str = setting(
         "plummer",
-        Option(STATE, "NAME|FILE", f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})"),
+        Option(
+            STATE, "NAME|FILE", f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})",
+            values="lanewise.sims.gravity.initial.INITIAL_CONDITIONS",
+        ),
     )  # fmt: skip
     steps: int = setting(100, Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"))
     dt: float = setting(1e-3, Option(METHOD, "X", "time step (default {default})"))
     softening: float = setting(
         0.0, Option(METHOD, "X", "Plummer softening length (default the file's own, or {default})")
     )
-    integrator: str = setting("leapfrog", Option(METHOD, "NAME", "leapfrog, euler or yoshida4 (default {default})"))
-    precision: str = setting(
-        "f32", Option(METHOD, "NAME", "f32, f64, or mixed: float64 state, float32 forces (default {default})")
+    integrator: str = setting(
+        "leapfrog",
+        Option(
+            METHOD,
+            "NAME",
+            "leapfrog, euler or yoshida4 (default {default})",
+            values="lanewise.sims.gravity.integrators.INTEGRATORS",
+        ),
     )
-    layout: str = setting("", Option(METHOD, "NAME", "soa, aos, aoas, soaoas or aosoa (default the device's best)"))
+    precision: str = setting(
+        "f32",
+        Option(
+            METHOD,
+            "NAME",
+            "f32, f64, or mixed: float64 state, float32 forces (default {default})",
+            values="lanewise.sims.gravity.physics.RECORDS",
+        ),
+    )
+    layout: str = setting(
+        "", Option(METHOD, "NAME", "soa, aos, aoas, soaoas or aosoa (default the device's best)", values=LAYOUTS)
+    )
     device: str = setting("", DEVICE)
     gravitational_constant: float = setting(
         1.0,

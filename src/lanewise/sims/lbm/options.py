@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanewise.sims.common.options import CHECKPOINT_EVERY, DEVICE, METHOD, OUTPUT, OVERWRITE, RESUME, Option, setting
+from lanewise.sims.common.completion import LAYOUTS
+from lanewise.sims.common.options import (
+    CHECKPOINT_EVERY,
+    DEVICE,
+    METHOD,
+    OUTPUT,
+    OVERWRITE,
+    RESUME,
+    Option,
+    setting,
+)
 
 FLOW = "Flow"
 WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
@@ -18,7 +28,8 @@ class Asked:
     case: str | None = setting(
         None,
         Option(
-            FLOW, "CASE", "cavity, channel, cylinder, duct, karman, sphere or taylor-green (with --resume: left out)", argument=True
+            FLOW, "CASE", "cavity, channel, cylinder, duct, karman, sphere or taylor-green (with --resume: left out)", argument=True,
+            values="lanewise.sims.lbm.cases.CASES",
         ),
     )  # fmt: skip
     re: float | None = setting(None, Option(FLOW, "X", "Reynolds number (default the case's)"))
@@ -26,8 +37,21 @@ class Asked:
     speed: float | None = setting(
         None, Option(FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default the case's)")
     )
-    drive: str | None = setting(None, Option(FLOW, "NAME", "what drives the channel: body-force or pressure"))
-    lattice: str | None = setting(None, Option(METHOD, "NAME", "D2Q9, D3Q19 or D3Q27 (default the case's)"))
+    drive: str | None = setting(
+        None,
+        Option(
+            FLOW,
+            "NAME",
+            "what drives the channel: body-force or pressure",
+            values="lanewise.sims.lbm.cases.channel.DRIVES",
+        ),
+    )
+    lattice: str | None = setting(
+        None,
+        Option(
+            METHOD, "NAME", "D2Q9, D3Q19 or D3Q27 (default the case's)", values="lanewise.sims.lbm.arguments.LATTICES"
+        ),
+    )
     mask: Path | None = setting(
         None, Option(FLOW, "FILE", "obstacle from a picture (dark is solid) or a .npy array (karman)")
     )
@@ -44,21 +68,50 @@ class Method:
     """
 
     collision: str | None = setting(
-        None, Option(METHOD, "NAME", "bgk, trt, regularised, mrt or kbc (default the case's)")
+        None,
+        Option(
+            METHOD,
+            "NAME",
+            "bgk, trt, regularised, mrt or kbc (default the case's)",
+            values="lanewise.sims.lbm.operators.registry.OPERATORS",
+        ),
     )
     smagorinsky: float = setting(0.0, Option(METHOD, "X", "constant of Smagorinsky's turbulence model (default none)"))
     walls: str | None = setting(
         None,
         Option(
-            METHOD, "NAME", "of round bodies and meshes: interpolated (at their surface) or half-way (default interpolated)"
-        ),
+            METHOD, "NAME", "of round bodies and meshes: interpolated (at their surface) or half-way (default interpolated)", values=WALLS),
     )  # fmt: skip
-    precision: str | None = setting(None, Option(METHOD, "NAME", "of the arithmetic: f32 or f64 (default f32)"))
-    storage: str | None = setting(
-        None, Option(METHOD, "NAME", "of populations: f16 (GPU), f32 or f64 (default the precision)")
+    precision: str | None = setting(
+        None,
+        Option(
+            METHOD,
+            "NAME",
+            "of the arithmetic: f32 or f64 (default f32)",
+            values="lanewise.sims.lbm.arguments.PRECISIONS",
+        ),
     )
-    streaming: str | None = setting(None, Option(METHOD, "NAME", "in-place (half the memory), pull or push"))
-    layout: str | None = setting(None, Option(METHOD, "NAME", "soa, aos, aosoa(32), ... (default the device's best)"))
+    storage: str | None = setting(
+        None,
+        Option(
+            METHOD,
+            "NAME",
+            "of populations: f16 (GPU), f32 or f64 (default the precision)",
+            values="lanewise.sims.lbm.arguments.STORAGES",
+        ),
+    )
+    streaming: str | None = setting(
+        None,
+        Option(
+            METHOD,
+            "NAME",
+            "in-place (half the memory), pull or push",
+            values="lanewise.patterns.sitewise.streaming.FORMS",
+        ),
+    )
+    layout: str | None = setting(
+        None, Option(METHOD, "NAME", "soa, aos, aosoa(32), ... (default the device's best)", values=LAYOUTS)
+    )
     device: str | None = setting(None, DEVICE)
 
 

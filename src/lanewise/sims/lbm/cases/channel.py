@@ -15,7 +15,7 @@ from lanewise.sims.lbm.cases.registry import Case, Request, Setup, State, steps_
 from lanewise.sims.lbm.kinds import Open, Wall
 
 WALL, INLET, OUTLET = 1, 2, 3
-FORCE, PRESSURE = "body-force", "pressure"
+DRIVES = (FORCE, PRESSURE) = ("body-force", "pressure")
 CROSSINGS = 400
 
 

@@ -5,12 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lanewise.sims.common.completion import DEVICES
 from lanewise.sims.common.options import FLAG, METHOD, OUTPUT, OVERWRITE, Option, setting
 from lanewise.sims.waves.commands.arguments import gps, low_and_width, number, pair
 from lanewise.sims.waves.units import SECONDS
 
 DATA, BAND, UNITS = "Data", "Band in place of --templates", "Work units"
-EPHEMERIS = Option(METHOD, "NAME", "DE405 and others with the tables installed, or EPV00 (default {default})")
+EPHEMERIS = Option(
+    METHOD,
+    "NAME",
+    "DE405 and others with the tables installed, or EPV00 (default {default})",
+    values=("DE405", "EPV00"),
+)
 SQRT_S = Option(DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one a detector in the order of their names")
 PLOT = Option(OUTPUT, "FILE.png", "a picture of the results")
 JSON = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
@@ -36,7 +42,13 @@ class Input:
     ephemeris: str = setting("DE405", EPHEMERIS)
     dterms: int = setting(8, Option(METHOD, "N", "terms of the kernel on each side (default {default})"))
     device: str = setting(
-        "cpu", Option(METHOD, "NAME", "cpu, cuda, cuda:1, ..., or numpy: the definition in float64 (default {default})")
+        "cpu",
+        Option(
+            METHOD,
+            "NAME",
+            "cpu, cuda, cuda:1, ..., or numpy: the definition in float64 (default {default})",
+            values=(*DEVICES, "numpy"),
+        ),
     )
 
 
@@ -100,7 +112,10 @@ class Sought:
     method: str = setting(
         "auto",
         Option(
-            METHOD, "NAME", "demod, resamp (of a band, on the host), or auto: resamp where cheaper (default {default})"
+            METHOD,
+            "NAME",
+            "demod, resamp (of a band, on the host), or auto: resamp where cheaper (default {default})",
+            values="lanewise.sims.waves.commands.statistic.METHODS",
         ),
     )
     cover: tuple[float, float] | None = setting(
@@ -170,7 +185,13 @@ class Directions:
         ),
     )  # fmt: skip
     method: str = setting(
-        "demod", Option(METHOD, "NAME", "demod, or resamp: F by Fourier transforms, on the host (default {default})")
+        "demod",
+        Option(
+            METHOD,
+            "NAME",
+            "demod, or resamp: F by Fourier transforms, on the host (default {default})",
+            values="lanewise.sims.waves.hierarchical.METHODS",
+        ),
     )
     most: int = setting(100, Option(OUTPUT, "N", "candidates in the list (default {default})", ("--candidates",)))
     follow_up: int = setting(
