@@ -48,6 +48,8 @@ class IndexSum:
         for e, c in self.terms.items():
             whole = e if e.type == kind else ir.Cast(e, kind, bounded=True)
             total = build.add(total, build.multiply(whole, c))
+        if self.constant == -(2 ** (8 * kind.size - 1)):  # which has no positive counterpart in its type
+            return build.add(total, ir.Literal(self.constant, kind))
         return build.subtract(total, -self.constant) if self.constant < 0 else build.add(total, self.constant)
 
 

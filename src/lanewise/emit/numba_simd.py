@@ -669,7 +669,7 @@ def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
     tiles = [s for s in statements(block) if isinstance(s, ir.For) and s.role == "tiles"]
     if tiles:
         return tuple(side for s in tiles for side in _sides(s.body, varying))
-    match block[-1]:
+    match block[-1] if block else None:  # nothing is left of a function that returns at once
         case ir.For(body=body):
             return _bodies(body, varying)
         case _:
@@ -690,7 +690,7 @@ def _is_split(s: ir.Statement, bodies: tuple[ir.Block, ...]) -> TypeGuard[ir.If]
 
 
 def _sides(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
-    match block[-1]:
+    match block[-1] if block else None:  # nothing is left of a function that returns at once
         case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):
             early = (
                 _sides(otherwise, varying) if len(otherwise) == 1 else ()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.analysis.regions import KernelWork, Region, Unknown, analyse
+from lanewise.errors import PlanError
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import MARK
@@ -30,6 +31,7 @@ class Estimates:
     """Estimates of the plans of one subject, each made once.
 
     `resources` are the compiler's figures of the plans that were compiled (CUDA); for others registers are estimated.
+    `refused` are the plans that the compiler could not build for this device, with the reason.
     """
 
     subject: Subject
@@ -37,6 +39,7 @@ class Estimates:
     resources: Mapping[Decisions, tuple[Resources, ...]] = field(
         default_factory=dict[Decisions, "tuple[Resources, ...]"]
     )
+    refused: Mapping[Decisions, str] = field(default_factory=dict[Decisions, str])
     _drafts: dict[Decisions, Bottleneck | None] = field(
         default_factory=dict[Decisions, "Bottleneck | None"], repr=False
     )
@@ -51,12 +54,17 @@ class Estimates:
         if model is None or not is_gpu(model.kind):
             return self
 
-        def compile_one(plan: Decisions) -> tuple[Resources, ...]:
-            return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
+        def compile_one(plan: Decisions) -> tuple[Resources, ...] | str:
+            try:
+                return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
+            except PlanError as error:  # what an older architecture does not have
+                return str(error)
 
         with ThreadPoolExecutor(cpu_threads()) as pool:
-            resources = dict(zip(plans, pool.map(compile_one, plans), strict=True))
-        return replace(self, resources=resources, _bounds={})
+            made = dict(zip(plans, pool.map(compile_one, plans), strict=True))
+        resources = {p: r for p, r in made.items() if not isinstance(r, str)}
+        refused = {p: r for p, r in made.items() if isinstance(r, str)}
+        return replace(self, resources=resources, refused=refused, _bounds={})
 
     def program(self, plan: Decisions) -> Program:
         """The program of a legal plan."""

@@ -127,13 +127,16 @@ class Rows:
         candidates: dict[Any, Decisions] = {}
         refusals: list[str] = []
         for v in worth or [_any_value(o, value)]:
-            refused = self.programs.possible(plan, o.field, v)
+            there = replace(plan, **{o.field: v})
+            refused = self.programs.possible(plan, o.field, v) or self.estimates.refused.get(there)
             if refused is None:
-                candidates[v] = replace(plan, **{o.field: v})
+                candidates[v] = there
                 continue
             refusals.append(reason_of(refused))
             own = replace(plan, **o.start(v)) if o.shape else self._default(o.field, v)
-            if own is not None and self.programs.possible(own, o.field, v) is None:
+            if own is None or own in self.estimates.refused:
+                continue
+            if self.programs.possible(own, o.field, v) is None:
                 candidates[v] = own
         if not worth and (candidates or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
             return {}, _unsuited(o, kind, pattern)

@@ -39,6 +39,11 @@ def index_of(e: ir.Expression, scalar: Scalar) -> ir.Expression:
     return e if e.type == scalar else ir.Cast(e, scalar, bounded=True)
 
 
+def zero(kind: Scalar) -> ir.Literal:
+    """Zero of a type: False where it is that of truth values."""
+    return ir.Literal(False if kind == BOOL else 0.0 if kind.is_float else 0, kind)
+
+
 def add(a: Operand, b: Operand) -> ir.Expression:
     left, right = _pair(a, b)
     match _literal(left), _literal(right):

@@ -157,5 +157,7 @@ def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
     turns = 1.0 if inner.instructions["branch"] > 1 else min(inner.unroll, INDEPENDENT_TURNS)
     units = unit_cycles(inner.instructions, [(a, 1.0) for a in inner.accesses], device)
     body = busy_cycles(units, inner.instructions, device) * turns
+    if not body:  # a loop that computes nothing has no latency to cover
+        return PEAK
     covered = warps * body / (latency + body * device.schedulers)
     return (PEAK**-HIDING + max(covered, 1e-9) ** -HIDING) ** (-1 / HIDING)

@@ -30,7 +30,8 @@ def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
     else:
         body = flat_map(kernel.body, lowering.statement)
     lowered = replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
-    return _without_unread_counts(lowered) if any(a.shape for a in kernel.arrays) else lowered
+    shaped = lowered.buffers and any(a.shape for a in kernel.arrays)  # without buffers it touches nothing
+    return _without_unread_counts(lowered) if shaped else lowered
 
 
 def _without_unread_counts(kernel: ir.Kernel) -> ir.Kernel:
@@ -198,7 +199,7 @@ class _Lowering:
             if missing and not ((s.array, s.index) in self.loaded and self._touched(array, group)):
                 group = self._group(array, slot, 1)
             stores[group] = tuple(
-                ir.Literal(0.0 if slot.type.is_float else 0, slot.type) if x is None
+                build.zero(slot.type) if x is None
                 else values.get(x.leaf, ir.Local(f"{s.array}.{x.leaf}", x.type)) for x in group.slots
             )  # fmt: skip
         return tuple(

@@ -8,7 +8,7 @@ way together. What lies outside of the array is not brought: no point that exist
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby, product
 from typing import Literal
 
@@ -18,6 +18,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.passes.points.shape import THREAD, first_of
 from lanewise.passes.points.tiles import Ground, Tile, Walk
+from lanewise.types import Scalar
 
 BRING = own("bring")  # the number of a row of a thread
 TOGETHER, MANY, TURNS = 8, 32, 4  # loads before the first store; loads that are written out; rows of a loop that are
@@ -40,6 +41,8 @@ class Bringing:
     """Brings tiles. number: of a tile among those that are brought together. guarded: whether elements may lie outside of the array."""
 
     ground: Ground
+    kinds: dict[int, Scalar] = field(default_factory=dict[int, Scalar], compare=False)
+    """Of the tiles of each number: several loops have tiles, and a variable has one type in a kernel."""
 
     def stage(self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
         """Bring a tile, all at once where it is small."""
@@ -70,7 +73,11 @@ class Bringing:
 
     def registers(self, p: Tile, number: int) -> list[str]:
         """The variables that a tile passes through between the halves of its way."""
-        return [n for m in self._moves(p) for n in _names(number, m, p.across)]
+        return [n for m in self._moves(p) for n in self._names(p, number, m)]
+
+    def _names(self, p: Tile, number: int, m: _Move) -> tuple[str, ...]:
+        which = number if self.kinds.setdefault(number, p.kind) == p.kind else f"{p.kind}.{number}"
+        return tuple(own(f"next.{which}.{m.register}.{n}") for n in range(p.across))
 
     def _walk(self, p: Tile) -> Walk:
         return Walk.over(p.box, p.across, self.ground.shape.total)
@@ -176,7 +183,7 @@ class Bringing:
         return tuple(build.add(p.box.origin(d).expression(self.ground.kind), place) for d, place in enumerate(places))
 
     def _move(self, p: Tile, number: int, m: _Move, which: Half, half: ir.Expression | None) -> ir.Block:
-        names, places = _names(number, m, p.across), self._places(p, m)
+        names, places = self._names(p, number, m), self._places(p, m)
         if which == "load":
             return (ir.LoadElement(p.box.array, self._indices(p, places), names[0], more=names[1:]),)
         values, last = tuple(ir.Local(n, p.kind) for n in names), len(places) - 1
@@ -197,7 +204,3 @@ def _under(tests: Tests, body: ir.Block) -> ir.Block:
 
 def _times(r: int | ir.Expression, factor: int) -> int | ir.Expression:
     return r * factor if isinstance(r, int) else build.multiply(r, factor)
-
-
-def _names(number: int, m: _Move, across: int) -> tuple[str, ...]:
-    return tuple(own(f"next.{number}.{m.register}.{n}") for n in range(across))

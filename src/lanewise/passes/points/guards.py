@@ -22,6 +22,9 @@ NEGATED: dict[ir.CompareOperator, ir.CompareOperator] = {
 }  # fmt: skip
 
 
+LARGE = 2**30  # from which on sums with an index may not fit into 32 bits
+
+
 def decided(
     body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
 ) -> tuple[tuple[ir.Expression, ...], ir.Block]:
@@ -107,7 +110,9 @@ class _Guards:
                 return ir.Logical("or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high))
 
     def _range(self, total: IndexSum) -> _Range | None:
-        """Of a sum of indices and of what all threads share."""
+        """Of a sum of indices and of what all threads share; None of one that may leave the type of indices, where it wraps."""
+        if any(abs(c) >= LARGE for c in (total.constant, *total.terms.values())):
+            return None
         variables = {x.variable: d for d, x in enumerate(self.loops)}
         rest, low, high = IndexSum(total.constant), 0, 0
         for e, c in total.terms.items():

@@ -277,7 +277,7 @@ def _guarded(
             if of is not None and of.isdisjoint(n for i in s.indices for n in reads(i)):
                 return (s,)
             kind = tested[s.array]
-            return (ir.Assign(s.name, ir.Literal(0.0 if kind.is_float else 0, kind)), ir.If(test, (s,)))
+            return (ir.Assign(s.name, build.zero(kind)), ir.If(test, (s,)))
         case _:
             return (s,)
 

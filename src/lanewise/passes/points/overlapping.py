@@ -306,7 +306,7 @@ def _before(name: str) -> str:
 
 
 def _zero(kind: Scalar) -> ir.Literal:
-    return ir.Literal(False if kind == BOOL else 0.0 if kind.is_float else 0, kind)
+    return build.zero(kind)
 
 
 def _twice(a: ir.ArrayArgument) -> ir.ArrayArgument:

@@ -136,7 +136,7 @@ def _filling(kernel: ir.Kernel, o: Operand, name: str, shape: Shape, rounds: int
             indices = tuple(round_ if d == o.along else _begun(i, loops) for d, i in enumerate(o.load.indices[:-1]))
             load = replace(o.load, indices=(*indices, at), name=value.name)
             if tested:
-                zero = ir.Assign(value.name, ir.Literal(0.0 if value.type.is_float else 0, value.type))
+                zero = ir.Assign(value.name, build.zero(value.type))
                 done += [zero, ir.If(build.less(at, loops[-1].extent), (load,))]
             else:
                 done.append(load)

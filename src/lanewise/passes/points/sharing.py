@@ -20,30 +20,31 @@ from lanewise.passes.points.shape import Shape, first_of
 from lanewise.types import Scalar
 
 Key = tuple[object, ...]
+Kinds = dict[int, Scalar]  # of accesses, by their number
 
 
 def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: bool = False) -> ir.Kernel:
     """Join the accesses of both bodies of a kernel that is mapped to blocks, or of the one that is `joined`."""
     if joined:
-        return replace(kernel, body=_body(kernel, kernel.body, shape, indices))
+        return replace(kernel, body=_body(kernel, kernel.body, shape, indices, {}))
     split = kernel.body[-1]
     assert isinstance(split, ir.If)
-    return replace(kernel, body=(*kernel.body[:-1], _ways(kernel, split, shape, indices)))
+    return replace(kernel, body=(*kernel.body[:-1], _ways(kernel, split, shape, indices, {})))
 
 
-def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...]) -> ir.If:
+def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...], kinds: Kinds) -> ir.If:
     """The bodies of blocks in the inside, of those that load early, and of all others; each has definitions of its own."""
     match split.otherwise:
         case (ir.If() as second,):
-            others: ir.Block = (_ways(kernel, second, shape, indices),)
+            others: ir.Block = (_ways(kernel, second, shape, indices, kinds),)
         case body:
-            others = _body(kernel, body, shape, indices)
-    return replace(split, then=_body(kernel, split.then, shape, indices), otherwise=others)
+            others = _body(kernel, body, shape, indices, kinds)
+    return replace(split, then=_body(kernel, split.then, shape, indices, kinds), otherwise=others)
 
 
-def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...]) -> ir.Block:
+def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...], kinds: Kinds) -> ir.Block:
     factors = {first_of(i): shape.side(d) for d, i in enumerate(indices)}
-    return _Sharing(kernel, single_definitions(body), factors).block(body)
+    return _Sharing(kernel, single_definitions(body), factors, kinds).block(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,12 @@ class _Read:
 
 
 class _Sharing:
-    def __init__(self, kernel: ir.Kernel, definitions: Mapping[str, IndexSum], factors: Mapping[str, int]) -> None:
-        self.kernel, self.definitions, self.factors = kernel, definitions, factors
+    """kinds: what variables of the kernel's other bodies are of, as a name has one type in a kernel."""
+
+    def __init__(
+        self, kernel: ir.Kernel, definitions: Mapping[str, IndexSum], factors: Mapping[str, int], kinds: Kinds
+    ) -> None:
+        self.kernel, self.definitions, self.factors, self.kinds = kernel, definitions, factors, kinds
         self.count = 0
 
     def block(self, block: ir.Block) -> ir.Block:
@@ -187,6 +192,9 @@ class _Sharing:
             brought[read.key, first] = s.name
             return s
         self.count += 1
+        kind = self.kernel.array(s.array).leaves[0].type
+        while self.kinds.setdefault(self.count, kind) != kind:
+            self.count += 1
         names = tuple(own(f"wide.{self.count}.{n}") for n in range(width))
         for n, name in enumerate(names):
             brought.setdefault((read.key, first + n), name)

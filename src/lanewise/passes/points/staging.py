@@ -373,7 +373,7 @@ class _Staging:
     def _empty(self, pieces: list[Tile]) -> ir.Block:
         """Registers have a value where nothing is loaded."""
         names = [(n, p.kind) for i, p in enumerate(pieces) for n in self.bringing.registers(p, i)]
-        return tuple(ir.Assign(n, ir.Literal(0.0 if k.is_float else 0, k)) for n, k in names)
+        return tuple(ir.Assign(n, build.zero(k)) for n, k in names)
 
     def _several(self, loops: list[ir.For], body: ir.Block, pieces: list[Tile]) -> ir.Block:
         """Loops over the tiles of all loops around the loops over their rounds."""

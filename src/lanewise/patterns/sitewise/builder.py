@@ -135,7 +135,7 @@ class SiteBuilder:
 
 def zero_of(scalar: Scalar) -> ir.Literal:
     """Nothing, in this type."""
-    return ir.Literal(False if scalar == BOOL else 0.0 if scalar.is_float else 0, scalar)
+    return build.zero(scalar)
 
 
 def converted(value: ir.Expression, to: Scalar) -> ir.Expression:
