@@ -14,7 +14,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors", "interrupts", "moved", "tables"),
+    ("_version", "errors", "installation", "interrupts", "moved", "tables"),
     ("attributes", "checks", "naming"),
     ("exact_sums", "fates", "scatter", "types"),
     ("exact_sums_text",),

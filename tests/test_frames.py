@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import ArgumentError
+from lanewise.installation import install
 from tests.layouts.test_layouts import ALL
 from tests.test_structured import Grain, assert_equal, values
 
@@ -18,7 +20,7 @@ COLUMNS = ["position_x", "position_y", "position_z", "alive", "mass", "kind"]
 
 def test_a_sentence_where_pandas_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(ArgumentError, match=r"dataframe\(\) needs pandas: pip install 'lanewise\[pandas\]'"):
+    with pytest.raises(ArgumentError, match=re.escape(f"dataframe() needs pandas: {install('pandas')}")):
         Grain.zeros(2).dataframe()
     assert len(Grain.array(values())) == len(values())  # others do not ask for it
 

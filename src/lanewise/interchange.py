@@ -19,6 +19,7 @@ from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
 from lanewise.field_copies import field_copy, is_writable
 from lanewise.field_values import brought
+from lanewise.installation import install
 from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.record import Field, Record
 from lanewise.runtime import cuda
@@ -122,7 +123,7 @@ def dataframe(array: RecordArray) -> Any:
     try:
         import pandas  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ArgumentError("dataframe() needs pandas: pip install 'lanewise[pandas]'") from error
+        raise ArgumentError(f"dataframe() needs pandas: {install('pandas')}") from error
     names = column_names(array.record)
     columns: dict[str, Any] = {}
     for field in array.record:

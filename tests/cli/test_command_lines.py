@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lanewise.installation import install
 from tests.cli.command import Command, state
 from tests.cli.test_user_errors import assert_refused
 
@@ -155,7 +156,7 @@ def test_info(lanewise: Command) -> None:
 
 
 def test_info_says_what_cuda_needs(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = "the package cupy-cuda13x is not installed: pip install 'lanewise[cuda]'"
+    missing = f"the package cupy-cuda13x is not installed: {install('cuda')}"
     monkeypatch.setattr("lanewise.runtime.devices.missing_for_cuda", lambda: (missing,))
     assert f"cuda is not available:\n  - {missing}\n" in lanewise("info").out
     assert lanewise("info", "--json").last_json["cuda_missing"] == [missing]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.installation import install
 from lanewise.runtime import devices
 from lanewise.sims.gravity import run as runner
 from tests.cli.command import Command, Outcome
@@ -123,7 +124,7 @@ def test_explain_refuses(lanewise: Command, options: str, message: str) -> None:
 
 
 def test_cuda_without_a_gpu_is_never_replaced(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = "the package cupy-cuda13x is not installed: pip install 'lanewise[cuda]'"
+    missing = f"the package cupy-cuda13x is not installed: {install('cuda')}"
     monkeypatch.setattr(devices, "missing_for_cuda", lambda: (missing,))
     message = f"device 'cuda' cannot be used:\n  - {missing}"
     assert_refused(lanewise("gravity", "run", "--device", "cuda", "--out", "a.h5"), message)

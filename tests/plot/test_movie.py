@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import ArgumentError, InputError
+from lanewise.installation import install
 from lanewise.plot.encoders import find_ffmpeg
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.raster import Scale, colour, resample
@@ -212,7 +213,7 @@ def test_what_could_fail_later_is_found_first(tmp_path: Path, monkeypatch: pytes
             MovieWriter(tmp_path / f"b{suffix}", fps)
     monkeypatch.setattr("lanewise.plot.encoders._bundled", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    remedy = "install one with: pip install 'lanewise[movie]', or choose a name that ends in .gif"
+    remedy = f"install one with: {install('movie')}, or choose a name that ends in .gif"
     with pytest.raises(InputError, match=re.escape(f"b.mp4: MP4 needs ffmpeg, and there is none; {remedy}")):
         MovieWriter(tmp_path / "b.mp4", 10)
     script = tmp_path / "ffmpeg"

@@ -33,7 +33,7 @@ def has_tables() -> bool:
 
 
 needs_tables = pytest.mark.skipif(
-    not has_tables(), reason="needs solar_system_ephemerides: pip install 'lanewise[waves]'"
+    not has_tables(), reason="needs solar_system_ephemerides: pip install -e '.[waves]' in the checkout"
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.errors import ArgumentError
+from lanewise.installation import install
 from lanewise.interop.tensors import Inputs, check_kernel, device_of, float_results, gradients, inputs_of
 from lanewise.launch.arguments import axes_of, shape_of_result
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -45,7 +46,7 @@ def _jax() -> Any:
     try:
         import jax  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ArgumentError("lw.jax_function needs JAX: pip install 'lanewise[jax]'") from error
+        raise ArgumentError(f"lw.jax_function needs JAX: {install('jax')}") from error
     return jax
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from lanewise.errors import ArgumentError
+from lanewise.installation import install
 from lanewise.interop.tensors import check_kernel, device_of, float_results, gradients, inputs_of
 from lanewise.target import is_gpu
 
@@ -40,7 +41,7 @@ def _torch() -> Any:
     try:
         import torch  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ArgumentError("lw.torch_function needs PyTorch: pip install 'lanewise[torch]'") from error
+        raise ArgumentError(f"lw.torch_function needs PyTorch: {install('torch')}") from error
     return torch
 
 

@@ -6,11 +6,11 @@ Every rung simulates the same agents; only what finds their flockmates differs. 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from lanewise.ladders.boids_run import FlockRunner
+from lanewise.ladders.boids_run import FlockRunner, parts_of
 from lanewise.ladders.boids_versions import AUTOMATIC, IN_TURN, SOURCE, Version, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import (
@@ -35,11 +35,21 @@ def _time(seconds: float) -> str:
     return seconds_text(seconds or None)  # all pairs build nothing
 
 
+def _part(stage: str) -> Callable[[Rung], str]:
+    """The cell of a stage, where the stages are parts of the step."""
+
+    def text(rung: Rung) -> str:
+        parts = parts_of(rung)
+        return NOTHING if parts is None else _time(parts[stage])
+
+    return text
+
+
 COLUMNS = (
     Column("over all pairs", number_text("over_all_pairs", factor_text)),
-    Column("build", number_text("build_seconds", _time)),
-    Column("search", number_text("search_seconds", seconds_text)),
-    Column("update", number_text("update_seconds", seconds_text)),
+    Column("build", _part("build")),
+    Column("search", _part("search")),
+    Column("update", _part("update")),
     Column("steps/s", number_text("steps_per_second", digits)),
     Column("idle", number_text("idle_share", "{:.1%}".format)),
     Column("thesis", lambda r: str(r.extra.get("thesis") or NOTHING)),

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from lanewise.ladders.boids_run import STAGES
+from lanewise.ladders.boids_run import STAGES, parts_of
 from lanewise.ladders.boids_versions import EIGHT, GPU
 from lanewise.ladders.rung import Ladder, Rung, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
@@ -110,11 +110,11 @@ def _scales(axes: Axes, places: list[float] | list[int], *, powers: bool) -> Non
 
 def _parts(axes: Axes, rungs: list[Rung]) -> None:
     """How the time of a step divides into its stages, in every search of one flock."""
-    profiled = [r for r in rungs if number(r, "search_seconds") is not None]
+    profiled = [r for r in rungs if parts_of(r) is not None]
     what = f": {profiled[0].bodies:,} agents, world {_world(profiled[0]):g}" if profiled else ""
     dark_axes(axes, f"A step{what}", "share of its time", "")
     begin = [0.0] * len(profiled)
-    whole = [sum(number(r, f"{stage}_seconds") or 0.0 for stage in STAGES) for r in profiled]
+    whole = [r.seconds or 1.0 for r in profiled]
     for stage, colour in PARTS.items():
         sizes = [(number(r, f"{stage}_seconds") or 0.0) / total for r, total in zip(profiled, whole, strict=True)]
         axes.barh(range(len(profiled)), sizes, left=begin, height=0.7, color=colour, label=stage)

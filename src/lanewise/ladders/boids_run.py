@@ -19,7 +19,7 @@ from lanewise.errors import DeviceError, LanewiseError
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
 from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Options, Rung
+from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
@@ -224,6 +224,18 @@ def make_start(agents: int, world: float, seed: int) -> State:
     state = make_state(agents, start="world", world=world, seed=seed)
     fields = ("position", "forward", "up", "speed", "acceleration")
     return State(**{n: getattr(state, n).astype("float32") for n in fields}, ids=state.ids)
+
+
+def parts_of(rung: Rung) -> dict[str, float] | None:
+    """Seconds of a step by stage; None where they are longer than the step.
+
+    They are those of another flock under a profile, which waits for each stage where the host builds: then they are no parts.
+    """
+    seconds = {stage: number(rung, f"{stage}_seconds") for stage in STAGES}
+    found = {stage: s for stage, s in seconds.items() if s is not None}
+    if len(found) < len(seconds) or rung.seconds is None or sum(found.values()) > rung.seconds:
+        return None
+    return found
 
 
 def _built_alike(search: Search, built: str, on_gpu: bool) -> Any:

@@ -167,6 +167,9 @@ COLUMNS = (
 )
 
 
+ALIKE = 1.25  # two times of one kernel differ by less
+
+
 def summary(rungs: list[Rung]) -> list[str]:
     """For every size: what came of each benchmark, the mean of the original's ten, and what each pass gained."""
     lines: list[str] = []
@@ -180,7 +183,10 @@ def summary(rungs: list[Rung]) -> list[str]:
 def _conclusion(rung: Rung) -> str:
     factor, library = over_naive(rung), number(rung, "of_library")
     title = next((b.title for b in BENCHMARKS if b.name == rung.extra.get("benchmark")), "")
-    plan = "the default plan, which is the naive one" if rung.extra.get("code_of") == NAIVE else "the default plan"
+    plan = "the default plan"
+    if rung.extra.get("code_of") == NAIVE:
+        alike = factor is None or 1 / ALIKE < factor < ALIKE
+        plan += ", which is the naive one" if alike else ", whose kernel is the naive one's beside other launches"
     parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by {plan}"]
     parts += [] if factor is None else [f"{digits(factor)} times as fast as the naive kernel"]
     parts += [] if library is None else [f"{digits(library)} times as fast as the library"]

@@ -152,7 +152,7 @@ def show(console: Console, ladder: Ladder, rungs: list[Rung]) -> None:
             console.width = max(width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
             console.print(table)
             console.width, title = width, ""
-        for line in _reasons(same):
+        for line in (*_compared_with(same), *_reasons(same)):
             console.print(line)
 
 
@@ -209,6 +209,17 @@ def _table(title: str, columns: list[Column], rungs: list[Rung]) -> Table:
     for r in rungs:
         table.add_row(*(c.text(r) for c in columns), style="dim" if r.skipped else None)
     return table
+
+
+def _compared_with(rungs: list[Rung]) -> list[str]:
+    """Over which rung the factors are: a line for each such rung, the most frequent one for all that no other line names."""
+    over: dict[str, list[str]] = {}
+    for r in rungs:
+        if r.over is not None and r.speedup is not None:
+            over.setdefault(r.over, []).append(r.name)
+    usual, *others = sorted(over, key=lambda name: -len(over[name])) or [""]
+    lines = [f"factors are over {usual!r}"] if usual else []
+    return lines + [f"over {name!r}: {', '.join(repr(n) for n in over[name])}" for name in others]
 
 
 def _reasons(rungs: list[Rung]) -> list[str]:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
+from lanewise.installation import install
 from lanewise.interrupts import imported
 
 COLOURS = 255
@@ -132,7 +133,7 @@ QUALITY = 18
 
 def find_ffmpeg(path: Path) -> str:
     """An ffmpeg that encodes H.264. Raises InputError, for the animation `path`, when there is none."""
-    remedy = "install one with: pip install 'lanewise[movie]', or choose a name that ends in .gif"
+    remedy = f"install one with: {install('movie')}, or choose a name that ends in .gif"
     program = _bundled() or shutil.which("ffmpeg")
     if program is None:
         raise InputError(f"{path}: MP4 needs ffmpeg, and there is none; {remedy}")

@@ -18,6 +18,7 @@ from lanewise.arrays import RecordArray
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought
+from lanewise.installation import install
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, to_host
@@ -375,5 +376,5 @@ def awkward_module(place: str) -> Any:
     try:
         import awkward  # pyright: ignore[reportMissingImports]
     except ImportError as error:
-        raise ArgumentError(f"{place} needs the package awkward: pip install awkward") from error
+        raise ArgumentError(f"{place} needs the package awkward: {install('ragged')}") from error
     return awkward

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.errors import DeviceError
+from lanewise.installation import install
 from lanewise.interrupts import interrupts_wait
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
@@ -37,7 +38,7 @@ def cupy() -> Any:
         import cupy as module  # pyright: ignore[reportMissingImports]
     except ModuleNotFoundError as error:
         raise DeviceError(
-            "memory of a GPU is reached through CuPy, which is not installed: pip install 'lanewise[cuda]'"
+            f"memory of a GPU is reached through CuPy, which is not installed: {install('cuda')}"
         ) from error
 
     cuda_started()

@@ -12,6 +12,7 @@ from functools import cache
 
 from lanewise.checks import shown
 from lanewise.errors import DeviceError
+from lanewise.installation import install
 from lanewise.interrupts import interrupts_wait
 from lanewise.target import CPU, PYTHON, UNKNOWN
 
@@ -98,7 +99,7 @@ def missing_for_cuda() -> tuple[str, ...]:
     problems = []
     for module, package in CUDA_MODULES.items():
         if not _importable(module):
-            problems.append(f"the package {package} is not installed: pip install 'lanewise[cuda]'")
+            problems.append(f"the package {package} is not installed: {install('cuda')}")
     if not problems and cuda_device_count() == 0:
         problems.append(f"no GPU was found ({_driver_problem()}): an NVIDIA GPU with driver 580 or newer is needed")
     return tuple(problems)

@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any
 
 from lanewise.errors import DeviceError
+from lanewise.installation import install
 from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import compiling, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
@@ -197,7 +198,7 @@ def _library() -> str:
 
 
 def _no_compiler() -> DeviceError:
-    return DeviceError("compiling for CUDA needs the package nvidia-cuda-nvrtc: pip install 'lanewise[cuda]'")
+    return DeviceError(f"compiling for CUDA needs the package nvidia-cuda-nvrtc: {install('cuda')}")
 
 
 @interrupts_wait()
@@ -210,7 +211,7 @@ def cuda_core() -> Any:
             if not hasattr(core, "Program"):  # before 1.0 the names lived one level down
                 import cuda.core.experimental as core  # type: ignore[no-redef]
     except ImportError as error:
-        raise DeviceError("compiling for CUDA needs the package cuda-core: pip install 'lanewise[cuda]'") from error
+        raise DeviceError(f"compiling for CUDA needs the package cuda-core: {install('cuda')}") from error
     return core
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lanewise.errors import InputError
+from lanewise.installation import install
 from lanewise.sims.lbm.obstacles import Mesh, Placement, box, mesh_mask, read_mask, sphere, stl_mask
 from tests.sims.lbm.obstacles.surfaces import octahedron
 
@@ -331,7 +332,7 @@ def test_cut_off_files_never_give_a_body(tmp_path: Path) -> None:
 def test_without_trimesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = stl(tmp_path, trimesh.creation.box((1, 1, 1)))
     monkeypatch.setitem(sys.modules, "trimesh", None)
-    with refused(f'{file}: reading meshes needs trimesh; install it: pip install "lanewise[flow]"'):
+    with refused(f"{file}: reading meshes needs trimesh; install it: {install('flow')}"):
         stl_mask(file, (8, 8, 8))
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lanewise.checks import host_array
 from lanewise.errors import InputError
+from lanewise.installation import install
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.arrays import existing
 
@@ -154,7 +155,7 @@ def read_mesh(path: FilePath) -> Mesh:
     try:
         trimesh = import_module("trimesh")
     except ImportError as error:
-        raise InputError(f'{path}: reading meshes needs trimesh; install it: pip install "lanewise[flow]"') from error
+        raise InputError(f"{path}: reading meshes needs trimesh; install it: {install('flow')}") from error
     with reading(path, "mesh", DAMAGE):
         with _strictly(trimesh.util.log):
             loaded = trimesh.load_mesh(BytesIO(_content(file, kind)), file_type=kind[1:], process=False)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from lanewise.attributes import frozen, near
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.installation import install
 from lanewise.io.source import FilePath
 from lanewise.sims.waves.gps import SECOND, Times
 
@@ -120,7 +121,7 @@ class Ephemeris:
         """
         if name == MODEL:
             if find_spec("erfa") is None:
-                raise InputError(f"{MODEL} needs the package pyerfa: pip install pyerfa")
+                raise InputError(f"{MODEL} needs the package pyerfa: {install('waves')}")
             return Ephemeris(MODEL, Model("earth"), Model("sun"))
         if name not in TABLES:
             names = (*TABLES, MODEL)
@@ -144,7 +145,7 @@ def _folder(name: str) -> Path:
     spec = find_spec("solar_system_ephemerides")
     if spec is None or not spec.submodule_search_locations:
         raise InputError(
-            f"{name} needs the tables of the package solar_system_ephemerides: pip install 'lanewise[waves]'. "
+            f"{name} needs the tables of the package solar_system_ephemerides: {install('waves')}. "
             f"{MODEL} is there without them, within 41 microseconds of DE405"
         )
     return Path(next(iter(spec.submodule_search_locations))) / "ephemerides"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.errors import DeviceError, InputError
+from lanewise.installation import install
 from lanewise.runtime.devices import cuda_device_count
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
@@ -73,7 +74,7 @@ def on_workers(
 def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Generator[Any]:
     """A client of the cluster at an address, or of one that lives as long as the block: processes of this machine, one thread each."""
     if find_spec("distributed") is None:
-        raise InputError("workers need the package distributed: pip install 'lanewise[cluster]'")
+        raise InputError(f"workers need the package distributed: {install('cluster')}")
     from dask import config
     from distributed import Client
 

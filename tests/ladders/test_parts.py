@@ -1,0 +1,82 @@
+"""Parts of a whole add up to at most the whole, and tables of documents are those of the files that they link."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lanewise.ladders.boids import LADDER
+from lanewise.ladders.boids_run import STAGES, parts_of
+from lanewise.ladders.compiler import LADDER as COMPILER
+from lanewise.ladders.rung import NOTHING, Rung, seconds_text
+
+ROOT = Path(__file__).parents[2]
+RESULT = ROOT / "bench" / "results" / "ladders" / "boids.json"
+NAMES = {f.name for f in fields(Rung)} - {"extra"}
+
+
+def rungs(path: Path = RESULT) -> list[Rung]:
+    found: list[dict[str, Any]] = json.loads(path.read_text())["rungs"]
+    return [
+        Rung(**{k: v for k, v in r.items() if k in NAMES}, extra={k: v for k, v in r.items() if k not in NAMES})
+        for r in found
+    ]
+
+
+def test_parts_add_up_to_at_most_the_whole() -> None:
+    columns = {c.heading: c for c in LADDER.columns}
+    above = 0
+    for rung in rungs():
+        shown = [columns[stage].text(rung) for stage in STAGES]
+        parts = parts_of(rung)
+        if parts is None:
+            assert shown == [NOTHING] * len(STAGES), rung.name
+            above += rung.seconds is not None
+        else:
+            assert rung.seconds is not None
+            assert sum(parts.values()) <= rung.seconds, rung.name
+    assert 0 < above < len(rungs())
+
+
+def test_the_table_of_the_document_is_that_of_the_result() -> None:
+    text = (ROOT / "docs" / "ladders.md").read_text()
+    table = text.partition("some of its flocks ([all](../bench/results/ladders/boids.json))")[2].partition("\n\n")[2]
+    table = table.partition("\n\n")[0]
+    header, _, *rows = table.splitlines()
+    flocks: list[tuple[int, str]] = []
+    for cell in header.split("|")[2:-2]:
+        found = re.match(r"\s*([\d,]+)(?: agents)?, (?:world )?(\d+)", cell)
+        assert found is not None
+        flocks.append((int(found[1].replace(",", "")), found[2]))
+    by = {(r.bodies, r.name): r for r in rungs()}
+    assert len(rows) == 10
+    for row in rows:
+        name, *cells = (c.strip() for c in row.split("|")[1:-1])
+        for (agents, world), cell in zip(flocks, cells, strict=False):
+            rung = by[agents, f"W={world}, {name.partition(' (')[0]}"]
+            assert cell == (seconds_text(rung.seconds) if rung.seconds is not None else cell), (name, agents)
+            assert (rung.seconds is None) == (cell in ("too long", "the same as device"))
+        idle = by[262_144, f"W=200, {name.partition(' (')[0]}"].extra["idle_share"]
+        assert cells[-1] == ("" if idle is None else f"{100 * idle:.1f} %")
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"), [(1.02, "which is the naive one"), (6.44, "whose kernel is the naive one's")]
+)
+def test_a_default_that_is_faster_than_the_naive_kernel_is_not_called_it(factor: float, said: str) -> None:
+    path = ROOT / "bench" / "results" / "ladders" / "compiler.json"
+    every = rungs(path)
+    default = next(r for r in every if r.extra["step"] == "default plan" and r.seconds is not None)
+    naive = next(r for r in every if r.extra["benchmark"] == default.extra["benchmark"] and r.extra["step"] == "naive")
+    assert naive.seconds is not None
+    same = replace(
+        default, seconds=naive.seconds / factor, over=naive.name, speedup=factor, extra={**default.extra, "code_of": "naive", "over_naive": factor},
+    )  # fmt: skip
+    (line,) = [x for x in COMPILER.summary([naive, same]) if x.startswith(str(default.extra["benchmark"]))]
+    assert said in line
+    assert ("which is the naive one" in line) == (factor < 1.25)
