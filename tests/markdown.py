@@ -34,7 +34,7 @@ def blocks(document: str) -> list[Block]:
     """All fenced blocks, in order."""
     found = list(FENCE.finditer(document))
     result: list[Block] = []
-    for match, following in zip(found, [*found[1:], None], strict=True):
+    for match, following in zip(found, [*found[1:], None], strict=False):
         output = None
         if following and following[1] == "text" and not document[match.end() : following.start()].strip():
             output = following[2]

@@ -104,3 +104,9 @@ def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -
         return f"{cls.__name__} has no attribute {name!r}{near(name, names) or can}"
     reason = reasons.get(name, made)
     return f"{cls.__name__}.{name} cannot be assigned" + (f": {reason}" if reason else "")
+
+
+def describe(thing: object, about: str) -> None:
+    """Give an object that users name a docstring of its own, beside that of its class: `help` shows it."""
+    if about:
+        object.__setattr__(thing, "__doc__", about)

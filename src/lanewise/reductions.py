@@ -10,9 +10,10 @@ A plain type is the sum. For a type checker `lw.Min[lw.f32]` is `lw.f32`: the ty
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lanewise.attributes import describe
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.ir import reductions
@@ -53,25 +54,36 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reduced:
-    """The annotation of a result: the type of a pair's value, and how the values of all pairs become one. `name`: as it is written."""
+    """The annotation of a result: the type of a pair's value, and how the values of all pairs become one.
+
+    `name`: as it is written; `about`: what `help` says of it.
+    """
 
     name: str
     kind: Any
     reduction: Reduction
+    about: InitVar[str] = ""
+
+    def __post_init__(self, about: str) -> None:
+        describe(self, about)
 
     def __repr__(self) -> str:
         return f"lanewise.{self.name}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReductionName:
     """A reduction that waits for the type of a pair's value: `lw.Min` of `lw.Min[lw.f32]`."""
 
     name: str
     example: str
     make: Callable[[Any], Reduced]
+    about: InitVar[str] = ""
+
+    def __post_init__(self, about: str) -> None:
+        describe(self, about)
 
     def __getitem__(self, of: Any) -> Reduced:
         return self.make(of)
@@ -80,11 +92,11 @@ class ReductionName:
         return f"lanewise.{self.name}"
 
 
-def _plain(name: str, reduction: Reduction) -> ReductionName:
-    return ReductionName(name, f"lw.{name}[lw.f32]", lambda of: Reduced(name, of, reduction))
+def _plain(name: str, reduction: Reduction, about: str) -> ReductionName:
+    return ReductionName(name, f"lw.{name}[lw.f32]", lambda of: Reduced(name, of, reduction), about)
 
 
-def _listed(name: str, make: Callable[[int], Reduction]) -> ReductionName:
+def _listed(name: str, make: Callable[[int], Reduction], about: str) -> ReductionName:
     def reduced(of: Any) -> Reduced:
         example = f"wanted lw.{name}[lw.f32, k] with a whole number k from 1 to {MOST_SMALLEST}"
         if not isinstance(of, tuple) or len(of) != 2:
@@ -94,17 +106,52 @@ def _listed(name: str, make: Callable[[int], Reduction]) -> ReductionName:
             raise ArgumentError(f"lw.{name}[..., {shown(k)}]: {example}, the longest list that is kept in registers")
         return Reduced(name, kind, make(k))
 
-    return ReductionName(name, f"lw.{name}[lw.f32, 5]", reduced)
+    return ReductionName(name, f"lw.{name}[lw.f32, 5]", reduced, about)
 
 
 if not TYPE_CHECKING:
-    Min = _plain("Min", reductions.MIN)
-    Max = _plain("Max", reductions.MAX)
-    ArgMin = _plain("ArgMin", reductions.ARG_MIN)
-    ArgMax = _plain("ArgMax", reductions.ARG_MAX)
-    LogSumExp = _plain("LogSumExp", reductions.LOG_SUM_EXP)
-    KMin = _listed("KMin", reductions.k_min)
-    ArgKMin = _listed("ArgKMin", reductions.arg_k_min)
-    Any_ = Reduced("Any", bool_, reductions.ANY)
-    All = Reduced("All", bool_, reductions.ALL)
-    Count = Reduced("Count", bool_, reductions.COUNT_TRUE)
+    Min = _plain(
+        "Min",
+        reductions.MIN,
+        "`-> lw.Min[lw.f32]`: the smallest value of all pairs of a target; without any, infinity.",
+    )
+    Max = _plain(
+        "Max",
+        reductions.MAX,
+        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target; without any, minus infinity.",
+    )
+    ArgMin = _plain(
+        "ArgMin",
+        reductions.ARG_MIN,
+        "`-> lw.ArgMin[lw.f32]`: the index (i32) of the source with the smallest value; -1 without any.",
+    )
+    ArgMax = _plain(
+        "ArgMax",
+        reductions.ARG_MAX,
+        "`-> lw.ArgMax[lw.f32]`: the index (i32) of the source with the largest value; -1 without any.",
+    )
+    LogSumExp = _plain(
+        "LogSumExp",
+        reductions.LOG_SUM_EXP,
+        "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all pairs of a target, without overflow.",
+    )
+    KMin = _listed(
+        "KMin", reductions.k_min, "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, in order."
+    )
+    ArgKMin = _listed(
+        "ArgKMin",
+        reductions.arg_k_min,
+        "`-> lw.ArgKMin[lw.f32, k]`: the indices (i32) of the k sources with the smallest values, in order.",
+    )
+    Any_ = Reduced(
+        "Any", bool_, reductions.ANY, "`-> lw.Any`: whether the function returns True for any pair of a target."
+    )
+    All = Reduced(
+        "All", bool_, reductions.ALL, "`-> lw.All`: whether the function returns True for every pair of a target."
+    )
+    Count = Reduced(
+        "Count",
+        bool_,
+        reductions.COUNT_TRUE,
+        "`-> lw.Count`: for how many pairs of a target the function returns True (i32).",
+    )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from lanewise import types as t
+from lanewise.attributes import describe
 from lanewise.checks import LARGEST, shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.vectors import (
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PopulationsName:
     """The annotation of a site's populations: one scalar a direction of the lattice, indexed by directions.
 
@@ -60,6 +61,12 @@ class PopulationsName:
 
     name: str
     scalar: t.Scalar
+
+    def __post_init__(self) -> None:
+        describe(
+            self,
+            f"`f: lw.{self.name}`: the populations of a site, one {self.scalar} a direction of the lattice; a NumPy array in Python.",
+        )
 
     def __repr__(self) -> str:
         return f"lanewise.{self.name}"

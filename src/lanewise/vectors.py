@@ -19,6 +19,13 @@ from lanewise.checks import shown
 from lanewise.errors import ArgumentTypeError
 from lanewise.fates import Fate
 
+SCALARS_IN_WORDS = {
+    "f16": "A float of 16 bits", "f32": "A float of 32 bits", "f64": "A float of 64 bits", "i8": "A whole number of 8 bits",
+    "i16": "A whole number of 16 bits", "i32": "A whole number of 32 bits", "i64": "A whole number of 64 bits",
+    "u8": "A whole number of 8 bits from 0 on", "u16": "A whole number of 16 bits from 0 on",
+    "u32": "A whole number of 32 bits from 0 on", "u64": "A whole number of 64 bits from 0 on", "bool": "True or False",
+}  # fmt: skip
+
 
 class ScalarName:
     """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion (`lw.f32(x)`).
@@ -28,6 +35,7 @@ class ScalarName:
 
     def __init__(self, scalar: t.Scalar) -> None:
         self.type = scalar
+        self.__doc__ = f"{SCALARS_IN_WORDS[scalar.name]}: an annotation (`x: lw.{scalar.name}`) and a conversion (`lw.{scalar.name}(x)`)."
         self._class = scalar.dtype.type
 
     def __call__(self, value: Any = 0) -> Any:
@@ -306,7 +314,10 @@ _define_operators()
 
 def _vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
     vector = t.Vector(element, length)
-    return type(vector.name, (VectorValue,), {"type": vector, "__slots__": (), "__module__": "lanewise"})
+    about = f"An immutable vector of {length} {element}: `lw.{vector.name}({', '.join('xyzw'[:length])})`; arithmetic is by component."
+    return type(
+        vector.name, (VectorValue,), {"type": vector, "__slots__": (), "__module__": "lanewise", "__doc__": about}
+    )
 
 
 _CLASSES = {(e, n): _vector_class(e, n) for e in t.SCALARS for n in (2, 3, 4)}

@@ -15,7 +15,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from lanewise.attributes import frozen
+from lanewise.attributes import describe, frozen
 from lanewise.checks import Unfit, checked, listed, shown
 from lanewise.errors import ArgumentError
 from lanewise.vectors import LiteralVector
@@ -24,7 +24,7 @@ Velocity = tuple[int, ...]
 
 
 @frozen
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Lattice:
     """Discrete velocities (direction 0 is at rest) and their weights.
 
@@ -52,6 +52,11 @@ class Lattice:
                 f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found {shown(self.isotropy)}"
             )
         _check_lattice(self.name, self.velocities, self.weights, self.isotropy)
+        use = "flow" if self.isotropy == 4 else "scalars such as a temperature"
+        describe(
+            self,
+            f"The lattice {self.name}: {self.size} velocities along {self.dimension} axes and their weights, for {use}.",
+        )
 
     @property
     def sound_squared(self) -> Fraction:

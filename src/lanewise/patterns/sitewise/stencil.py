@@ -34,7 +34,7 @@ from lanewise.types import Scalar
 
 @sealed()
 class Stencil(LatticeKernel):
-    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+    """A function of sites whose fields are read at their neighbours, as `@lw.stencil` makes it. Calling it runs one step."""
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
         super().__init__(SiteKinds(lattice, function, stencil=True))
