@@ -73,4 +73,5 @@ def pytest_runtest_teardown() -> None:
     runtime = cuda.cupy().cuda.runtime
     current = runtime.getDevice()
     runtime.setDevice(0)
-    assert current == 0, f"device {current} is the current one after the test"
+    # JAX makes its own device the current one.
+    assert current == 0 or "jax" in sys.modules, f"device {current} is the current one after the test"

@@ -86,7 +86,8 @@ class Row:
     def _put(self, field: Field, component: int, value: Any) -> None:
         leaf = t.leaves(field.name, field.type)[component]
         blocks, place = self._views(field).at(leaf, self.index)
-        blocks[place] = value
+        with on(self.array.device):
+            blocks[place] = value
         self.array._side.write(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
 
 

@@ -253,7 +253,7 @@ def test_pieces_change_no_bit() -> None:
 
 @pytest.mark.parametrize("precision", ["f32", "mixed", "f64"])
 def test_resume_continues_bit_for_bit(precision: str, tmp_path: Path) -> None:
-    from lanewise.sims.gravity.checkpoint import read_checkpoint, write_checkpoint
+    from lanewise.sims.gravity.checkpoint import Pace, read_checkpoint, write_checkpoint
     from lanewise.sims.gravity.options import Settings
 
     particles = make_initial_conditions("plummer", 500, seed=5)
@@ -263,7 +263,8 @@ def test_resume_continues_bit_for_bit(precision: str, tmp_path: Path) -> None:
     half.run(steps=10, dt=1e-3)
     layout = str(half.bodies.layout)
     settings = Settings(steps=20, dt=1e-3, softening=0.05, precision=precision, layout=layout, device=DEVICE, seed=5)
-    write_checkpoint(tmp_path / "half.h5", half, particles, settings, [half.diagnostics()], overwrite=False)
+    pace = Pace(diagnostics_every=0, snapshot_every=0, checkpoint_seconds=60.0)
+    write_checkpoint(tmp_path / "half.h5", half, particles, settings, [half.diagnostics()], pace, overwrite=False)
     read = read_checkpoint(tmp_path / "half.h5")
     bodies = make_bodies(read.particles, precision=precision, device=DEVICE)
     rest = Simulation(bodies, softening=0.05, step=read.step)

@@ -101,8 +101,8 @@ def set_departing(sites: Sites, populations: npt.NDArray[np.float32]) -> None:
     """As if these populations had left the sites in a step before."""
     sites.step, sites.fresh = 0, False
     for q in range(sites.lattice.size):
-        line = bring(np.ascontiguousarray(populations[q].reshape(-1)), sites.device)
-        setattr(sites.current, f"q{q}", line.astype(sites.storage.dtype))
+        line = np.ascontiguousarray(populations[q].reshape(-1)).astype(sites.storage.dtype)
+        setattr(sites.current, f"q{q}", bring(line, sites.device))
 
 
 def mark_densely(sites: Sites, dense: bool) -> None:

@@ -21,8 +21,7 @@ from lanewise.field_values import brought
 from lanewise.installation import install
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, to_host
-from lanewise.target import is_gpu
+from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
 from lanewise.values import WINDOW
 
 PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
@@ -320,9 +319,14 @@ def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any) -> RaggedA
 def made_of(flat: Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
     """An array with these values and offsets."""
     made = empty(flat, [len(e) for e in ends], device, like)
+    with on(device):
+        return _filled(made, flat, ends, device)
+
+
+def _filled(made: RaggedArray, flat: Flat, ends: Sequence[Any], device: str) -> RaggedArray:
     made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
     for target, source in zip(made.offsets, ends, strict=True):
-        target[...] = array_module(device).asarray(source) if is_gpu(device) else source
+        target[...] = array_module(device).asarray(source)
     if isinstance(flat.kind, Record):
         fields: Mapping[str, Any] = (
             {f.name: getattr(flat.values, f.name) for f in flat.kind}

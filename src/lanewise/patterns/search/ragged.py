@@ -11,6 +11,7 @@ import numpy as np
 
 from lanewise.checks import shown
 from lanewise.errors import ArgumentTypeError
+from lanewise.runtime.memory import module_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +46,7 @@ class Ragged:
     @property
     def counts(self) -> Any:
         """The length of every row, shape (rows,)."""
-        return self.offsets[1:] - self.offsets[:-1]
+        return module_of(self.offsets).diff(self.offsets)
 
     def __repr__(self) -> str:
         return f"<Ragged: {len(self):,} rows, {len(self.indices):,} entries>"

@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.plan import Plan
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import Scalar
 
@@ -142,8 +142,9 @@ class Sitewise(LatticeKernel):
 
         check_fits("populations", each(), sites.storage)
         sites.step, sites.fresh = 0, True
-        for q, values in enumerate(each()):
-            setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
+        with on(sites.device):
+            for q, values in enumerate(each()):
+                setattr(sites.current, f"q{q}", values.astype(sites.storage.dtype).reshape(-1))
         sites.whole.mended()
 
     def populations(self, sites: Sites, **values: Any) -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.streaming import TWO_COPIES
 from lanewise.plan import Plan
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring
+from lanewise.runtime.memory import bring, on
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.types import Scalar
 
@@ -110,10 +110,11 @@ class Stencil(LatticeKernel):
                     f"the field {name!r} is a number or an array of shape {sites.shape}, found {describe(value)}"
                 )
             check_fits(f"the field {name!r}", [array], sites.storage)
-            values[name] = array.astype(sites.storage.dtype)
+            values[name] = array
         fluid = bring(~solid_sites(sites.kinds, self.kinds.walls).reshape(-1), sites.device)
-        for name, array in values.items():
-            setattr(sites.current, name, array.reshape(-1) * fluid)
+        with on(sites.device):
+            for name, array in values.items():
+                setattr(sites.current, name, array.astype(sites.storage.dtype).reshape(-1) * fluid)
 
     def field(self, sites: Sites, name: str) -> Any:
         """A field as an array of the box's shape on the sites' device, of the type that sites compute in. Writing to it changes nothing."""
@@ -121,7 +122,8 @@ class Stencil(LatticeKernel):
         sites.whole.check()
         if name not in self.fields:
             raise ArgumentError(f"{self.__name__} has no field {shown(name)}; its fields are {', '.join(self.fields)}")
-        return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
+        with on(sites.device):
+            return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
 
     # ------------------------------------------------------------ steps
 

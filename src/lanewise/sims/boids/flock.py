@@ -31,7 +31,7 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring, read_only, require_memory, to_host
+from lanewise.runtime.memory import bring, module_of, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
@@ -471,7 +471,7 @@ class Flock:
         return read_only(self._by_row(values))
 
     def _by_row(self, values: Any) -> Any:
-        return values.copy() if self._storage is None else self._storage.by_row(values)
+        return module_of(values).copy(values) if self._storage is None else self._storage.by_row(values)
 
     @property
     def state(self) -> State:

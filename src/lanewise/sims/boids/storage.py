@@ -24,7 +24,7 @@ from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.plans import complete_plan
 from lanewise.record import Leaf
-from lanewise.runtime.memory import array_module, copy_bytes
+from lanewise.runtime.memory import array_module, copy_bytes, on
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.two_sides import EVERY
 
@@ -60,7 +60,8 @@ class Storage:
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the device."""
         result = self._module.empty_like(values)
-        result[self.rows] = values
+        with on(self._boids.device):
+            result[self.rows] = values
         return result
 
     def _bound(

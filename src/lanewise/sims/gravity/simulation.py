@@ -23,7 +23,7 @@ from lanewise.layouts import Layout, default_layout
 from lanewise.plan import Plan
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import read_only, require_memory
+from lanewise.runtime.memory import module_of, read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
@@ -325,7 +325,7 @@ class Simulation:
         self._notice()
         forces = self._law.force.results[0]  # for G = 1
         g = self.gravitational_constant
-        return read_only(forces.copy() if g == 1 else forces * forces.dtype.type(g))
+        return read_only(module_of(forces).multiply(forces, forces.dtype.type(g)))
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""

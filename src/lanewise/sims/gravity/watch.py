@@ -77,7 +77,7 @@ class Watch:
 
     def restart(self, step: int) -> None:
         """Count anew, after this step, and remember the bodies as they are."""
-        self.counts.fill(0)
+        self._module.copyto(self.counts, 0)
         self._begin = step
         self._memory.settle(0)
 

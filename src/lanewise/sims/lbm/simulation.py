@@ -27,7 +27,7 @@ from lanewise.io.source import FilePath
 from lanewise.lattices import Lattice
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, available_memory, read_only
+from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.progress import take_steps
 from lanewise.sims.lbm.arguments import (
@@ -303,7 +303,7 @@ class Simulation:
 
     def check(self) -> None:
         """Raise `InputError` when the flow has blown up: it names the site and between which steps."""
-        with span(self.profile, "observe", name="check"):
+        with span(self.profile, "observe", name="check"), on(self.settings.device):
             excess, velocity = self._moments()
             s = self.settings
             check_fields(excess, velocity, s.shape, s.device, self._checked, self.step)
@@ -372,7 +372,8 @@ class Simulation:
     @property
     def density(self) -> Any:
         """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it. Read-only on a CPU, a copy on a GPU."""
-        return read_only((self._moments()[0] + 1).reshape(self.settings.shape))
+        excess = self._moments()[0]
+        return read_only(module_of(excess).add(excess, 1).reshape(self.settings.shape))
 
     @property
     def velocity(self) -> Any:
@@ -381,7 +382,7 @@ class Simulation:
         Read-only on a CPU, a copy on a GPU.
         """
         velocity = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
-        return velocity.copy() if is_gpu(self.settings.device) else read_only(velocity)
+        return module_of(velocity).copy(velocity) if is_gpu(self.settings.device) else read_only(velocity)
 
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.errors import InputError
-from lanewise.runtime.memory import array_module, bring
+from lanewise.runtime.memory import array_module, bring, on
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
 
 LEAST_EXCESS, MOST_EXCESS = -0.9, 9.0
@@ -63,14 +63,15 @@ class Steadiness:
 
     def __init__(self, tolerance: float, every: int, device: str) -> None:
         self.tolerance, self.every, self.change = tolerance, max(1, every), float("nan")
-        self._module = array_module(device)
+        self._device, self._module = device, array_module(device)
         self._before: Any = None
 
     def settled(self, velocity: Any) -> bool:
         """Whether no component has changed by more than the tolerance, relative to the largest one."""
         if self._before is not None:
-            largest = float(self._module.abs(velocity).max())
-            difference = float(self._module.abs(velocity - self._before).max())
+            with on(self._device):
+                largest = float(self._module.abs(velocity).max())
+                difference = float(self._module.abs(velocity - self._before).max())
             self.change = difference / largest if largest else 0.0
         self._before = velocity
         return self.change < self.tolerance
@@ -113,6 +114,11 @@ class Stagger:
 
 def find_stagger(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagger:
     """Of a velocity (..., ny, nx, D) on the device."""
+    with on(device):
+        return _stagger_of(velocity, solid, device)
+
+
+def _stagger_of(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagger:
     module = array_module(device)
     largest = float(module.sqrt((velocity * velocity).sum(axis=-1)).max())
     stagger = Stagger(0.0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.memory import module_of
+from lanewise.runtime.memory import device_of, module_of, on
 
 KEY = 1 << 62  # keys are below
 
@@ -20,6 +20,11 @@ def first_cells(level: Any, order: Any, most: int, *, limit: int, largest: int |
 
     The result is (rows, most), on the device of the arrays. On a GPU nothing waits for it: the number of places is known beforehand.
     """
+    with on(device_of(level)):
+        return _first(level, order, most, limit, largest)
+
+
+def _first(level: Any, order: Any, most: int, limit: int, largest: int | None) -> Any:
     on_host = isinstance(level, np.ndarray)
     module = module_of(level)
     rows, cells = level.shape
