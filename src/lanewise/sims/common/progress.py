@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import html
+import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Any
+
+from lanewise.interrupts import imported
 
 REFRESH = 0.1  # seconds between two looks at the bar
 
 
 @contextmanager
 def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[int], None]]:
-    """Within it a bar on standard error, if it shall be shown; call what it gives with the steps that have been taken."""
+    """Within it a bar, if it shall be shown; call what it gives with the steps that have been taken.
+
+    In a notebook it is a piece of HTML in the output of the cell, elsewhere a line on standard error.
+    """
     if not shown:
         yield lambda taken: None
+        return
+    if in_notebook():
+        notebook = NotebookBar(title, steps)
+        try:
+            yield notebook
+        finally:  # also after an error or Ctrl-C: it says how far the run has come
+            notebook.draw()
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -22,6 +37,44 @@ def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=steps)
         yield lambda taken: bar.update(task, advance=taken)
+
+
+def in_notebook() -> bool:
+    """Whether a cell of a notebook runs, whose output shows HTML."""
+    shell = sys.modules.get("IPython.core.getipython")
+    return shell is not None and type(shell.get_ipython()).__name__ in ("ZMQInteractiveShell", "Shell")
+
+
+class NotebookBar:
+    """A bar of plain HTML, which needs no package of widgets. Called with the steps that were taken, it draws itself anew."""
+
+    def __init__(self, title: str, steps: int) -> None:
+        self._title, self._steps, self._taken = title, steps, 0
+        self._begin, self._drawn = time.monotonic(), 0.0
+        self._place: Any = imported("IPython.display").display(self._bundle(), raw=True, display_id=True)
+
+    def __call__(self, taken: int) -> None:
+        self._taken += taken
+        if time.monotonic() - self._drawn >= REFRESH:
+            self.draw()
+
+    def draw(self) -> None:
+        """Show how many steps have been taken."""
+        self._drawn = time.monotonic()
+        self._place.update(self._bundle(), raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        """The bar as HTML and as text."""
+        count = f"{self._taken}/{self._steps}"
+        bar = f'{html.escape(self._title)} <progress value="{self._taken}" max="{self._steps}"></progress> {count}'
+        return {"text/html": f"{bar}{self._left()}", "text/plain": f"{self._title} {count}"}
+
+    def _left(self) -> str:
+        """How long the rest will take, once that can be told."""
+        if not 0 < self._taken < self._steps:
+            return ""
+        seconds = round((time.monotonic() - self._begin) * (self._steps - self._taken) / self._taken)
+        return f", {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
 
 
 def take_steps(
