@@ -47,9 +47,10 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     block, tiles, tile, segment, origin, lanes, lane, dense = (
         ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, ORIGIN, LANES, LANE, DENSE)
     )
-    varying = varying_names(ir.Parallel(PLACE, dense, element))
     at = next(n for n, s in enumerate(element) if is_source_loop(s))
     sums = _sums(element[:at])
+    # Every cell has a sum of its own, also where all add the same: what a function makes of the item alone is computed once.
+    varying = varying_names(ir.Parallel(PLACE, dense, element)) | sums.keys()
     of_cell = tuple(
         s for s in element[:at] if _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
     )
@@ -87,7 +88,7 @@ def _sums(block: ir.Block) -> dict[str, Scalar]:
 
 
 def _touches(s: ir.Statement, varying: set[str]) -> bool:
-    """Whether a statement hangs on the cell."""
+    """Whether a statement depends on the cell."""
     return bool(({n for e in expressions(s) for n in reads(e)} | set(writes(s))) & varying)
 
 
