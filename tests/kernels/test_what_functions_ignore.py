@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import PlanError
+from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from tests.written import module
 
@@ -28,7 +30,12 @@ RESULTS = {
     "tuple[lw.f32, lw.i32]": "(lw.f32({0}), lw.i32({0}))",
 }  # fmt: skip
 # What a function uses: none of its parameters, the uniform one, one element or the other. Each with what it is for elements i and j.
-USES = {"2": lambda c, i, j: 2, "c": lambda c, i, j: c, "a.n": lambda c, i, j: i, "b.n": lambda c, i, j: j}
+USES: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "2": lambda c, i, j: 2,
+    "c": lambda c, i, j: c,
+    "a.n": lambda c, i, j: i,
+    "b.n": lambda c, i, j: j,
+}
 NUMBERS = itertools.count()  # of files: source is read when a kernel is called for the first time
 COUNTS = (1, 31, 32, 33, 130)
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8)]
@@ -154,16 +161,12 @@ def test_threadwise_functions(device: str, shape: tuple[int, ...]) -> None:
                 total += {use}
             written[{axes}] = total
         """, f"kernels_{next(NUMBERS)}.py").fill  # fmt: skip
-        device_arrays = [
-            lw.zeros_like(x) if hasattr(lw, "zeros_like") else x for x in (np.zeros(shape, "f4"), np.zeros(shape, "f4"))
-        ]
+        arrays: list[Any] = [np.zeros(shape, "f4"), np.zeros(shape, "f4")]
         if device == "cuda":
-            import cupy
-
-            device_arrays = [cupy.asarray(x) for x in device_arrays]
+            arrays = [cuda.cupy().asarray(x) for x in arrays]
         with lw.device(device):
-            kernel(*device_arrays, 3, grid=shape)
-        assert (np.asarray(to_host(device_arrays[1])) == 4 * value).all()
+            kernel(*arrays, 3, grid=shape)
+        assert (np.asarray(to_host(arrays[1])) == 4 * value).all()
 
 
 @pytest.mark.parametrize("device", DEVICES)

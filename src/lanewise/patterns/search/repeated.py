@@ -36,7 +36,8 @@ MOST = 2  # calls that a kernel remembers: each has a structure and a sorted cop
 class SearchedLaunch:
     """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
 
-    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns.
+    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns. guards: what looks at
+    positions before, on the host; a GPU would have to be waited for.
     """
 
     structure: Structure
@@ -44,6 +45,7 @@ class SearchedLaunch:
     kernel: Callable[[], object]
     turns: Turns
     checks: tuple[Callable[[], None], ...] = ()
+    guards: tuple[Callable[[], None], ...] = ()
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length since the structure was made for it."""
@@ -52,6 +54,8 @@ class SearchedLaunch:
 
     def __call__(self) -> None:
         self.check()
+        for guard in self.guards:
+            guard()
         with self.turns:
             for fill in self.filling:
                 fill()

@@ -41,7 +41,7 @@ from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.repeated import RepeatedSearches, SearchedLaunch
 from lanewise.patterns.search.tuning.job import Choice
-from lanewise.patterns.search.watched import Look, Unsound
+from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
 from lanewise.plan import Decisions, Plan
@@ -50,6 +50,7 @@ from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate, on
 from lanewise.same_elements import shared_elements
+from lanewise.target import is_gpu
 from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
 
@@ -196,7 +197,15 @@ class Searched:
         if classified.tests is not None:
             kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
-        return Call(SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks), tuple(results), compiled)
+        launch = SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks, self._guards(s))
+        return Call(launch, tuple(results), compiled)
+
+    def _guards(self, s: _Specialisation) -> tuple[Guard, ...]:
+        """What looks at the positions of a bound call each time."""
+        if is_gpu(s.classified.device):
+            return ()
+        looked = [*zip(s.classified.records, (s.places, s.sources), strict=True)][s.places is s.sources :]
+        return tuple(Guard(f"{self.name}: {n!r}", p, self.search.world, self._reach) for n, p in looked if p.count)
 
     def _tested(self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch) -> Launch:
         """A launch with the tests of its indices before it, which walk through the same structure."""

@@ -20,6 +20,7 @@ from lanewise.launch.repeated import Repeatable
 from lanewise.launch.slots import Given
 from lanewise.patterns.search.builders.survey import survey_launch
 from lanewise.patterns.search.points import Bounds, Points
+from lanewise.patterns.search.worlds import World
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
 from lanewise.runtime.prepared import ArrayPlace, Template, Turns
@@ -129,6 +130,30 @@ def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tup
         ends = [kind(min(max(kind(x), -most), most)) for pair in bounds for x in pair]
     look: Any = own_kernel(_within_text(points.dimension), "positions_within")
     return look, (*columns, np.array(ends))
+
+
+class Guard:
+    """What a bound call on the host asks of positions each time before it builds its structure.
+
+    The first time, when the call was checked just now or is a plain one, nothing is compiled for it. name: of the array, for errors.
+    """
+
+    __slots__ = ("_look", "_looked", "_name", "_points", "_reach", "_world")
+
+    def __init__(self, name: str, points: Points, world: World, reach: float) -> None:
+        self._name, self._points, self._world, self._reach = name, points, world, reach
+        self._look: tuple[Callable[..., bool], tuple[Any, ...]] | None = None
+        self._looked = 0
+
+    def __call__(self) -> None:
+        """Raise `ArgumentError` for the first position that no search can use, as a plain call does."""
+        look = self._look
+        if look is not None and look[0](*look[1]):
+            return
+        self._points.again().check(self._name, self._world, self._reach)
+        if self._looked == 1:  # whoever calls twice calls often
+            self._look = _host_look(self._points, self._points.bounds(self._world, self._reach))
+        self._looked += 1
 
 
 # ------------------------------------------------------------ on a GPU

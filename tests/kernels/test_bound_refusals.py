@@ -1,0 +1,211 @@
+"""What a plain call refuses, its bound call refuses, too: whatever was changed since it was bound, in every pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.errors import LanewiseError
+from lanewise.patterns.search import Search
+
+CPUS = ["python", "cpu"]
+COUNT = 40
+BOX = lw.Bounded((0, 0, 0), (1, 1, 1))
+SEARCHES: dict[str, Search] = {
+    "neighbours": lw.Neighbors(radius=0.3), "nearest": lw.Nearest(k=3), "static grid": lw.StaticGrid(radius=0.3),
+    "rings": lw.StaticGrid(k=3), "host grid": lw.StaticGrid(radius=0.3, build="host"), "curve": lw.DynamicGrid(radius=0.3),
+    "curve, k": lw.DynamicGrid(k=3), "sort": lw.DynamicGrid(radius=0.3, order="sort"), "1-D": lw.DynamicGrid(radius=0.3, order="1-D"),
+    "3-D": lw.DynamicGrid(radius=0.3, order="3-D"), "all pairs": lw.AllPairs(radius=0.3), "all pairs, k": lw.AllPairs(k=3),
+    "bounded grid": lw.StaticGrid(radius=0.3, world=BOX), "bounded curve": lw.DynamicGrid(radius=0.3, world=BOX),
+    "bounded, nearest": lw.Nearest(k=3, world=BOX), "periodic": lw.StaticGrid(radius=0.3, world=lw.Periodic((1, 1, 1))),
+}  # fmt: skip
+SPOILT = {"nan": np.nan, "inf": np.inf, "-inf": -np.inf, "far": 3e30, "outside": 1.5}
+
+
+class Thing(lw.Record):
+    position: lw.vec3
+    n: lw.i32
+    x: lw.f32
+
+
+@lw.pairwise
+def count(target: Thing, source: Thing) -> lw.i32:
+    return 1
+
+
+@lw.elementwise
+def energy(a: Thing) -> lw.f32:
+    return 2 * a.x
+
+
+@lw.elementwise
+def move(a: Thing, b: Thing):
+    a.x += b.x
+
+
+@lw.pairwise
+def attract(a: Thing, b: Thing) -> lw.f32:
+    return b.x
+
+
+@lw.segmentwise
+def weigh(a: Thing, b: Thing) -> lw.f32:
+    return a.x * b.x
+
+
+@lw.elementwise
+def look_up(a: Thing, table: lw.Array1[lw.f32]) -> lw.f32:
+    return table[a.n]
+
+
+@lw.pairwise
+def look_up_pairs(a: Thing, b: Thing, table: lw.Array1[lw.f32]) -> lw.f32:
+    return table[b.n]
+
+
+@lw.threadwise
+def permute(i: lw.index, places: lw.Array1[lw.i32], values: lw.Array1[lw.f32]):
+    values[places[i]] = lw.f32(i)
+
+
+def things(seed: int, device: str = "cpu", layout: Any = None) -> Any:
+    rng = np.random.default_rng(seed)
+    return Thing.array(
+        position=rng.random((COUNT, 3)), n=np.arange(COUNT), x=np.ones(COUNT), device=device, layout=layout
+    )
+
+
+def answer(call: Callable[[], Any]) -> str:
+    """What a call is refused with, or nothing."""
+    try:
+        call()
+    except LanewiseError as error:
+        return str(error)
+    return ""
+
+
+def spoil(array: Any, value: float, element: int = 7) -> None:
+    places = np.array(array.position)
+    places[element, 1] = value
+    array.position = places
+
+
+def check_search(name: str, device: str, layout: Any) -> None:
+    kernel, one, other = count.using(SEARCHES[name]), things(1, device, layout), things(2, device, layout)
+    for targets, sources in ((one, one), (one, other), (one[::2] if layout is None else one[8:], one)):
+        call = kernel.bind(targets, sources)
+        before = call().copy()
+        for array in {id(a): a for a in (targets, sources)}.values():
+            kept = np.array(array.position)
+            for what, value in SPOILT.items():
+                spoil(array, value)
+                plain = answer(lambda t=targets, s=sources: kernel(t, s))
+                for _ in range(3):
+                    assert answer(call) == plain, (name, what)
+                assert plain or what not in ("nan", "inf", "-inf"), (name, what)
+            array.position = kept
+        assert (call() == before).all()  # a refusal leaves nothing behind
+
+
+@pytest.mark.parametrize("device", CPUS)
+@pytest.mark.parametrize("search", ["neighbours", "bounded grid", "all pairs, k", "curve"])
+def test_positions_that_no_search_can_use(search: str, device: str) -> None:
+    check_search(search, device, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", CPUS)
+@pytest.mark.parametrize("layout", [None, lw.AoS(), lw.SoA(), lw.AoSoA(8)], ids=str)
+@pytest.mark.parametrize("search", SEARCHES)
+def test_positions_in_every_layout(search: str, layout: Any, device: str) -> None:
+    check_search(search, device, layout)
+
+
+def test_positions_in_blocks() -> None:
+    check_search("bounded grid", "cpu", lw.AoSoA(8))
+
+
+@pytest.mark.parametrize("device", CPUS)
+@pytest.mark.parametrize("change", ["append", "compact"])
+def test_lengths_that_change(change: str, device: str) -> None:
+    calls: dict[str, Callable[..., Any]] = {
+        "elementwise": lambda a, b: (lambda: energy(b), energy.bind(b)),
+        "in place": lambda a, b: (lambda: move(b, a), move.bind(b, a)),
+        "beside": lambda a, b: (lambda: move(a, b), move.bind(a, b)),
+        "a view": lambda a, b: (lambda v=b[3:]: energy(v), energy.bind(b[3:])),
+        "pairs": lambda a, b: (lambda: attract(a, b), attract.bind(a, b)),
+        "targets": lambda a, b: (lambda: attract(b, a), attract.bind(b, a)),
+        "a search": lambda a, b: (
+            lambda: count.using(SEARCHES["curve"])(b, b),
+            count.using(SEARCHES["curve"]).bind(b, b),
+        ),
+        "lists": lambda a, b: (lambda: weigh(b, ragged(a)), weigh.bind(b, ragged(a))),
+    }
+
+    def ragged(a: Any) -> Any:
+        return lw.ragged(things(4), counts=[COUNT - 3, 0, 3]).to(a.device)
+
+    for name, make in calls.items():
+        a, b = things(5, device), things(6, device)
+        _, bound = make(a, b)
+        bound()
+        b.append(b[:1]) if change == "append" else b.compact(np.arange(COUNT) != 4)
+        assert "changed in length" in answer(bound), name
+
+
+@pytest.mark.parametrize("device", CPUS)
+def test_indices_with_checks(device: str) -> None:
+    """The contents of tables and of indices are tested in every run."""
+    a, table = things(7, device), np.zeros(COUNT, "f4")
+    places, values = np.arange(COUNT, dtype="i4"), np.zeros(COUNT, "f4")
+    with lw.device(device):
+        pairs = [
+            (lambda: look_up(a, table, checks=True), look_up.bind(a, table, checks=True)),
+            (lambda: look_up_pairs(a, a, table, checks=True), look_up_pairs.bind(a, a, table, checks=True)),
+            (
+                lambda: look_up_pairs.using(SEARCHES["curve"])(a, a, table, checks=True),
+                look_up_pairs.using(SEARCHES["curve"]).bind(a, a, table, checks=True),
+            ),
+            (
+                lambda: permute(places, values, grid=COUNT, checks=True),
+                permute.bind(places, values, grid=COUNT, checks=True),
+            ),
+        ]
+        for plain, bound in pairs:
+            assert answer(plain) == answer(bound) == ""
+        numbers = np.array(a.n)
+        numbers[5] = COUNT
+        a.n = numbers
+        places[5] = COUNT
+        for plain, bound in pairs:
+            assert "outside" in answer(plain) or "index" in answer(plain)
+            assert answer(bound) == answer(plain)
+
+
+@pytest.mark.parametrize("device", CPUS)
+def test_races_with_checks(device: str) -> None:
+    places, values = np.arange(COUNT, dtype="i4"), np.zeros(COUNT, "f4")
+    with lw.device(device):
+        bound = permute.bind(places, values, grid=COUNT, checks=True)
+        assert answer(bound) == ""
+        places[5] = 6
+        assert answer(lambda: permute(places, values, grid=COUNT, checks=True)) == answer(bound)
+
+
+def test_bound_calls_of_threads_refuse_alike() -> None:
+    """A call that several threads share: those that come while a position is spoilt are refused, and the others are right."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    bodies = things(8)
+    call = count.using(SEARCHES["static grid"]).bind(bodies, bodies)
+    right = call().copy()
+    spoil(bodies, np.nan)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda _: answer(call), range(32)))
+    assert all("a search needs finite numbers" in a for a in answers)
+    spoil(bodies, float(things(8).position[7, 1]))
+    assert (call() == right).all()
