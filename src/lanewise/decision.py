@@ -43,8 +43,9 @@ class Optimisation:
     `elementwise_cpu`); items, items_cpu: for sums over lists; sites: for sites of a lattice on a GPU, points, points_cpu: for points of
     an index space, where these differ. One value means that there is nothing to try. boxes: elements in a box can have it on a GPU, and
     lanes: targets of pairs in SIMD lanes on a CPU, though no other value is worth trying there. rank: in tuning, what matters most has
-    the lowest; apart: whether it applies does not hang on other decisions. on_request: it changes results by more than rounding in
-    another order, or costs accuracy, so that it is never chosen unless the user asks for it. needs, shape: for an optimisation that
+    the lowest; apart: whether it applies does not depend on other decisions. on_request: it changes results by more than rounding in
+    another order, or costs accuracy, so that it is never chosen unless the user asks for it. limits: the smallest and the largest whole
+    number that a plan may have; beyond them code is too long or memory too small for any kernel. needs, shape: for an optimisation that
     gives a kernel a shape of its own, the fields about which it leaves no choice, and those from which it starts.
     """
 
@@ -67,6 +68,7 @@ class Optimisation:
     rank: int = 0
     apart: bool = False
     on_request: bool = False
+    limits: tuple[int, int] | None = None
     needs: tuple[tuple[str, Any], ...] = ()
     shape: tuple[tuple[str, Any], ...] = ()
     field: str = ""  # of the plan; known when the plan is

@@ -150,43 +150,43 @@ class Plan(Generic[Open]):
         "thread merging", _targets,
         literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
         sites=(1, 2, 4), points=(1, 2, 4, 8), points_cpu=(1, 2, 3, 4, 8, 16),
-        neutral=1, place=11, rank=1,
+        limits=(0, 4_096), neutral=1, place=11, rank=1,
     )  # fmt: skip
     tile: int | Open = decision(
         "shared-memory blocking", _tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
         points=(0, 8, 16, 32), points_cpu=(0, 128, 256, 512, 1024, 2048, 16_384),
-        neutral=0, place=10, rank=5,
+        limits=(0, 1_048_576), neutral=0, place=10, rank=5,
     )  # fmt: skip
     slices: int | Open = decision(
         "slicing of tiles",
         _slices,
         literature="several threads a body", cuda=(1, 2, 4, 8, 16),
         items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256), points_cpu=(4, 8, 16, 32, 64),
-        neutral=1, place=12, rank=3,
+        limits=(0, 1_024), neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(
         "splitting of sources", lambda v, kind: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
         if v > 1 else "one block meets all sources of its targets",
         literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64), points=(1, 2, 4, 8, 16, 64, 256, 1024),
-        neutral=1, place=13, rank=7,
+        limits=(0, 65_535), neutral=1, place=13, rank=7,
     )  # fmt: skip
     unroll: int | Open = decision(
         "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
         items=(1, 2, 4, 8), points=(1, 4, 8, 0),
-        neutral=1, place=15, rank=4,
+        limits=(0, 1_024), neutral=1, place=15, rank=4,
     )  # fmt: skip
     block: int | Open = decision(
         "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
         literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
         items=(32, 64, 128, 256, 512, 1024), points=(64, 128, 256, 512),
-        neutral=0, place=18, rank=2,
+        limits=(0, 1_024), neutral=0, place=18, rank=2,
     )  # fmt: skip
     min_blocks: int | Open = decision(
         "launch bounds", _min_blocks,
         literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
         items=(0, 1, 2, 4, 8),
-        neutral=0, place=19, rank=12,
+        limits=(0, 32), neutral=0, place=19, rank=12,
     )  # fmt: skip
     accumulate: Literal["native", "f64"] | Open = decision(
         "float64 accumulation", choice(native="sums in the precision of the result", f64="sums of tiles are added in float64"),
@@ -203,7 +203,7 @@ class Plan(Generic[Open]):
         "register cap", _cap,
         literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
         items=(0, 32, 40, 64, 96),
-        neutral=0, place=20, rank=15,
+        limits=(0, 255), neutral=0, place=20, rank=15,
     )  # fmt: skip
     schedule: Literal["free", "written"] | Open = decision(
         "instruction order", choice(free="the assembler orders instructions as it likes",
@@ -278,29 +278,29 @@ class Plan(Generic[Open]):
         "shape of blocks",
         _across,
         literature="thread-block shape", points=(0, 4, 8, 16, 32, 64), points_cpu=(4, 8, 16),
-        lanes=True, boxes=True, neutral=0, place=24, rank=19,
+        lanes=True, boxes=True, limits=(0, 4_096), neutral=0, place=24, rank=19,
     )  # fmt: skip
     down: int | Open = decision(
         "shape of blocks, rows",
         lambda v, kind: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
         literature="thread-block shape", points=(0, 4, 8, 16),
-        boxes=True, neutral=0, place=25, rank=20,
+        boxes=True, limits=(0, 1_024), neutral=0, place=25, rank=20,
     )  # fmt: skip
     rows: int | Open = decision(
         "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
-        boxes=True, neutral=1, place=26, rank=21,
+        boxes=True, limits=(0, 64), neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
         "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
         literature="2.5-D blocking", points=(1, 2, 4, 8), points_cpu=(1, 2, 4),
-        boxes=True, neutral=1, place=27, rank=22,
+        boxes=True, limits=(0, 64), neutral=1, place=27, rank=22,
     )  # fmt: skip
     adjacent: int | Open = decision(
         "wide accesses",
         lambda v, kind: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
         literature="vector loads", points=(0, 1, 2, 4, 8),
-        neutral=0, place=28, rank=23,
+        limits=(0, 64), neutral=0, place=28, rank=23,
     )  # fmt: skip
     neighbours: Literal["last", "first"] | Open = decision(
         "neighbouring threads", choice(last="they differ in the last index", first="they differ in the first index"),
@@ -319,13 +319,13 @@ class Plan(Generic[Open]):
         literature="blocked triangular solve", points=(0, 128, 256, 512, 1024),
         needs=(("slices", 1), ("parts", 1)),
         shape=(("block", 128), ("across", 16), ("rows", 8), ("targets", 8), ("tile", 16), ("prefetch", "registers"), ("unroll", 0)),
-        neutral=0, place=30, rank=25,
+        limits=(0, 65_536), neutral=0, place=30, rank=25,
     )  # fmt: skip
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
         items_cpu=(0, 256, 512),
-        neutral=0, place=21, rank=6,
+        limits=(0, 512), neutral=0, place=21, rank=6,
     )  # fmt: skip
     segments: Literal["apart", "packed"] | Open = decision(
         "segment packing", choice(apart="a block has cells of one segment", packed="blocks are filled with cells of neighbouring segments"),
@@ -335,6 +335,7 @@ class Plan(Generic[Open]):
 
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
+        _check_limits(self)
         if isinstance(self, Decisions) and (missing := [n for n, v in self.as_dict().items() if v is None]):
             raise PlanError(f"Decisions leave nothing open, and {missing[0]} is not decided")
 
@@ -383,7 +384,33 @@ class Decisions(Plan[Never]):
 
 
 FIELDS = tuple(f.name for f in fields(Plan))
+_LIMITS: Mapping[str, tuple[int, int]] = {
+    f.name: f.metadata[DECISION].limits for f in fields(Plan) if f.metadata[DECISION].limits is not None
+}
 _values = attrgetter(*FIELDS)
+
+
+MOST_COPIES = 4_096  # of a statement that a plan may write out
+COPYING = ("targets", "rows", "layers", "unroll")  # of each of these there is a copy for each of the others
+
+
+def _check_limits(plan: Plan) -> None:
+    """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code that would be too long."""
+    copies = 1
+    for name, (least, most) in _LIMITS.items():
+        value: Any = getattr(plan, name)
+        if value is None:
+            continue
+        if not least <= value <= most:
+            raise PlanError(f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}")
+        if name in COPYING:
+            copies *= max(value, 1)
+    if copies > MOST_COPIES:
+        named = {n: v for n in COPYING if (v := getattr(plan, n)) is not None and v > 1}
+        shape, product = ", ".join(f"{n}={v}" for n, v in named.items()), " x ".join(named)
+        raise PlanError(
+            f"Plan({shape}): {product} are {copies:,} copies of a statement; wanted at most {MOST_COPIES:,}"
+        )
 
 
 def check_plan(place: str, plan: Any) -> Plan | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ def check_search(name: str, device: str, layout: Any) -> None:
             kept = np.array(array.position)
             for what, value in SPOILT.items():
                 spoil(array, value)
-                plain = answer(lambda t=targets, s=sources: kernel(t, s))
+                plain = answer(partial(kernel, targets, sources))
                 for _ in range(3):
                     assert answer(call) == plain, (name, what)
                 assert plain or what not in ("nan", "inf", "-inf"), (name, what)
@@ -129,32 +130,27 @@ def test_positions_in_blocks() -> None:
     check_search("bounded grid", "cpu", lw.AoSoA(8))
 
 
+def bound_calls(a: Any, b: Any) -> dict[str, Callable[[], Any]]:
+    """Calls that all have to do with the array b."""
+    lists = lw.ragged(things(4), counts=[COUNT - 3, 0, 3]).to(a.device)
+    search = count.using(SEARCHES["curve"])
+    return {
+        "elementwise": energy.bind(b), "in place": move.bind(b, a), "beside": move.bind(a, b), "a view": energy.bind(b[3:]),
+        "sources": attract.bind(a, b), "targets": attract.bind(b, a), "a part": attract.bind(b[:9], b), "a search": search.bind(b, b),
+        "targets of a search": search.bind(b, a), "lists": weigh.bind(b, lists),
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize("device", CPUS)
 @pytest.mark.parametrize("change", ["append", "compact"])
 def test_lengths_that_change(change: str, device: str) -> None:
-    calls: dict[str, Callable[..., Any]] = {
-        "elementwise": lambda a, b: (lambda: energy(b), energy.bind(b)),
-        "in place": lambda a, b: (lambda: move(b, a), move.bind(b, a)),
-        "beside": lambda a, b: (lambda: move(a, b), move.bind(a, b)),
-        "a view": lambda a, b: (lambda v=b[3:]: energy(v), energy.bind(b[3:])),
-        "pairs": lambda a, b: (lambda: attract(a, b), attract.bind(a, b)),
-        "targets": lambda a, b: (lambda: attract(b, a), attract.bind(b, a)),
-        "a search": lambda a, b: (
-            lambda: count.using(SEARCHES["curve"])(b, b),
-            count.using(SEARCHES["curve"]).bind(b, b),
-        ),
-        "lists": lambda a, b: (lambda: weigh(b, ragged(a)), weigh.bind(b, ragged(a))),
-    }
-
-    def ragged(a: Any) -> Any:
-        return lw.ragged(things(4), counts=[COUNT - 3, 0, 3]).to(a.device)
-
-    for name, make in calls.items():
-        a, b = things(5, device), things(6, device)
-        _, bound = make(a, b)
-        bound()
-        b.append(b[:1]) if change == "append" else b.compact(np.arange(COUNT) != 4)
-        assert "changed in length" in answer(bound), name
+    b = things(6, device)
+    calls = bound_calls(things(5, device), b)
+    for call in calls.values():
+        call()
+    b.append(b[:1]) if change == "append" else b.compact(np.arange(COUNT) != 4)
+    for name, call in calls.items():
+        assert "changed in length" in answer(call), name
 
 
 @pytest.mark.parametrize("device", CPUS)
@@ -205,7 +201,7 @@ def test_bound_calls_of_threads_refuse_alike() -> None:
     right = call().copy()
     spoil(bodies, np.nan)
     with ThreadPoolExecutor(4) as pool:
-        answers = list(pool.map(lambda _: answer(call), range(32)))
+        answers = list(pool.map(answer, [call] * 32))
     assert all("a search needs finite numbers" in a for a in answers)
     spoil(bodies, float(things(8).position[7, 1]))
     assert (call() == right).all()

@@ -20,6 +20,8 @@ from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite_statement, statements, writes
 from lanewise.passes.base import refuse
 
+MOST = 64  # targets: compilers take a minute for some hundred copies of a pair function
+
 
 def legal(kernel: ir.Kernel, targets: int) -> str | None:
     """Why the pass does not apply, or None."""
@@ -29,6 +31,8 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
         return "its targets are already merged"
     if targets < 1:
         return f"{targets} targets a thread were asked for"
+    if targets > MOST:
+        return f"wanted 1 to {MOST} targets, each of which is written out, found {targets}"
     return None
 
 

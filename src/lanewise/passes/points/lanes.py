@@ -13,6 +13,7 @@ as many rows as lanes make a square, which is turned in registers; how squares f
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,8 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
         return "it has one point, and lanes are neighbouring points"
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a lane were asked for"
+    if (points := math.prod(shape.points)) > merging.MOST_POINTS:
+        return f"wanted at most {merging.MOST_POINTS} points a lane, each of which is written out, found {points}"
     if reason := _apart(kernel, body, loops, shape):
         return reason
     if name := merging.steers(kernel):

@@ -10,6 +10,7 @@ every barrier.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Literal
 
@@ -25,6 +26,7 @@ from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_
 from lanewise.types import Scalar
 
 Order = Literal["rows", "panels", "diagonal"]
+MOST_POINTS = 256  # of a thread or a lane: compilers take minutes for a thousand
 PANEL = 8  # rows of blocks that are computed together
 
 
@@ -46,6 +48,8 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
         return f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were asked for"
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a thread were asked for"
+    if (points := math.prod(shape.points)) > MOST_POINTS:
+        return f"wanted at most {MOST_POINTS} points a thread, each of which is written out, found {points}"
     if shape.points[shape.fast] % shape.group(shape.fast):
         return f"{shape.points[shape.fast]} points are no groups of {shape.adjacent} neighbours"
     if name := steers(kernel):
