@@ -108,12 +108,10 @@ REFUSED = [
         "mapping to threads cannot be applied to gravity: "
         "its tiles and sums take 65,536 bytes of shared memory a block, and there are 49,152",
     ),
-    (Plan(tile=-3), "tiling cannot be applied to gravity: a tile of -3 sources is empty"),
     (Plan(tile=0, slices=2), "slicing cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(tile=0, parts=2), "splitting of sources cannot be applied to gravity: its sources are not cut into tiles"),
     (Plan(parts=0), "splitting of sources cannot be applied to gravity: 0 parts were asked for"),
     (Plan(targets=0), "thread merging cannot be applied to gravity: 0 targets a thread were asked for"),
-    (Plan(unroll=-2), "unrolling cannot be applied to gravity: a factor of -2"),
     (
         Plan(tile=0, accumulate="f64"),
         "float64 accumulation cannot be applied to gravity: its sources are not cut into tiles (Plan(tile=...))",

