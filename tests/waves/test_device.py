@@ -87,6 +87,7 @@ def test_every_template_of_the_truth(case: str, dterms: int, kernel: Any, device
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.filterwarnings("ignore:SFTs of")  # the orbit is fast
 @pytest.mark.parametrize("orbit", [None, Orbit(1.3, 90_000.0, REFERENCE, 0.1, 0.4)])
 def test_as_the_definition(kernel: Any, device: str, orbit: Orbit | None, monkeypatch: pytest.MonkeyPatch) -> None:
     data, ephemeris = prepare(made(), stacks=[made(), made(seed=3)]), model()

@@ -60,14 +60,14 @@ def test_stacks_taken_together(stacks: int) -> None:
 
 
 def test_some_of_the_stacks(ephemeris: waves.Ephemeris) -> None:
-    """2F of each is what it is among all."""
+    """2F of each is what it is among all, but for the time that its spins are moved to."""
     data = waves.set_up(made(60, 2e-24, 3), a_search()).data
     templates = waves.Templates(60.0101 + 1e-5 * np.arange(3), 2.003, 0.302, -2.3e-10, reference=REFERENCE)
     whole = waves.f_statistic(data, templates, ephemeris).two_f
     for first, end in ((0, 1), (1, 3), (0, 3)):
         some = some_stacks(data, first, end)
         assert (some.stacks, len(some)) == (end - first, data.group[2 * end] - data.group[2 * first])
-        np.testing.assert_allclose(waves.f_statistic(some, templates, ephemeris).two_f, whole[first:end], rtol=1e-12)
+        np.testing.assert_allclose(waves.f_statistic(some, templates, ephemeris).two_f, whole[first:end], rtol=1e-8)
 
 
 @pytest.mark.parametrize("stacks", [1, 12])

@@ -55,6 +55,7 @@ def simulated(orbit=None, gaps=True):
     return sfts, signal, ephemeris
 
 
+@pytest.mark.filterwarnings("ignore:SFTs of")  # the orbit is fast
 @pytest.mark.parametrize("orbit", [None, Orbit(0.8, 50000.0, 1238160000 * SECOND, 0.1, 0.5)], ids=["alone", "orbit"])
 def test_a_band_against_the_full_kernel(orbit):
     """SFTs that start anywhere, gaps, stacks: where demodulation leaves nothing out, the two differ by the interpolation alone."""
@@ -114,6 +115,6 @@ def test_bands_that_are_not_there():
     data = prepare(sfts, (60.0, 60.04))
     with pytest.raises(InputError, match=r"the band is 60.000000 to 60.190000 Hz, and the data have 59.995556 to"):
         f_statistic_band(data, Band(60.0, 0.01, 20, signal.alpha, signal.delta, REFERENCE), ephemeris)
-    with pytest.raises(InputError, match="the band has 0 frequencies 1e-05 Hz apart; wanted at least 1, above 0"):
+    with pytest.raises(InputError, match=r"count is 0; wanted 1 to 2\.68435e\+08 frequencies"):
         Band(60.0, 1e-5, 0, 0.0, 0.0, REFERENCE)
     assert search_margin() == 59

@@ -236,7 +236,7 @@ def test_orbits(o):
 def test_orbits_that_are_none():
     with pytest.raises(InputError, match="as fast as light"):
         Orbit(1000.0, 3600.0, 0)
-    with pytest.raises(InputError, match="wanted at least 0, above 0, and 0 to below 1"):
+    with pytest.raises(InputError, match="eccentricity is 1; wanted 0 to below 1"):
         Orbit(1.0, 3600.0, 0, 1.0)
 
 

@@ -18,6 +18,7 @@ from lanewise.sims.waves.hierarchical import (
     set_up,
 )
 from lanewise.sims.waves.kernels import Method as KernelMethod
+from lanewise.sims.waves.lost import SignalLossWarning
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
 from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
@@ -70,6 +71,7 @@ __all__ = [
     "SftName",
     "SftSet",
     "Signal",
+    "SignalLossWarning",
     "Templates",
     "Window",
     "antenna_patterns",

@@ -14,15 +14,19 @@ over the 2 Dterms bins next to k_real, kappa being its fraction; F_a = sum a y, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.waves.kernels import Method
+from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
+from lanewise.sims.waves.ranges import check_setting
+from lanewise.sims.waves.reference_time import at_the_middle
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
 
@@ -68,6 +72,7 @@ class Atoms:
     fb: Complexes
 
 
+@checked(InputError)
 def f_statistic(
     data: SearchData,
     templates: Templates,
@@ -82,8 +87,41 @@ def f_statistic(
     device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose sums over bins and SFTs are float32
     kernel   "interpolated" or "dirichlet", on a device: see `sims/waves/kernels.py`
 
-    Raises InputError for templates whose bins are not in `data`.
+    Spins are moved to the middle of the data first: 2F does not depend on the reference time that they are given for. Warns
+    (SignalLossWarning) where SFTs are too long for the frequency or the orbit. Raises InputError for templates whose bins are not in
+    `data`.
     """
+    check_terms(dterms)
+    warn_of_loss(
+        float(templates.freq.max()), data.duration, templates.orbit, float(abs(templates.f1dot).max()), stacklevel=3
+    )  # past `checked`
+    return demodulated(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
+
+
+def demodulated(
+    data: SearchData,
+    templates: Templates,
+    ephemeris: Ephemeris,
+    *,
+    dterms: int | None = DTERMS,
+    device: str = "numpy",
+    kernel: Method = "interpolated",
+) -> FStatistic:
+    """`f_statistic` of checked arguments, without a warning: for searches, which warn once."""
+    there, turns = at_the_middle(data, templates)
+    found = _f_statistic(data, there, ephemeris, dterms, device, kernel)
+    return found if there is templates else replace(found, fa=found.fa * turns, fb=found.fb * turns)
+
+
+def check_terms(dterms: int | None) -> None:
+    """Refuse no bins, and more than there are of use."""
+    if dterms is not None:
+        check_setting("dterms", dterms)
+
+
+def _f_statistic(
+    data: SearchData, templates: Templates, ephemeris: Ephemeris, dterms: int | None, device: str, kernel: Method
+) -> FStatistic:
     if device != "numpy":
         from lanewise.sims.waves.device.statistic import device_f_statistic
 
@@ -107,12 +145,17 @@ def assembled(sums: Complexes, matrix: Floats) -> FStatistic:
     return FStatistic(two_f(fa, fb, a, b, c), two_f(*sums, *matrix), fa, fb, a, b, c, a * b - c**2)
 
 
+@checked(InputError)
 def atoms(
     data: SearchData, templates: Templates, ephemeris: Ephemeris, number: int, *, dterms: int | None = DTERMS
 ) -> Atoms:
-    """The atoms of one of the templates."""
+    """The atoms of one of the templates, by its number. Raises InputError for one that there is not, and as `f_statistic` does."""
+    check_terms(dterms)
+    if not 0 <= number < len(templates):
+        raise InputError(f"the template number {number} is asked for; wanted 0 to {len(templates) - 1}")
     seen = geometry(data, ephemeris, templates.alpha[number], templates.delta[number], templates.orbit)
-    y = amplitudes(data, seen, np.zeros(1, np.int64), templates, np.array([number]), dterms)[0]
+    there, turns = at_the_middle(data, templates)
+    y = amplitudes(data, seen, np.zeros(1, np.int64), there, np.array([number]), dterms)[0] * turns[number]
     a, b = seen.a[0], seen.b[0]
     return Atoms(a**2, b**2, a * b, a * y, b * y)
 

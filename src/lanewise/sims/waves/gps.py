@@ -7,8 +7,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import checked, host_array, shown
+from lanewise.errors import InputError
+
 Times = NDArray[np.int64]
 SECOND = 1_000_000_000  # nanoseconds
+LATEST = 4_000_000_000 * SECOND  # of times, and -LATEST the earliest: their differences are int64, too
 
 LEAPS = (
     46_828_800, 78_364_801, 109_900_802, 173_059_203, 252_028_804, 315_187_205, 346_723_206, 393_984_007, 425_520_008,
@@ -21,12 +25,22 @@ IERS Bulletin C; none was announced after 2017-01-01.
 """
 
 
-def gps_time(seconds: float | int) -> int:
-    """A time in GPS seconds as nanoseconds, rounded to the nearest. A float resolves 0.1 to 0.2 microseconds today; an int is exact."""
+@checked(InputError)
+def gps_time(seconds: float) -> int:
+    """A time in GPS seconds as nanoseconds, rounded to the nearest. A float resolves 0.1 to 0.2 microseconds today; an int is exact.
+
+    Raises InputError for what is no number of seconds, and beyond 4e9 seconds, 127 years.
+    """
+    if not abs(seconds) <= LATEST // SECOND:
+        raise InputError(f"gps_time({seconds:g}): wanted GPS seconds, from -4e9 to 4e9")
     whole = math.floor(seconds)
     return whole * SECOND + round((seconds - whole) * SECOND)
 
 
+@checked(InputError)
 def leap_seconds(times: ArrayLike) -> NDArray[np.int64]:
-    """GPS minus UTC in seconds, at GPS times in nanoseconds."""
-    return np.searchsorted(np.array(LEAPS), np.asarray(times) // SECOND, side="right")
+    """GPS minus UTC in seconds, at GPS times in nanoseconds (whole numbers). Raises InputError for anything else."""
+    array = host_array("the times", times, InputError)
+    if array.dtype.kind not in "iu":
+        raise InputError(f"the times are {shown(times)}; wanted GPS nanoseconds, whole numbers")
+    return np.asarray(np.searchsorted(np.array(LEAPS), array // SECOND, side="right"), np.int64)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen, near
+from lanewise.checks import checked
 from lanewise.errors import InputError
-from lanewise.sims.waves.demodulation import f_statistic, group_sums, usable_matrix
+from lanewise.sims.waves.demodulation import demodulated, group_sums, usable_matrix
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.device.buffers import Shape, shape_of
 from lanewise.sims.waves.device.fetching import ahead
@@ -39,9 +40,11 @@ from lanewise.sims.waves.hough import (
     weights_of_patterns,
 )
 from lanewise.sims.waves.kernels import Method
+from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.noise import WINDOW
 from lanewise.sims.waves.prepared import DTERMS, SearchData, earth_states, prepare, sfts_of, split
-from lanewise.sims.waves.resampling import Band, f_statistic_band
+from lanewise.sims.waves.ranges import FASTEST, RANGES, check_settings, check_values, numbers_of
+from lanewise.sims.waves.resampling import Band, resampled
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
@@ -50,6 +53,8 @@ Floats = NDArray[np.float64]
 DOPPLER = 1.05e-4  # the largest shift of frequencies at a detector
 METHODS = ("demod", "resamp")
 SPARE_BINS = 50  # of SFTs, on both sides of the band
+MOST_CELLS = 1e12  # of a direction: years
+MOST_CANDIDATES = 100_000_000  # 5.6 GB
 MERGED = 64  # lists at a time
 THREADS = 3  # that prepare directions for a device
 TOGETHER = 12  # directions that one of them prepares at a time: fewer steps of Python for each
@@ -88,21 +93,11 @@ class Search:
 
     def __post_init__(self) -> None:
         """Raises InputError for values that no search has."""
-        for name in ("freq", "freq_band", "f1dot", "f1dot_band", "stack", "threshold", "resolution", "f1dot_step"):
-            value = getattr(self, name)
-            if value is not None and not math.isfinite(value):
-                raise InputError(f"{name} is {value}; wanted a finite number")
-        for name in ("freq", "stack", "threshold", "resolution", "f1dot_step"):
-            value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise InputError(f"{name} is {value:g}; wanted above zero")
-        for name in ("freq_band", "f1dot_band"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is {getattr(self, name):g}; wanted zero or more, from the lowest value on")
-        for name in ("most_stacks", "residuals", "dterms", "window"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}; wanted at least 1")
+        check_settings(self)
+        if self.patch is not None and not all(0 < side <= math.pi for side in self.patch):
+            raise InputError(f"patch is {self.patch}; wanted two sizes above 0, at most pi radians")
+        if (last := self.freq + self.freq_band) > FASTEST:
+            raise InputError(f"the search ends at {last:g} Hz; wanted {RANGES['freq']}")
 
 
 @frozen
@@ -155,24 +150,41 @@ class Grids:
         return self.search.freq - self.resolution * math.floor(asked + 0.5)
 
 
+@checked(InputError)
 def set_up(sfts: SftSet, search: Search) -> Grids:
-    """Stacks, noise and grids. Raises InputError where the SFTs' band does not suffice."""
+    """Stacks, noise and grids.
+
+    Warns (SignalLossWarning) where SFTs are too long for the frequency. Raises InputError where the SFTs' band does not suffice.
+    """
     stacks = split(sfts, search.stack, search.most_stacks)
     start, end = stacks[0].start, max(s.end for s in stacks)
     middle = (start + end) // 2
     cover = search_cover(search, start, end, sfts.duration)
     data = prepare(sfts, cover, stacks=stacks, dterms=search.dterms, window=search.window)
     low, high = _range_at(search, middle)
+    if not RANGES["freq"].holds(low):
+        raise InputError(
+            f"at the middle of the observation, GPS {middle / SECOND:.0f}, the search begins at {low:g} Hz; wanted "
+            f"{RANGES['freq']}: is the reference time right?"
+        )
     resolution = search.resolution or 1 / search.stack
     step = search.f1dot_step or 1 / search.stack**2
     many = search.residuals or len(stacks)
-    half = many // 2
+    fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
+    warn_of_loss(max(high, low), sfts.duration, None, fastest, stacklevel=3)  # past `checked`
+    half, spins, frequencies = many // 2, search.f1dot_band / step + 1, (high - low) / resolution + 1
+    if not spins * frequencies * many <= MOST_CELLS:
+        raise InputError(
+            f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} about each; wanted at most "
+            f"{MOST_CELLS:.0e} of all: a narrower band, or larger steps"
+        )
     return Grids(
         search, data, middle, resolution, low, int((high - low) / resolution + 1e-6) + 1,
         _grid(search.f1dot, step, int(search.f1dot_band / step + 1e-6) + 1), _grid(-half * (step / many), step / many, 2 * half + 1),
     )  # fmt: skip
 
 
+@checked(InputError)
 def search_cover(search: Search, start: int, end: int, duration: float) -> tuple[float, float]:
     """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers; duration: of an SFT, seconds.
 
@@ -283,9 +295,7 @@ class MapMaker:
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
         first = field.first + (field.start - margin) * field.resolution
         band = Band(first, field.resolution, field.frequencies + 2 * margin, *patch.centre, field.reference, f1dot)
-        return margin, f_statistic_band(
-            self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms
-        ).two_f / 2
+        return margin, resampled(self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms).two_f / 2
 
     def definition(self, direction: Direction, f1dot: float) -> tuple[Floats, Floats]:
         """Number counts and mean 2F by NumPy, (r, f, rows, columns) each. Raises InputError where bins are missing."""
@@ -299,7 +309,7 @@ class MapMaker:
             templates = Templates(
                 field.first + field.resolution * number, *patch.centre, f1dot, reference=field.reference
             )
-            f = f_statistic(grids.data, templates, self.ephemeris, dterms=grids.search.dterms).two_f / 2
+            f = demodulated(grids.data, templates, self.ephemeris, dterms=grids.search.dterms).two_f / 2
         weights, count = direction.stacks[:, 4], field.frequencies
         counts = number_counts(f > field.threshold, margin, count, offsets, field.drifts, weights)
         return counts, number_counts(2 * f, margin, count, offsets, field.drifts, np.ones(len(f))) / len(f)
@@ -316,7 +326,7 @@ class MapMaker:
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
         ends = np.array([field.start - margin, field.start + field.frequencies + margin - 1])
         templates = Templates(field.first + field.resolution * ends, *patch.centre, f1dot, reference=field.reference)
-        f_statistic(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
+        demodulated(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
         raise InputError("a map has values that are not finite; so have the data")
 
     def device(self, device: str, *, kernel: Method = "interpolated", buffers: int = 2) -> HoughDevice:
@@ -335,6 +345,7 @@ class MapMaker:
         return list(grouped(points, together))
 
 
+@checked(InputError)
 def hough_maps(
     grids: Grids,
     ephemeris: Ephemeris,
@@ -355,6 +366,7 @@ def hough_maps(
     part     the first frequency's number and that behind the last: the maps of these are those of all
     """
     maker = MapMaker(grids, ephemeris, method, part)
+    check_points([(alpha, delta, f1dot)])
     if device == "numpy":
         direction = maker.direction(alpha, delta)
         return maker.maps(direction, f1dot, *maker.definition(direction, f1dot))
@@ -423,6 +435,21 @@ def merged(lists: Sequence[Candidates], most: int) -> Candidates:
     return everything[np.lexsort((*keys, -everything["significance"]))][:most]
 
 
+def check_points(points: Sequence[tuple[float, float, float]]) -> None:
+    """Refuse what is no list of alpha, delta and spin-down; by arrays, as there may be millions."""
+    numbers = numbers_of("the list of points", points)
+    if numbers.size and numbers.shape[1:] != (3,):
+        raise InputError(f"the list of points has the shape {numbers.shape}; wanted alpha, delta and f1dot of each")
+    for name, column in zip(("alpha", "delta", "f1dot"), numbers.reshape(-1, 3).T, strict=True):
+        check_values("point", name, column)
+
+
+def check_most(most: int) -> None:
+    """Refuse an empty list, and one that is longer than any table."""
+    if not 1 <= most <= MOST_CANDIDATES:
+        raise InputError(f"a list of {most} candidates is asked for; wanted 1 to {MOST_CANDIDATES:,}")
+
+
 class MapSearch:
     """A search that was made ready: its data stay on the device from call to call, and so does what kernels are bound to.
 
@@ -432,6 +459,7 @@ class MapSearch:
     For the others see `hough_maps`.
     """
 
+    @checked(InputError)
     def __init__(
         self,
         grids: Grids,
@@ -453,6 +481,13 @@ class MapSearch:
         announce: Callable[[Memory], None] | None = None,
     ) -> Iterator[Candidates]:
         """See `search_maps`."""
+        check_points(points)
+        check_most(most)
+        return self._candidates(points, most, announce)
+
+    def _candidates(
+        self, points: Sequence[tuple[float, float, float]], most: int, announce: Callable[[Memory], None] | None
+    ) -> Iterator[Candidates]:
         maker, hough = self.maker, self._device
         if not points:
             return
@@ -475,6 +510,7 @@ def _kinds(groups: Sequence[Group]) -> list[Group]:
     return list({(g.room, g.f1dots): g for g in groups}.values())
 
 
+@checked(InputError)
 def search_maps(
     grids: Grids,
     ephemeris: Ephemeris,
@@ -500,6 +536,7 @@ def search_maps(
     yield from search.candidates(points, most, announce)
 
 
+@checked(InputError)
 def hierarchical_search(
     sfts: SftSet,
     search: Search,
@@ -516,6 +553,7 @@ def hierarchical_search(
 
     For what is computed where see `search_maps`.
     """
+    check_most(most)
     if not sky:
         raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
     grids = set_up(sfts, search)

@@ -223,6 +223,13 @@ def needed_margin(offsets: Ints, drifts: Ints) -> int:
     return int(abs(offsets).max() + abs(drifts).max())
 
 
+def below(threshold: float) -> float:
+    """The probability that F of noise is not above it, 1 - (1 + F) exp(-F), with all digits: exp(-F) (F^2 / 2! + F^3 / 3! + ...)."""
+    if threshold > 1:
+        return 1 - math.exp(-threshold) * (1 + threshold)
+    return math.exp(-threshold) * sum(threshold**k / math.factorial(k) for k in range(2, 20))
+
+
 @frozen
 @dataclass(frozen=True, slots=True)
 class Significance:
@@ -234,8 +241,8 @@ class Significance:
     @staticmethod
     def of(weights: Floats, threshold: float) -> Significance:
         """Of stacks with weights, where F = 2F / 2 is above `threshold` with the probability (1 + F) exp(-F)."""
-        alpha = math.exp(-threshold) * (1 + threshold)
-        return Significance(len(weights) * alpha, math.sqrt(float(np.sum(weights**2)) * alpha * (1 - alpha)))
+        alpha, missed = math.exp(-threshold) * (1 + threshold), below(threshold)
+        return Significance(len(weights) * alpha, math.sqrt(float(np.sum(weights**2)) * missed) * math.sqrt(alpha))
 
     def __call__(self, counts: Floats) -> Floats:
         return (counts - self.mean) / self.deviation

@@ -19,6 +19,7 @@ from lanewise.sims.waves import timing
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
 from lanewise.sims.waves.noise import WINDOW, noise_floor, normalised, raw_weights
+from lanewise.sims.waves.ranges import RANGES, check_setting
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
 
 Floats = NDArray[np.float64]
@@ -26,8 +27,11 @@ Ints = NDArray[np.int64]
 DTERMS = 8
 
 
+@checked(InputError)
 def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
     """Bins that a search needs on both sides of the band that it covers: of the kernel, and of the running median."""
+    check_setting("dterms", dterms)
+    check_setting("window", window)
     return dterms + window // 2 + 1
 
 
@@ -66,6 +70,11 @@ class SearchData:
     def __len__(self) -> int:
         return len(self.middle)
 
+    @property
+    def middle_time(self) -> int:
+        """Halfway from the first sample to the last, GPS nanoseconds."""
+        return (int(self.span.min()) + int(self.span.max())) // 2
+
     def __repr__(self) -> str:
         return (
             f"SearchData({len(self)} SFTs of {self.duration:g} s, {', '.join(self.detectors)}, {self.stacks} stacks, "
@@ -94,6 +103,7 @@ def prepare(
 
     Raises InputError where the loaded bins do not suffice.
     """
+    search_margin(dterms, window)
     parts = [sfts] if stacks is None else list(stacks)
     if not len(sfts) or not all(len(p) for p in parts):
         raise InputError("there are no SFTs to search, or a stack has none; wanted at least one in every stack")
@@ -101,7 +111,11 @@ def prepare(
         raise InputError(f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector")
     for name in sfts.names:
         detector(name)  # it is known
+        if sqrt_s is not None and not 0 < sqrt_s[name] < 1:
+            raise InputError(f"sqrt_s of {name} is {sqrt_s[name]:g}; wanted above 0 and below 1 / sqrt(Hz)")
     if cover is not None:
+        if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
+            raise InputError(f"cover is {cover[0]:g} to {cover[1]:g} Hz; wanted 0 or more, low <= high")
         first, bins = band_bins(*cover, sfts.duration, search_margin(dterms, window))
         parts = [p.band(first, bins) for p in parts]
     names = sfts.names
@@ -149,11 +163,15 @@ def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
         )
 
 
+@checked(InputError)
 def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSet]:
     """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the first SFT that no longer fits.
 
     count: how many at most. Gaps longer than a stack leave no empty ones.
     """
+    check_setting("stack", duration)
+    if count is not None:
+        check_setting("most_stacks", count)
     length, step = round(duration * SECOND), round(sfts.duration * SECOND)
     if length < step:
         raise InputError(f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much")
@@ -183,6 +201,7 @@ class Geometry:
     b: Floats
 
 
+@checked(InputError)
 def geometry(
     data: SearchData,
     ephemeris: timing.Ephemeris,
@@ -192,7 +211,7 @@ def geometry(
     earths: Mapping[str, timing.EarthState] | None = None,
 ) -> Geometry:
     """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths: of `earth_states`, if at hand."""
-    alpha, delta = (np.atleast_1d(np.asarray(x, np.float64)) for x in (alpha, delta))
+    alpha, delta = timing.sky_positions(alpha, delta)
     shape = (len(alpha), len(data))
     time, rate = np.empty(shape, np.int64), np.empty(shape)
     a, b = np.empty(shape), np.empty(shape)

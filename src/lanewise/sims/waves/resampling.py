@@ -9,7 +9,7 @@ the barycentre's time is linear in the detector's, as in demodulation.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -19,12 +19,17 @@ from lanewise.attributes import frozen
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
+from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry, sfts_of
+from lanewise.sims.waves.ranges import RANGES, check_setting, check_settings
+from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft.reading import ROUNDING
 from lanewise.sims.waves.timing import Ephemeris, Orbit
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
+MOST_SAMPLES = 1 << 27  # 2 GiB for each of two series
+AT_AN_END = 1e-6  # of a sample: rounding moves places by 1e-11 of one
 
 
 @frozen
@@ -47,10 +52,11 @@ class Band:
     orbit: Orbit | None = None
 
     def __post_init__(self) -> None:
-        if self.count < 1 or not self.step > 0:
-            raise InputError(
-                f"the band has {self.count} frequencies {self.step:g} Hz apart; wanted at least 1, above 0"
-            )
+        """Raises InputError for values that no band has."""
+        check_settings(self)
+        last = self.freq + self.step * (self.count - 1)
+        if not RANGES["freq"].holds(last):
+            raise InputError(f"the last frequency of the band is {last:.10g}; wanted {RANGES['freq']}")
 
     @property
     def frequencies(self) -> Floats:
@@ -99,6 +105,11 @@ def _grid(data: SearchData, step: float, dterms: int) -> _Grid:
     longest = float(np.max(data.span[:, 1] - data.span[:, 0])) * 1e-9
     every = max(1, math.ceil(longest * step))
     span = every / step
+    if not span * bins / t <= MOST_SAMPLES:
+        raise InputError(
+            f"frequencies {step:g} Hz apart ask for a Fourier transform of {span * bins / t:.2g} samples; wanted at most "
+            f"{MOST_SAMPLES:,}: a larger step, or a narrower band to cover"
+        )
     length = 1 << (math.ceil(span * bins / t) - 1).bit_length()
     return _Grid(first, bins, t, length, every, span / length)
 
@@ -114,9 +125,36 @@ def _held(data: SearchData) -> tuple[int, int]:
 def f_statistic_band(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS) -> FStatistic:
     """2F of all frequencies of a band, for every stack, by resampling.
 
-    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 2e-3 in 2F; from
-    demodulation it differs by what the kernel there leaves out. Raises InputError for frequencies beyond the bins of `data`.
+    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 2e-3 in 2F at 100 Hz, and to that times
+    f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120 ns; from demodulation it differs by what the kernel there leaves out.
+    2F does not depend on the band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or the orbit.
+    Raises InputError for frequencies beyond the bins of `data`.
     """
+    check_setting("dterms", dterms)
+    last = float(band.frequencies[-1])
+    warn_of_loss(
+        last, data.duration, band.orbit, stacklevel=3
+    )  # past `checked`; spin-downs are taken out without a loss
+    return resampled(data, band, ephemeris, dterms=dterms)
+
+
+def resampled(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS) -> FStatistic:
+    """`f_statistic_band` of checked arguments, without a warning: for searches, which warn once."""
+    there, turns = _at_the_middle(data, band)
+    found = _resampled(data, there, ephemeris, dterms)
+    return replace(found, fa=found.fa * turns, fb=found.fb * turns)
+
+
+def _at_the_middle(data: SearchData, band: Band) -> tuple[Band, Complexes]:
+    """The band with the spins that it has at the middle of the data, and the factors (count) that turn amplitudes back."""
+    spins = [band.frequencies, *(np.full(band.count, x) for x in (band.f1dot, band.f2dot, band.f3dot))]
+    moved, cycles = moved_spins(spins, data.middle_time - band.reference)
+    freq, f1dot, f2dot, f3dot = (float(x[0]) for x in moved)
+    there = replace(band, freq=freq, f1dot=f1dot, f2dot=f2dot, f3dot=f3dot, reference=data.middle_time)
+    return there, np.exp(-2j * np.pi * cycles)
+
+
+def _resampled(data: SearchData, band: Band, ephemeris: Ephemeris, dterms: int) -> FStatistic:
     grid = _grid(data, band.step, dterms)
     _check_frequencies(data, band)
     seen = geometry(data, ephemeris, band.alpha, band.delta, band.orbit)
@@ -191,14 +229,24 @@ def _at_the_barycentre(
 
 
 def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
-    """A series at non-integer places: 2 dterms + 1 terms of a sinc, with a Hamming window. Zero outside of the series."""
-    nearest = np.round(at).astype(np.int64)
-    terms = np.arange(-dterms, dterms + 1)
+    """A series at non-integer places: 2 dterms + 1 terms of a sinc, with a Hamming window. Zero outside of the series.
+
+    A place next to one of the ends is the end: the first sample of a detector lies there but for rounding, on either side.
+    """
     padded = np.concatenate([np.zeros(dterms), series, np.zeros(dterms + 1)])
-    inside = (at >= 0) & (at <= len(series) - 1)
-    index = np.where(inside, nearest, 0)[:, None] + dterms + terms
-    kernel = np.sinc((at - nearest)[:, None] - terms) * np.hamming(2 * dterms + 1)
-    return np.where(inside, np.sum(padded[index] * kernel, axis=1), 0)
+    inside = (at >= -AT_AN_END) & (at <= len(series) - 1 + AT_AN_END)
+    at = np.where(inside, at, 0.0)
+    nearest = np.round(at)
+    first, distance = nearest.astype(np.int64), at - nearest
+    # sinc(d - k) = (-1)^k sin(pi d) / (pi (d - k)): one sine for all terms.
+    wave, window = np.sin(np.pi * distance) / np.pi, np.hamming(2 * dterms + 1)
+    total = padded.take(first + dterms) * np.sinc(distance)
+    for k in (*range(-dterms, 0), *range(1, dterms + 1)):
+        weight = wave / (distance - k)
+        weight *= (-1) ** k * window[k + dterms]
+        total += padded.take(first + (dterms + k)) * weight
+    total[~inside] = 0
+    return total
 
 
 def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Complexes:
@@ -206,8 +254,9 @@ def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Co
     local = np.arange(series.shape[1]) * grid.step
     since = start + local
     cycles = np.mod((band.freq - grid.heterodyne) * local, 1.0)
-    for s, spin in enumerate((band.f1dot, band.f2dot, band.f3dot), 2):
-        cycles += spin * since**s / math.factorial(s)
+    spins = [spin / math.factorial(s) for s, spin in enumerate((band.f1dot, band.f2dot, band.f3dot), 2)]
+    if any(spins):
+        cycles += since * since * (spins[0] + since * (spins[1] + since * spins[2]))
     shifted = series * np.exp(-2j * np.pi * cycles)
     spectrum = np.fft.fft(shifted, n=grid.length, axis=1)
     lines = spectrum[:, (np.arange(band.count) * grid.every) % grid.length]
@@ -223,6 +272,7 @@ class Choice:
     reason: str
 
 
+@checked(InputError)
 def choose_method(data: SearchData, band: Band, dterms: int = DTERMS) -> Choice:
     """Which of the two needs fewer multiplications for a band.
 

@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
+from lanewise.sims.waves.ranges import check_setting
 from lanewise.sims.waves.timing.arrival import sky_vectors
 
 Floats = NDArray[np.float64]
@@ -35,6 +37,8 @@ class Cap:
     radius: float
 
     def __post_init__(self) -> None:
+        check_fields(self, InputError)
+        check_setting("alpha", self.alpha)
         _check_delta("cap", self.delta)
         if not 0 < self.radius <= math.pi:
             raise InputError(f"the radius of the cap is {self.radius:g}; wanted above 0 and at most pi radians")
@@ -51,6 +55,9 @@ class Rectangle:
     north: float
 
     def __post_init__(self) -> None:
+        check_fields(self, InputError)
+        for alpha in (self.west, self.east):
+            check_setting("alpha", alpha)
         for delta in (self.south, self.north):
             _check_delta("rectangle", delta)
         if not (self.west < self.east <= self.west + TURN + ROUNDING and self.south < self.north):
@@ -68,6 +75,7 @@ def _check_delta(what: str, delta: float) -> None:
         raise InputError(f"the {what} has the declination {delta:g}; wanted -pi/2 to pi/2 radians")
 
 
+@checked(InputError)
 def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = None) -> Floats:
     """(n, 2) alpha and delta, radians: centres of cells of these steps in both, made smaller so that a whole number fits.
 
@@ -82,6 +90,7 @@ def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = No
     return _ordered(grid, region, math.hypot(alpha_step, delta_step) / 2)
 
 
+@checked(InputError)
 def isotropic_sky(step: float, region: Region | None = None) -> Floats:
     """(n, 2) alpha and delta, radians: the centres of cells of about step x step radians on the sphere.
 

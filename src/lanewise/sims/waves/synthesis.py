@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise.attributes import frozen
-from lanewise.checks import check_fields, checked
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
+from lanewise.sims.waves.ranges import check_settings
+from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, Window, band_bins, padded_comment
 from lanewise.sims.waves.timing import Ephemeris, Orbit, antenna_patterns, barycentre, earth_state, emission
 
@@ -49,11 +51,8 @@ class Signal:
     orbit: Orbit | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self, InputError)
-        if not -1 <= self.cosi <= 1:
-            raise InputError(f"cosi is {self.cosi:g}; wanted -1 to 1")
-        if not self.h0 >= 0:
-            raise InputError(f"h0 is {self.h0:g}; wanted zero or more")
+        """Raises InputError for values that no signal has."""
+        check_settings(self)
 
 
 @checked(InputError)
@@ -156,11 +155,15 @@ def signal_spectra(
     earth, site = earth_state(ephemeris, np.concatenate([middle, at.ravel()])), detector(name)
     arrival = barycentre(earth, site, signal.alpha, signal.delta)
     arrival = arrival if signal.orbit is None else emission(arrival, signal.orbit)
-    since = arrival.since(signal.reference)[0]
-    cycles = np.zeros_like(since)
+    reference = int(times[0]) // 2 + int(times[-1]) // 2
+    spins, before = moved_spins(
+        [np.array([x]) for x in (signal.freq, signal.f1dot, signal.f2dot, signal.f3dot)], reference - signal.reference
+    )
+    since = arrival.since(reference)[0]
+    cycles = np.full_like(since, before[0])
     frequency = np.zeros_like(since)
     power = np.ones_like(since)
-    for s, spin in enumerate((signal.freq, signal.f1dot, signal.f2dot, signal.f3dot)):
+    for s, spin in enumerate(float(x[0]) for x in spins):
         frequency += spin * power
         power = power * since / (s + 1)
         cycles += spin * power

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise.attributes import frozen
+from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.sims.waves.ranges import check_setting, check_values, numbers_of
 from lanewise.sims.waves.timing import Orbit
 
 Floats = NDArray[np.float64]
@@ -36,6 +38,7 @@ class Templates:
     reference: int
     orbit: Orbit | None
 
+    @checked(InputError)
     def __init__(
         self,
         freq: ArrayLike,
@@ -51,19 +54,22 @@ class Templates:
         columns = dict(
             zip((*SPINS[:1], "alpha", "delta", *SPINS[1:]), (freq, alpha, delta, f1dot, f2dot, f3dot), strict=True)
         )
+        numbers = {k: np.atleast_1d(numbers_of(f"{k} of the templates", v)) for k, v in columns.items()}
         try:
-            arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(v, np.float64)) for v in columns.values()))
+            arrays = np.broadcast_arrays(*numbers.values())
         except ValueError as error:
-            shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in columns.items())
+            shapes = ", ".join(f"{k} {v.shape}" for k, v in numbers.items())
             raise InputError(
                 f"templates have different lengths: {shapes}; wanted one length, or single numbers"
             ) from error
+        if arrays[0].size == 0:
+            raise InputError("there are no templates; wanted at least one")
         if arrays[0].ndim != 1:
             raise InputError(f"templates have the shape {arrays[0].shape}; wanted one dimension")
         for name, array in zip(columns, arrays, strict=True):
-            if (bad := ~np.isfinite(array)).any():
-                raise InputError(f"{name} of template {int(np.flatnonzero(bad)[0])} is not finite")
+            check_values("template", name, array)
             object.__setattr__(self, name, array)
+        check_setting("reference", reference)
         object.__setattr__(self, "reference", reference)
         object.__setattr__(self, "orbit", orbit)
 

@@ -6,7 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,10 @@ from lanewise.sims.waves.commands.options import Directions, Grid, Input, InUnit
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import COLUMNS, METHODS, Candidates, middle_time
+from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.tables import write_table
-from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, opened
+from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, has_checkpoints, opened
 from lanewise.sims.waves.units.origins import origins
 
 FLAGS = {"freq_band": "--band"}
@@ -53,7 +54,7 @@ class _Asked:
     @property
     def folder(self) -> Path:
         """Of the checkpoints."""
-        return self.kept.checkpoint_folder or self.out.with_name(f"{self.out.name}.units")
+        return self.kept.checkpoint_folder or units_folder(self.out)
 
     @property
     def followed(self) -> Path | None:
@@ -96,6 +97,11 @@ class _Run:
             progress(self)
 
         self.outcome = self.search.compute(self.seconds, report, self.announce)
+
+
+def units_folder(out: Path) -> Path:
+    """Where the checkpoints of a list are, if nothing else is said."""
+    return out.with_name(f"{out.name}.units")
 
 
 def follow_up_file(out: Path) -> Path:
@@ -144,12 +150,26 @@ def _asked(matched: Given) -> _Asked:
     if kept.scheduler is None or where.follow_up:  # else its workers have the device, and nobody here needs it
         check_device(inputs.device)
     followed = follow_up_file(where.out) if where.follow_up else None
-    check_outputs(where.out, where.plot, where.overwrite, followed)
+    overwrite = where.overwrite or _goes_on(where.out, kept)
+    check_outputs(where.out, where.plot, overwrite, followed)
     job = Job(
         sfts=tuple(inputs.sfts or ()), search=_search(matched, inputs), sky=tuple(directions(where.sky or ())), ephemeris=inputs.ephemeris,
         most=where.most, skip_bad=inputs.skip_bad, method=where.method, device=inputs.device,
     )  # fmt: skip
-    return _Asked(job, where.out, where.plot, where.overwrite, where.follow_up, kept)
+    return _Asked(job, where.out, where.plot, overwrite, where.follow_up, kept)
+
+
+def _goes_on(out: Path, kept: InUnits) -> bool:
+    """Whether a search is resumed that may have written its list: it writes the same one again. Refuses one that has ended."""
+    if not kept.resume or kept.checkpoint_folder is not None:
+        return False
+    if has_checkpoints(units_folder(out)):
+        return True
+    if out.exists():
+        raise InputError(
+            f"{out}: the search is complete, and nothing is left to resume; to search again, give --overwrite in place of --resume"
+        )
+    return False
 
 
 def _search(matched: Given, inputs: Input) -> waves.Search:
@@ -167,7 +187,9 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
     place = opened(
         search, asked.folder, units=kept.units, workers=workers, resume=kept.resume, overwrite=asked.overwrite
     )
-    with span(profile, "search", name="units"), _going_on(asked), place as one:
+    with span(profile, "search", name="units"), _going_on(asked), ExitStack() as stack:
+        with said():
+            one = stack.enter_context(place)
         say_left_out(one.ready.left_out)
         run = _Run(one, kept.checkpoint_every, announce)
         follow(product, run, quiet=quiet)

@@ -22,6 +22,7 @@ from lanewise.sims.common.options import Given, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
 from lanewise.sims.waves.commands.options import Input, Sought
+from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
 
 METHODS = ("demod", "resamp", "auto")
@@ -108,7 +109,7 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     data, orbits = _read(asked, sought, profile)
     if both := [n for n in result_names(data.detectors) if n in table.names]:
         raise InputError(f"{sought.templates}: it has the column {both[0]} already; wanted a file without results")
-    with span(profile, "compute", name="demodulation"):
+    with span(profile, "compute", name="demodulation"), said():
         statistic = waves.f_statistic(data, table.templates, orbits, dterms=asked.dterms, device=asked.device)
     columns = result_columns(statistic, data.detectors)
     return _Computed(statistic, data, columns, (table.names, table.rows), "demod", asked.device, "")
@@ -118,7 +119,7 @@ def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     band = _band(asked, sought)
     data, orbits = _read(asked, sought, profile)
     method, reason = _method(data, band, asked, sought)
-    with span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"):
+    with span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"), said():
         if method == "resamp":
             statistic = waves.f_statistic_band(data, band, orbits, dterms=asked.dterms)
         else:

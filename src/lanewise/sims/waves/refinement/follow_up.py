@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
+from lanewise.checks import checked
 from lanewise.errors import InputError
-from lanewise.sims.waves.demodulation import EXPECTED, f_statistic
+from lanewise.sims.waves.demodulation import EXPECTED, demodulated
 from lanewise.sims.waves.hierarchical import Candidates, Grids
 from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR
 from lanewise.sims.waves.prepared import SearchData
@@ -85,6 +86,7 @@ class _Stage:
     templates: int
 
 
+@checked(InputError)
 def follow_up(
     grids: Grids,
     ephemeris: Ephemeris,
@@ -190,8 +192,8 @@ def _followed(
         total += stage.templates
     p, reference, dterms = stage.best, grids.middle, grids.search.dterms
     one = Templates(p.freq, p.alpha, p.delta, p.f1dot, reference=reference)
-    whole = f_statistic(data, one, ephemeris, dterms=dterms, device=device)
-    parts = f_statistic(grids.data, one, ephemeris, dterms=dterms, device=device).two_f[:, 0]
+    whole = demodulated(data, one, ephemeris, dterms=dterms, device=device)
+    parts = demodulated(grids.data, one, ephemeris, dterms=dterms, device=device).two_f[:, 0]
     two_f, detectors = float(whole.two_f[0, 0]), whole.two_f_detector[0, :, 0].tolist()
     different = max(1.0, _different(stage.metric, first))
     alarm = false_alarm(two_f, parts, regions[0] * different, regions[1] * different)
@@ -237,7 +239,7 @@ def _stage(
     _, where, which = np.unique(common, return_index=True, return_inverse=True)
     alpha, delta = alpha[where][which], delta[where][which]
     templates = Templates(freq, alpha, delta, f1dot, reference=grids.middle)
-    mean = f_statistic(data, templates, ephemeris, dterms=grids.search.dterms, device=device).two_f.mean(axis=0)
+    mean = demodulated(data, templates, ephemeris, dterms=grids.search.dterms, device=device).two_f.mean(axis=0)
     best = int(mean.argmax())
     point = _Point(float(freq[best]), float(f1dot[best]), float(alpha[best]), float(delta[best]))
     return _Stage(point, float(mean[best]), metric, len(freq))

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lanewise.attributes import frozen
-from lanewise.checks import check_fields
+from lanewise.checks import check_fields, checked
 from lanewise.errors import InputError
 
 _PATTERN = re.compile(
@@ -54,6 +54,7 @@ class SftName:
         return f"{head}{label}-{self.start:09d}-{self.span}.sft"
 
 
+@checked(InputError)
 def parse_name(name: str) -> SftName:
     """What a name says; raises InputError for a name that does not follow the convention."""
     match = _PATTERN.fullmatch(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path, writable_folder, writing
 from lanewise.io.source import FilePath
@@ -13,6 +14,7 @@ from lanewise.sims.waves.sft.names import SftName
 from lanewise.sims.waves.sft.sets import DetectorSfts, SftSet
 
 
+@checked(InputError)
 def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> Path:
     """Write the SFTs of a detector into one file, in the order of time; returns its path.
 
@@ -31,6 +33,7 @@ def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> P
     return Path(path)
 
 
+@checked(InputError)
 def write_sfts(folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False) -> list[Path]:
     """Write one file a detector into a folder, made if it is not there, under the name that LIGO-T040164 gives it; returns the paths.
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lanewise.checks import checked
+from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import Detector
 from lanewise.sims.waves.timing.arrival import sky_positions
 from lanewise.sims.waves.timing.earth import EarthState
@@ -17,6 +19,7 @@ from lanewise.sims.waves.timing.earth import EarthState
 Floats = NDArray[np.float64]
 
 
+@checked(InputError)
 def antenna_patterns(
     earth: EarthState, detector: Detector, alpha: ArrayLike, delta: ArrayLike
 ) -> tuple[Floats, Floats]:

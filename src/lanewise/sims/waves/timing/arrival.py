@@ -16,6 +16,7 @@ from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, Detector
 from lanewise.sims.waves.gps import Times
+from lanewise.sims.waves.ranges import check_settings, numbers_of
 from lanewise.sims.waves.timing.earth import OBLIQUITY, ROTATION, EarthState
 from lanewise.sims.waves.timing.ephemeris import ASTRONOMICAL_UNIT
 
@@ -74,9 +75,11 @@ def barycentre(
 
 def sky_positions(alpha: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
     """Checked, float64, one-dimensional and of one length."""
-    a, d = np.broadcast_arrays(
-        np.atleast_1d(np.asarray(alpha, np.float64)), np.atleast_1d(np.asarray(delta, np.float64))
-    )
+    both = (np.atleast_1d(numbers_of(f"{n} of the sky positions", x)) for n, x in (("alpha", alpha), ("delta", delta)))
+    try:
+        a, d = np.broadcast_arrays(*both)
+    except ValueError as error:
+        raise InputError(f"alpha and delta of the sky positions have no common length: {error}") from error
     if a.ndim != 1:
         raise InputError(f"sky positions have the shape {a.shape}; wanted one dimension")
     if not (np.isfinite(a).all() and np.isfinite(d).all() and (abs(d) <= np.pi / 2).all()):
@@ -181,17 +184,17 @@ class Orbit:
     argument: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (self.size >= 0 and self.period > 0 and 0 <= self.eccentricity < 1):
-            raise InputError(
-                f"the orbit has the size {self.size:g}, period {self.period:g} and eccentricity {self.eccentricity:g}; "
-                "wanted at least 0, above 0, and 0 to below 1"
-            )
+        """Raises InputError for values that no orbit has."""
+        check_settings(self)
+        if not 0 <= self.eccentricity < 1:
+            raise InputError(f"eccentricity is {self.eccentricity:g}; wanted 0 to below 1")
         if 2 * np.pi / self.period * self.size >= 1 - self.eccentricity:
             raise InputError(
                 f"an orbit of {self.size:g} light-seconds in {self.period:g} s is as fast as light; wanted 2 pi size / period < 1 - e"
             )
 
 
+@checked(InputError)
 def emission(arrival: Arrival, orbit: Orbit) -> Arrival:
     """From arrivals at the barycentre to emissions: t_SSB = t_em + R(t_em) (LIGO-T1600531).
 

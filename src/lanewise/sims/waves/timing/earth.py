@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
+from lanewise.checks import checked
+from lanewise.errors import InputError
 from lanewise.sims.waves.gps import SECOND, Times, leap_seconds
 from lanewise.sims.waves.timing.ephemeris import DAY, TT_MINUS_GPS, Ephemeris
 
@@ -81,6 +83,7 @@ class EarthState:
     einstein_rate: Floats
 
 
+@checked(InputError)
 def earth_state(ephemeris: Ephemeris, times: Times) -> EarthState:
     """The Earth at (n,) GPS times in nanoseconds; raises InputError for times that the ephemeris does not cover."""
     position, velocity = ephemeris.earth.at(times)

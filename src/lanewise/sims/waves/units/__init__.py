@@ -7,7 +7,16 @@ list, which is the same whatever the number of units, workers, kills and resumes
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit, divide
-from lanewise.sims.waves.units.run import SECONDS, Found, Opened, Workers, forget, opened, search_in_units
+from lanewise.sims.waves.units.run import (
+    SECONDS,
+    Found,
+    Opened,
+    Workers,
+    forget,
+    has_checkpoints,
+    opened,
+    search_in_units,
+)
 from lanewise.sims.waves.units.validation import validate
 
 __all__ = [
@@ -22,6 +31,7 @@ __all__ = [
     "differences",
     "divide",
     "forget",
+    "has_checkpoints",
     "opened",
     "read_state",
     "search_in_units",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.attributes import frozen, near
+from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
@@ -44,6 +45,9 @@ class Job:
     skip_bad: bool = False
     method: str = "demod"
     device: str = "numpy"
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
 
     @property
     def on_gpu(self) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from lanewise.attributes import frozen
+from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.io.claims import claimed
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, merged
@@ -43,6 +44,7 @@ class Workers:
     scheduler: str | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self, InputError)
         if self.count is not None and self.count < 1:
             raise InputError(f"{self.count} workers asked for; wanted at least 1")
         if self.count is not None and self.scheduler is not None:
@@ -158,6 +160,11 @@ def search_in_units(
     """
     with opened(job, folder, units=units, workers=workers, resume=resume, overwrite=overwrite) as search:
         return search.compute(seconds)
+
+
+def has_checkpoints(folder: Path) -> bool:
+    """Whether a search was begun there that has not been forgotten."""
+    return (folder / SEARCH).exists()
 
 
 def forget(folder: Path, units: tuple[Unit, ...]) -> None:

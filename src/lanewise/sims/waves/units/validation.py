@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from lanewise.errors import LanewiseError
-from lanewise.sims.waves.demodulation import f_statistic
+from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.hierarchical import COLUMNS, Candidates, merged
 from lanewise.sims.waves.hough import (
     Significance,
@@ -20,7 +20,7 @@ from lanewise.sims.waves.hough import (
 )
 from lanewise.sims.waves.prepared import earth_states, geometry
 from lanewise.sims.waves.refinement import some_stacks
-from lanewise.sims.waves.resampling import Band, f_statistic_band
+from lanewise.sims.waves.resampling import Band, resampled
 from lanewise.sims.waves.templates import Floats, Templates
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
@@ -133,7 +133,7 @@ class _Recomputed:
                 grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta, grids.middle,
                 origin.f1dot,
             )  # fmt: skip
-            values = f_statistic_band(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
+            values = resampled(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
             return values[np.arange(data.stacks), margin + places]
         values = np.empty(data.stacks)
         # Of few stacks at a time: the frequency of one is of no use to the others.
@@ -143,6 +143,6 @@ class _Recomputed:
             freq = grids.first + resolution * places[first:end]
             templates = Templates(freq, alpha, delta, origin.f1dot, reference=grids.middle)
             some = some_stacks(data, first, end)
-            two_f = f_statistic(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
+            two_f = demodulated(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
             values[first:end] = np.diagonal(two_f) / 2
         return values

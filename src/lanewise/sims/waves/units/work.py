@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from lanewise.errors import InputError
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import Candidates, MapSearch, merged
+from lanewise.sims.waves.lost import SignalLossWarning
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Part, Unit
@@ -89,7 +91,9 @@ def _after(state: State, rows: Candidates) -> State:
 @lru_cache(maxsize=1)
 def _loaded(job: Job) -> Ready:
     """A worker's data: read once for all its units."""
-    return job.load()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SignalLossWarning)  # whoever divided the search has been warned
+        return job.load()
 
 
 _searches = Searches()  # of a worker, for all its units
