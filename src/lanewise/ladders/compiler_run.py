@@ -162,15 +162,17 @@ class Runner:
     def _timed(self, blank: Rung, work: Callable[[], object], result: Callable[[], Any]) -> Rung:
         """The rung checked, and with its time if it is right."""
         self.case.reset()
-        first = self._seconds(work, 1)
+        work()
         error, allowed = self.case.error(result()), self.case.benchmark.tolerance(self.case.n)
         blank = replace(blank, relative_error=error)
         if not error <= allowed:
             wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is allowed"
             return skipped(blank, "wrong", wrong)
+        self.case.reset()
+        first = self._seconds(work, 1)  # without what a first run costs: it may have compiled
         runs, least = [first], QUICK_LEAST if self.options.quick else LEAST
-        if first < least:  # short: again, without what a first run costs, and repeated within a run
-            repeats = max(1, min(MOST, round(least / max(self._seconds(work, 1), 1e-9))))
+        if first < least:  # short: repeated within a run
+            repeats = max(1, min(MOST, round(least / max(first, 1e-9))))
             self.case.reset()
             runs = [self._seconds(work, repeats) / repeats for _ in range(RUNS)]
         while len(runs) < RUNS and sum(runs) < ENOUGH:

@@ -90,16 +90,15 @@ class Runner:
 
     def _timed(self, stepper: Stepper, blank: Rung, result: Any) -> Rung:
         """The rung checked, and with its time if it is right."""
-        first = _seconds(lambda: stepper.run(1))
+        stepper.run(1)
         error, tolerance = self.problem.error(result), self.problem.tolerance
         if not error <= tolerance:
             wrong = f"wrong: the relative error against float64 is {error:.1e}, and {tolerance:.1e} is allowed"
             return skipped(replace(blank, relative_error=error), "wrong", wrong)
         least = QUICK_LEAST if self.options.quick else LEAST
+        first = _seconds(lambda: stepper.run(1))  # without what a first run costs: it may have compiled
         if first >= ENOUGH:
             return replace(blank, skipped=None, seconds=first, relative_error=error, extra={**blank.extra, "runs": 1})
-        if first < least:
-            first = _seconds(lambda: stepper.run(1))  # without what a first run costs
         repeats = max(1, min(10_000, round(least / first)))
         if repeats > 1:
             stepper.run(repeats)

@@ -240,7 +240,7 @@ def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
     first, distance = nearest.astype(np.int64), at - nearest
     # sinc(d - k) = (-1)^k sin(pi d) / (pi (d - k)): one sine for all terms.
     wave, window = np.sin(np.pi * distance) / np.pi, np.hamming(2 * dterms + 1)
-    total = padded.take(first + dterms) * np.sinc(distance)
+    total: Complexes = np.asarray(padded.take(first + dterms) * np.sinc(distance), np.complex128)
     for k in (*range(-dterms, 0), *range(1, dterms + 1)):
         weight = wave / (distance - k)
         weight *= (-1) ** k * window[k + dterms]
