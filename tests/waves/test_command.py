@@ -464,3 +464,52 @@ def test_a_list_that_ends_within_one_significance(folder, tmp_path):
         assert (
             "all 30 candidates have the significance 7.043, and the list ends among those of" in done.stderr
         ) == notes
+
+
+def test_three_commands_in_a_row(folder, tmp_path):
+    """A search, once more with --resume, and with another device: what has ended says so, and keeps its list."""
+    out = tmp_path / "top.csv"
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.0002, "--sky", "2.0,0.3", "--ref-time", "1238256018",
+            "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--quiet", "--out", out)  # fmt: skip
+    call(*base)
+    found = out.read_bytes()
+    complete = (
+        "the search is complete, and nothing is left to resume; to search again, give --overwrite in place of --resume"
+    )
+    assert complete in refused(*base, "--resume")
+    assert complete in refused(*base, "--resume", "--device", "numpy")
+    assert out.read_bytes() == found
+    assert not out.with_name("top.csv.units").exists()
+
+
+def test_a_search_that_ended_after_its_list_goes_on(folder, tmp_path, monkeypatch):
+    """Stopped while candidates were followed up: the list is there, and the checkpoints, too."""
+    from lanewise.sims.waves.commands import search
+
+    out = tmp_path / "top.csv"
+    base = ("run", "--sfts", folder / "*.sft", "--freq", 60.0095, "--band", 0.0002, "--sky", "2.0,0.3", "--ref-time", "1238256018",
+            "--stack", 36000, "--residuals", 3, "--patch", 0.02, "--ephemeris", "EPV00", "--quiet", "--out", out)  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(search, "forget", lambda folder, units: (_ for _ in ()).throw(KeyboardInterrupt))
+        CliRunner().invoke(app, [str(a) for a in base])
+    found = out.read_bytes()
+    assert out.with_name("top.csv.units").exists()
+    call(*base, "--resume")
+    assert out.read_bytes() == found
+    assert not out.with_name("top.csv.units").exists()
+
+
+def test_long_sfts_are_warned_of(tmp_path):
+    """Once, on standard error, whatever the command."""
+    pytest.importorskip("erfa")
+    call("make-data", "--out", tmp_path / "d", "--band", "1399,1401", "--start", "1238166018", "--sfts", 4, "--duration", 3600,
+         "--sqrt-s", "1e-23,1e-23")  # fmt: skip
+    common = ("--sfts", tmp_path / "d" / "*.sft", "--freq", 1400.0, "--band", 0.0002, "--sky", "2.0,0.3", "--ref-time", "1238166018",
+              "--ephemeris", "EPV00", "--json")  # fmt: skip
+    for command, more in (("fstat", ("--step", 1e-4)), ("run", ("--stack", 7200, "--patch", 0.001, "--quiet"))):
+        done = CliRunner().invoke(
+            app, [str(a) for a in (command, *common, *more, "--out", tmp_path / f"{command}.csv")]
+        )
+        assert done.exit_code == 0
+        assert done.stderr.count("warning: SFTs of 3600 s are too long for the rotation of the Earth at 1400 Hz") == 1
+        json.loads(done.stdout.splitlines()[-1])

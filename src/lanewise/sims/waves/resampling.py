@@ -18,17 +18,25 @@ from numpy.typing import NDArray
 from lanewise.attributes import frozen
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.runtime.devices import resolve
 from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
-from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry, sfts_of
+from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
 from lanewise.sims.waves.ranges import RANGES, check_setting, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft.reading import ROUNDING
 from lanewise.sims.waves.timing import Ephemeris, Orbit
+from lanewise.target import is_gpu
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]
 MOST_SAMPLES = 1 << 27  # 2 GiB for each of two series
+CALL, SFT = (
+    4e6,
+    1e4,
+)  # ns: what every call takes, and what it takes for an SFT; measured on one core, as are the next
+NUMPY_TERM, KERNEL_CELL = 27.0, 12.0  # ns for a term, a frequency and an SFT; and for a frequency and an SFT
+SAMPLE_TERM, BUTTERFLY = 25.0, 0.6  # ns for a sample and a term of the interpolation; and for N log2 N of a transform
 AT_AN_END = 1e-6  # of a sample: rounding moves places by 1e-11 of one
 
 
@@ -273,20 +281,25 @@ class Choice:
 
 
 @checked(InputError)
-def choose_method(data: SearchData, band: Band, dterms: int = DTERMS) -> Choice:
-    """Which of the two needs fewer multiplications for a band.
+def choose_method(data: SearchData, band: Band, dterms: int = DTERMS, *, device: str = "numpy") -> Choice:
+    """Which of the two takes less time for a band, on one core.
 
-    Demodulation has 2 Dterms for every frequency and SFT; resampling has two transforms for each stack and detector, about
-    5 N log2 N real ones each, and the interpolation.
+    device: of demodulation, as `f_statistic` has it; "numpy" or a CPU's kernels, which resampling, on the host, is compared with. Times are
+    those of a model, whose constants were measured once: the choice is the same every time. Raises InputError for a GPU's.
     """
+    check_setting("dterms", dterms)
+    if device != "numpy" and is_gpu(resolve(device)):
+        raise InputError(f"resampling is computed on the host alone, found {device!r}; wanted 'numpy' or 'cpu'")
     grid = _grid(data, band.step, dterms)
     groups = int(np.count_nonzero(np.diff(data.group)))
-    demod = 2.0 * dterms * band.count * len(data)
-    samples = sum(len(x) for x in sfts_of(data).values()) * grid.bins
-    resamp = groups * 2 * 5 * grid.length * math.log2(grid.length) / 4 + samples * (2 * dterms + 1)
+    cell = 2 * dterms * NUMPY_TERM if device == "numpy" else KERNEL_CELL
+    demod = CALL + len(data) * (SFT + cell * band.count)
+    transforms = 2 * groups * grid.length * math.log2(grid.length)
+    resamp = CALL + len(data) * grid.bins * (2 * dterms + 1) * SAMPLE_TERM + transforms * BUTTERFLY
     method: Literal["demod", "resamp"] = "demod" if demod <= resamp else "resamp"
+    where = "NumPy" if device == "numpy" else "kernels"
     return Choice(
         method,
-        f"{band.count} frequencies of {len(data)} SFTs are {demod:.2g} complex multiplications by demodulation, and "
-        f"{groups} pairs of transforms of {grid.length} samples {resamp:.2g} by resampling",
+        f"{band.count} frequencies of {len(data)} SFTs take about {demod * 1e-6:.2g} ms of one core by demodulation ({where}), and "
+        f"{resamp * 1e-6:.2g} ms by resampling, with transforms of {grid.length} samples",
     )

@@ -141,7 +141,7 @@ def _method(data: waves.SearchData, band: waves.Band, asked: Input, sought: Soug
         return sought.method, "as --method says"
     if asked.device not in HOST:
         return "demod", "resampling is computed on the host alone"
-    choice = waves.choose_method(data, band, asked.dterms)
+    choice = waves.choose_method(data, band, asked.dterms, device=asked.device)
     return choice.method, choice.reason
 
 
