@@ -27,6 +27,7 @@ from lanewise.errors import LanewiseError
 from lanewise.io.formats import write_particles
 from lanewise.sims.gravity import make_initial_conditions
 from lanewise.sims.lbm.obstacles import as_solid, read_mask
+from tests.fuzz import waves_files
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.commands import RUNS, SCRATCH, Ended, command, folder, remember_programs, state
 from tests.io.samples import renew_sums
@@ -41,11 +42,12 @@ READERS: dict[str, tuple[str, tuple[object, ...]]] = {
     **{product: ("a.h5", (product, "run", "--resume", "a.h5", "--steps", MORE)) for product in CHECKPOINTS},
 }  # fmt: skip
 OBSTACLES = {"npy": "a.npy", "png": "a.png", "stl": "a.stl", "stl text": "a.stl"}
+WAVES = tuple(f"waves {kind}" for kind in waves_files.READERS) if waves_files.THERE else ()
 BOX, BOX3 = (20, 40), (12, 12, 24)
 MESHES = importlib.util.find_spec("trimesh") is not None  # it makes the meshes, and reads them
 KINDS = [
     kind
-    for kind in (*READERS, *OBSTACLES)
+    for kind in (*READERS, *OBSTACLES, *WAVES)
     if MESHES or not kind.startswith("stl")
     for _ in range(4 if kind in CHECKPOINTS else 1)
 ]
@@ -56,7 +58,9 @@ def body(case: Case) -> str:
     remember_programs()
     random = case.random
     kind = random.choice(KINDS)
-    name = OBSTACLES[kind] if kind in OBSTACLES else READERS[kind][0]
+    name = "" if kind in WAVES else OBSTACLES[kind] if kind in OBSTACLES else READERS[kind][0]
+    if kind in WAVES:
+        return damaged_waves(case, kind.removeprefix("waves "))
     with tempfile.TemporaryDirectory(prefix="lanewise-fuzz-", dir=SCRATCH) as place:
         path = Path(place) / name
         path.write_bytes(good_file(kind))
@@ -77,6 +81,33 @@ def body(case: Case) -> str:
             return "refused"
         if kind in CHECKPOINTS and not lies:
             assert state(path) == good_end(kind), "other content was accepted"
+            return "no effect"
+        return "accepted"
+
+
+def damaged_waves(case: Case, kind: str) -> str:
+    """One of the files of a search, damaged, and the command that reads it; sums notice what is changed."""
+    random, name = case.random, waves_files.READERS[kind][0]
+    with tempfile.TemporaryDirectory(prefix="lanewise-fuzz-", dir=SCRATCH) as place, folder(Path(place)):
+        waves_files.write(kind)
+        path = Path(name)
+        lies = path.suffix == ".json" and random.random() < 0.5
+        how = (
+            waves_files.lie(path, random, _lie_in_json)
+            if lies
+            else damage_bytes(path, random, text=kind not in waves_files.SUMMED)
+        )
+        case.shown = f"waves {kind}: {how}"
+        before = path.read_bytes()
+        ended = waves_files.read(kind)
+        case.shown += f" -> {ended}"
+        check_form(ended)
+        case.counts[f"waves {kind} {ended.code}"] += 1
+        if ended.code == 2:
+            assert not path.exists() or path.read_bytes() == before, "a refused file was changed"
+            return "refused"
+        if kind in waves_files.SUMMED and not lies:
+            assert waves_files.results(kind) == waves_files.good_end(kind), "other content was accepted"
             return "no effect"
         return "accepted"
 

@@ -15,11 +15,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lanewise.sims.waves.units import has_checkpoints
+from tests.fuzz import waves_files
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.commands import RUNS, SCRATCH, command, folder, forked, remember_programs, state, wait
 
 STEPS = 8
-PRODUCTS = ("gravity",) * 6 + ("boids",) * 3 + ("lbm",)
+PRODUCTS = ("gravity",) * 6 + ("boids",) * 3 + ("lbm",) + ("waves",) * 3 * waves_files.THERE
 """By what a run costs."""
 
 LIMIT = 120.0  # seconds for a command
@@ -44,8 +46,9 @@ def body(case: Case) -> str:
     killed = 0
     with tempfile.TemporaryDirectory(prefix="lanewise-fuzz-", dir=SCRATCH) as place, folder(Path(place)):
         log = Path(place) / "log"
+        prepare(product)
         for _ in range(random.randint(1, 4)):
-            if is_complete():  # killed when everything was written
+            if is_complete(product):  # killed when everything was written
                 break
             number, after = random.choice(ENDINGS), random.random() * 1.1 * seconds
             case.shown += f"{product}: {number.name} after {after:.4f} s; "
@@ -57,8 +60,8 @@ def body(case: Case) -> str:
             if code == 0:
                 break
             killed += 1
-        if not is_complete() or _hidden():  # once more: to its end, or only to clear away what the last one left
-            complete = is_complete()
+        if not is_complete(product) or _hidden():  # once more: to its end, or only to clear away what the last one left
+            complete = is_complete(product) and product != "waves"  # whose search is then begun again
             code = wait(forked(log, *part(product)), LIMIT)
             assert code == (2 if complete else 0), f"code {code} at the end\n{_said(log)}"
             assert not complete or "is complete at step" in _said(log), _said(log)
@@ -76,15 +79,25 @@ def _hidden() -> list[str]:
 
 def part(product: str) -> tuple[object, ...]:
     """The command that begins the run or, once there is a checkpoint, goes on."""
+    if product == "waves":
+        return waves_files.RESUMED if has_checkpoints(Path(waves_files.UNITS)) else waves_files.BEGUN
     if Path("a.h5").exists():
         return product, "run", "--resume", "a.h5", *OFTEN[product]
     return product, "run", *RUNS[product], "--steps", STEPS, "--out", "a.h5", *OFTEN[product], *FRESH[product]
 
 
-def is_complete() -> bool:
-    """Whether the checkpoint is of the last step."""
+def prepare(product: str) -> None:
+    """What the command reads."""
+    if product == "waves":
+        waves_files.inputs()
+
+
+def is_complete(product: str) -> bool:
+    """Whether the checkpoint is of the last step; of a search, whether its list is there and its checkpoints are gone."""
     import h5py
 
+    if product == "waves":
+        return Path(waves_files.LIST).exists() and not has_checkpoints(Path(waves_files.UNITS))
     if not Path("a.h5").exists():
         return False
     with h5py.File("a.h5") as file:
@@ -96,6 +109,8 @@ def is_complete() -> bool:
 def ended(product: str) -> dict[str, Any]:
     """What a run has left."""
     files = {p.name: p.read_bytes() for p in Path().glob("*.csv")}
+    if product == "waves":
+        return files
     return {**state(Path("a.h5")), **files}
 
 
@@ -104,11 +119,13 @@ def undisturbed(product: str) -> tuple[dict[str, Any], float]:
     """What is left by a run that nobody kills, and the seconds that it takes. It is run here first: the kernels stay for those that are forked."""
     remember_programs()
     with tempfile.TemporaryDirectory(prefix="lanewise-fuzz-", dir=SCRATCH) as place, folder(Path(place)):
+        prepare(product)
         first = command(*part(product))
         assert first.code == 0, first
         wanted = ended(product)
         for path in Path().iterdir():
             path.unlink()
+        prepare(product)
         begin = time.monotonic()
         code = wait(forked(Path(place) / "log", *part(product)), LIMIT)
         seconds = time.monotonic() - begin

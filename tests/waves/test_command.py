@@ -98,7 +98,7 @@ def test_a_band(folder, tmp_path, method):
     assert len(rows) == 101
     best = max(rows, key=lambda r: float(r["twoF"]))
     assert abs(float(best["freq"]) - 60.0101) < 4e-6
-    assert ("complex multiplications by demodulation" in text) == (method == "auto")
+    assert ("ms of one core by demodulation" in text) == (method == "auto")
     assert "101 templates" in text
 
 
