@@ -133,7 +133,7 @@ def _held(data: SearchData) -> tuple[int, int]:
 def f_statistic_band(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS) -> FStatistic:
     """2F of all frequencies of a band, for every stack, by resampling.
 
-    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 2e-3 in 2F at 100 Hz, and to that times
+    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 1.4e-3 in 2F at 100 Hz, and to that times
     f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120 ns; from demodulation it differs by what the kernel there leaves out.
     2F does not depend on the band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or the orbit.
     Raises InputError for frequencies beyond the bins of `data`.
