@@ -43,4 +43,4 @@ def leap_seconds(times: ArrayLike) -> NDArray[np.int64]:
     array = host_array("the times", times, InputError)
     if array.dtype.kind not in "iu":
         raise InputError(f"the times are {shown(times)}; wanted GPS nanoseconds, whole numbers")
-    return np.asarray(np.searchsorted(np.array(LEAPS), array // SECOND, side="right"), np.int64)
+    return np.asarray(np.searchsorted(np.array(LEAPS), array.astype(np.int64) // SECOND, side="right"), np.int64)

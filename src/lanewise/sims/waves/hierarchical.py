@@ -43,7 +43,7 @@ from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.noise import WINDOW
 from lanewise.sims.waves.prepared import DTERMS, SearchData, earth_states, prepare, sfts_of, split
-from lanewise.sims.waves.ranges import FASTEST, RANGES, check_settings, check_values, numbers_of
+from lanewise.sims.waves.ranges import FASTEST, RANGES, check_setting, check_settings, check_values, numbers_of
 from lanewise.sims.waves.resampling import Band, resampled
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
@@ -190,6 +190,8 @@ def search_cover(search: Search, start: int, end: int, duration: float) -> tuple
 
     Frequencies at both ends, the largest Doppler shift, and 50 bins for the offsets of pixels and spin-downs.
     """
+    for name, value in (("reference", start), ("reference", end), ("duration", duration)):
+        check_setting(name, value)
     lows, highs = zip(*(_range_at(search, t) for t in (start, end)), strict=True)
     wings = max(highs) * DOPPLER + SPARE_BINS / duration
     return min(lows) - wings, max(highs) + wings

@@ -105,7 +105,7 @@ def prepare(
     """
     search_margin(dterms, window)
     parts = [sfts] if stacks is None else list(stacks)
-    if not len(sfts) or not all(len(p) for p in parts):
+    if not len(sfts) or not parts or not all(len(p) for p in parts):
         raise InputError("there are no SFTs to search, or a stack has none; wanted at least one in every stack")
     if sqrt_s is not None and (missing := [n for n in sfts.names if n not in sqrt_s]):
         raise InputError(f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector")
@@ -216,6 +216,8 @@ def geometry(
     time, rate = np.empty(shape, np.int64), np.empty(shape)
     a, b = np.empty(shape), np.empty(shape)
     earths = earth_states(data, ephemeris) if earths is None else earths
+    if missing := [n for n in data.detectors if n not in earths]:
+        raise InputError(f"earths has no value for {', '.join(missing)}; wanted one for every detector")
     for name, which in sfts_of(data).items():
         site = detector(name)
         arrival = timing.barycentre(earths[name], site, alpha, delta)

@@ -56,6 +56,7 @@ RANGES = MappingProxyType(
         "size": Range(0.0, 1e6, " light-seconds"), "period": Range(0.0, LONGEST, " seconds", above=True),
         "argument": Range(-4 * math.pi, 4 * math.pi, " radians"),
         "stack": Range(0.0, LONGEST, " seconds", above=True), "threshold": Range(QUIETEST, LOUDEST, " of F = 2F / 2"),
+        "duration": Range(0.0, 1e7, " seconds", above=True),
         "count": Range(1, MOST_FREQUENCIES, " frequencies"), "most_stacks": Range(1, 1 << 31, " stacks"),
         "residuals": Range(1, 1 << 20, " spin-downs"), "dterms": Range(1, MOST_TERMS, " bins on each side"),
         "window": Range(3, 1 << 20, " bins"),
@@ -67,7 +68,8 @@ RANGES = MappingProxyType(
 def check_setting(name: str, value: Any) -> None:
     """Refuse a number out of its range: `freq is -1; wanted above 0, at most 1e+06 Hz`."""
     if not RANGES[name].holds(value):
-        raise InputError(f"{name} is {value:g}; wanted {RANGES[name]}")
+        text = f"{value:g}" if abs(value) < 1e300 else shown(value)
+        raise InputError(f"{name} is {text}; wanted {RANGES[name]}")
 
 
 def check_settings(instance: Any) -> None:

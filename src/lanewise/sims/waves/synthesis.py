@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from lanewise.attributes import frozen
 from lanewise.checks import checked
 from lanewise.errors import InputError
+from lanewise.runtime.memory import require_memory
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
-from lanewise.sims.waves.ranges import check_settings
+from lanewise.sims.waves.ranges import FASTEST, check_setting, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, Window, band_bins, padded_comment
 from lanewise.sims.waves.timing import Ephemeris, Orbit, antenna_patterns, barycentre, earth_state, emission
@@ -82,13 +83,15 @@ def make_data(
         raise InputError("signals need an ephemeris: make_data(..., ephemeris=Ephemeris.load('DE405'))")
     if not starts:
         raise InputError("there are no detectors; wanted starts = {'H1': [GPS seconds, ...]}")
-    first, bins = band_bins(*band, duration)
-    if first < 0 or band[1] <= band[0]:
+    check_setting("duration", duration)
+    if not 0 <= band[0] < band[1] <= FASTEST:
         raise InputError(f"the band is {band[0]:g} to {band[1]:g} Hz; wanted 0 or more, low < high")
+    first, bins = band_bins(*band, duration)
     sets: list[DetectorSfts] = []
     for name in sorted(starts):
         detector(name)  # it is known
         times = _times(name, starts[name], duration)
+        require_memory("cpu", 32 * len(times) * bins, f"{len(times)} SFTs of {bins} bins")
         data = np.zeros((len(times), bins), np.complex128)
         if sqrt_s is not None:
             data += _noise(name, times, first, bins, duration, sqrt_s, seed)

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
-from lanewise.checks import checked
+from lanewise.checks import checked, shown
 from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import EXPECTED, demodulated
-from lanewise.sims.waves.hierarchical import Candidates, Grids
+from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, Grids
 from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR
 from lanewise.sims.waves.prepared import SearchData
 from lanewise.sims.waves.refinement.lattice import lattice
@@ -114,6 +114,8 @@ def follow_up(
 
     Raises InputError for less than one candidate, or regions of too many templates.
     """
+    if candidates.dtype != CANDIDATE or candidates.ndim != 1 or not len(candidates):
+        raise InputError(f"candidates are {shown(candidates)}; wanted those of a search, one at least")
     if most < 1:
         raise InputError(f"a follow-up of {most} candidates is asked for; wanted at least 1")
     first = _first_region(grids)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.attributes import frozen
-from lanewise.checks import checked
+from lanewise.checks import checked, shown
 from lanewise.errors import InputError
 from lanewise.sims.waves.gps import SECOND, Times, leap_seconds
 from lanewise.sims.waves.timing.ephemeris import DAY, TT_MINUS_GPS, Ephemeris
@@ -86,6 +86,10 @@ class EarthState:
 @checked(InputError)
 def earth_state(ephemeris: Ephemeris, times: Times) -> EarthState:
     """The Earth at (n,) GPS times in nanoseconds; raises InputError for times that the ephemeris does not cover."""
+    if (
+        not isinstance(times, np.ndarray) or times.dtype != np.int64 or times.ndim != 1
+    ):  # annotations say no more than an array
+        raise InputError(f"times are {shown(times)}; wanted (n,) int64: GPS nanoseconds, see gps_time")
     position, velocity = ephemeris.earth.at(times)
     sun, sun_velocity = ephemeris.sun.at(times)
     century, mean = mean_sidereal_time(times)
