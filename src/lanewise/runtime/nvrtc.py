@@ -22,7 +22,7 @@ from typing import Any
 from lanewise.errors import DeviceError
 from lanewise.installation import install
 from lanewise.interrupts import interrupts_wait
-from lanewise.runtime import compiling, nvrtc_child
+from lanewise.runtime import compiling, lost_signs, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.compiling import LOGGER
 from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
@@ -31,7 +31,7 @@ _IMPORTING = threading.RLock()
 _BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache
 _COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
 os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
-FORMAT = "3"  # of the cache's entries: one file with what the log said of spills, and the code
+FORMAT = "4"  # of the cache's entries: one file with what the log said of spills, and the code
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +153,29 @@ def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes
         "name": f"{name}.cu",
         "options": options(arch, switches),
         "version": nvrtc_version(),
+        "ptx": lost_signs.suspected(arch, nvrtc_version()),
     }
     told, code = _answer(asked, text)
+    if _is_wrong(asked, told):
+        told, code = _mended(asked, text)
     if told["error"]:
         raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}")
     return code, told["log"]
+
+
+def _is_wrong(asked: dict[str, Any], told: dict[str, str]) -> bool:
+    """Whether the assembler had an input of which it makes wrong code (see `lost_signs`)."""
+    return bool(asked["ptx"]) and not told["error"] and lost_signs.loses_sign(told["ptx"])
+
+
+def _mended(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
+    """The code of a text of which the assembler would make wrong code."""
+    told, code = _answer(asked, lost_signs.apart(text))
+    if not told["error"] and not _is_wrong(asked, told):
+        return told, code
+    LOGGER.info("%s is not optimised by the assembler, which would lose a sign", asked["name"])
+    others = [o for o in asked["options"] if not o.startswith("--ptxas-options=-O")]
+    return _answer({**asked, "options": [*others, lost_signs.WRITTEN_OUT]}, text)
 
 
 def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:

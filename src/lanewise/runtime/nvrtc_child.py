@@ -1,8 +1,9 @@
 """A compiler process: one text for NVRTC on its input, machine code on its output.
 
 Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in hundredths of a second. Input: a line of JSON
-with `library` (the path of NVRTC), `name` (what errors call the text), `options` and `version` (of the library that is asked for), then
-the text. Output: a line of JSON with `error` ("" for none) and `log`, then the code.
+with `library` (the path of NVRTC), `name` (what errors call the text), `options`, `version` (of the library that is asked for) and `ptx`
+(whether the assembler's input is asked for), then the text. Output: a line of JSON with `error` ("" for none), `log` and `ptx`, then the
+code.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ def compiled(asked: dict[str, Any], text: bytes) -> Told:
     if status:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p
         return {"error": library.nvrtcGetErrorString(status).decode(), "log": log}, b""
-    return {"error": "", "log": log}, _got(library, program, "CUBIN")
+    ptx = _got(library, program, "PTX").rstrip(b"\0").decode() if asked["ptx"] else ""
+    return {"error": "", "log": log, "ptx": ptx}, _got(library, program, "CUBIN")
 
 
 def _got(library: Any, program: ctypes.c_void_p, what: str) -> bytes:
