@@ -141,7 +141,7 @@ class Reference:
         Sum over cut links of (e_out - u) f_out - (e_in - u) f_in with the wall's velocity u (Wen, Zhang, Tu, Wang and
         Fang, J. Comput. Phys. 266 (2014) 161), or without u (`galilean=False`), which is what the populations lose.
         `weights` adds w to populations that are stored as deviations. A link that crosses the faces of different walls
-        belongs to none of them, and to all.
+        belongs to none of them, and to all; so does one that passes between different walls and is at rest.
         """
         wanted = None if names is None else set(names)
         walls = {k: np.array(w.velocity or np.zeros(self.velocities.shape[1])) for k, w in self.walls.items()
@@ -156,7 +156,7 @@ class Reference:
                 outward = self.departed[self.opposite[q]] + (self.weights[q] if weights else 0.0)
             for number, velocity in walls.items():
                 here = (self.links.wall[q] == number) & self.fluid.ravel()
-                for still in (False, True):
+                for still in (False, True) if wanted is None else (False,):
                     some = here & (self.links.still[q] == still)
                     u = velocity if galilean and not still else np.zeros(len(e))
                     total += (-e - u) * outward[some].sum() - (e - u) * inward[some].sum()

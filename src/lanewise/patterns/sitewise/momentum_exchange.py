@@ -2,7 +2,8 @@
 
     force(n) = sum over cut links q of (e_out - u_w) f_out - (e_in - u_w) f_in,   e_in = e_q = -e_out
 f_in is what arrives along q, f_out what left towards the wall: f_in without what the moving wall added, and without what interpolation
-added where the wall is not half-way (`patterns/sitewise/interpolated_walls.py`).
+added where the wall is not half-way (`patterns/sitewise/interpolated_walls.py`). A link that is at rest between two different walls
+belongs to neither.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import corrections, load_bulk, load_own
-from lanewise.patterns.sitewise.resting import rest_between
+from lanewise.patterns.sitewise.resting import mover_met
 from lanewise.types import F64, I32
 
 WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")
@@ -94,21 +95,17 @@ def _link(
         arrived = ir.Binary("+", arrived, ir.Literal(float(links.lattice.weights[q]), F64), F64)
     into = ir.Local(own(f"in.{q}"), F64)
     out = ir.Local(own(f"out.{q}"), F64)
-    moved, found = hit, ()
-    if (term := links.added(q, hit)) is not None and links.solids:
-        # A link that is at rest between two walls counts for the one that it meets, as one of a wall at rest.
-        moved = ir.Local(own(f"moved.{q}"), I32)
-        found, term = (ir.Assign(moved.name, hit), *rest_between(links, q, moved)), links.added(q, moved)
+    term = links.added(q, hit)
     left: ir.Expression = into if term is None else ir.Binary("-", into, _double(term), F64)
-    body: list[ir.Statement] = [*found, ir.Assign(into.name, arrived), ir.Assign(out.name, left)]
+    body: list[ir.Statement] = [ir.Assign(into.name, arrived), ir.Assign(out.name, left)]
     if curved:
-        before, added = unadded(builder, q, builder.value(links.lattice.opposite[q]), moved, value)
+        before, added = unadded(builder, q, builder.value(links.lattice.opposite[q]), hit, value)
         less = ir.Assign(out.name, ir.Binary("-", out, _double(added), F64))
         body.append(ir.If(interpolated(builder, q), (*before, less)))
     for axis, total in enumerate(sums):
-        if change_of_sum := _component(links, q, axis, moved, into, out):
+        if change_of_sum := _component(links, q, axis, hit, into, out):
             body.append(ir.Assign(total.name, ir.Binary("+", total, change_of_sum, F64)))
-    return (ir.If(links.is_cut(q), (*links.wall_met(q, hit.name), ir.If(is_measured, tuple(body)))),)
+    return (ir.If(links.is_cut(q), (*mover_met(links, q, hit.name), ir.If(is_measured, tuple(body)))),)
 
 
 def _double(value: ir.Expression) -> ir.Expression:

@@ -33,6 +33,7 @@ from lanewise.sims.common.progress import take_steps
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
+    check_motion,
     check_outflow_speed,
     check_smagorinsky,
     chosen_force,
@@ -132,6 +133,7 @@ class Simulation:
         )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         geometry = with_surfaces(self._lattice, geometry, surfaces or {})
+        check_motion(self._lattice, geometry, sizes)
         check_initial(sizes, density, velocity, gradient)
         self._begin(settings, geometry, profile)
         if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):

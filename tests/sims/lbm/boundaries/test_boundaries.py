@@ -233,6 +233,7 @@ def test_a_channel_keeps_its_parabola(inlet: str, outlet: str) -> None:
     assert fall == pytest.approx(8 * (0.8 - 0.5) / 3 * SPEED / 36, rel=0.003)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["", "-zou-he"])
 @pytest.mark.parametrize("inlet", ["velocity", "pressure"])
 def test_a_channel_comes_to_rest_at_every_step(inlet: str, kind: str) -> None:
