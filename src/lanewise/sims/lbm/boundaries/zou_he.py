@@ -55,4 +55,6 @@ def make_zou_he(
 def oblique_weight(face: Face) -> float:
     """The sum of w c_t^2 over the unknown directions, c_t a component along the face: the same for every such component."""
     dimension = face.inward.lattice.dimension
-    return sum(q.weight * sum(c * c for c in face.tangents[q.index].velocity) for q in face.unknown) / (dimension - 1)
+    return sum(
+        q.weight * sum(c * c for c in q.lattice.velocities[face.tangents[q.index].index]) for q in face.unknown
+    ) / (dimension - 1)
