@@ -23,7 +23,7 @@ import numpy as np
 import lanewise as lw
 from bench.harness import describe_machine
 from lanewise.models.devices import device_model
-from lanewise.models.predict import predict
+from lanewise.models.least import least_time
 from lanewise.runtime import cuda
 from lanewise.runtime.programs import repeat
 
@@ -157,7 +157,7 @@ def rows_of(count: int) -> list[dict[str, Any]]:
         medians = {n: statistics.median(t) for n, t in times.items()}
         plan = calls["default"].compiled.plan
         counts = {"$target.count": count, "$source.count": count, "radius2": RADIUS2}
-        bound = 1e3 * predict(calls["default"].compiled.executable.program, counts, device_model("cuda")).bound.seconds
+        bound = 1e3 * least_time(calls["default"].compiled.executable.program, counts, device_model("cuda")).seconds
         best = min((n for n in medians if n not in ("one side", "default")), key=medians.__getitem__)
         rows.append(
             {"kernel": name, "bodies": count, "bound": bound, "medians": medians, "times": times, "best": best}

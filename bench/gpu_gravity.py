@@ -16,7 +16,7 @@ import numpy as np
 
 from bench.harness import Measurement, describe_machine, write_results
 from lanewise.models.devices import device_model
-from lanewise.models.predict import predict
+from lanewise.models.least import least_time
 from lanewise.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
@@ -69,7 +69,7 @@ def main() -> None:
         name = f"{bodies:,} {precision}" + (" from one side" if plan else "")
         force = simulation._law.force
         counts = {"$target.count": bodies, "$source.count": bodies, "softening2": SOFTENING**2}
-        bounds[name] = predict(force.compiled.executable.program, counts, device_model("cuda")).bound.seconds
+        bounds[name] = least_time(force.compiled.executable.program, counts, device_model("cuda")).seconds
         notes[name] = (
             f"plan {force.compiled.plan.short()}; {force.compiled.resources}; error {error:.1e}; "
             f"{(pool.used_bytes() - before) / bodies:.1f} bytes a body in use"

@@ -25,6 +25,7 @@ from bench.harness import describe_machine
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import build_executable
 from lanewise.models.devices import device_model
+from lanewise.models.least import least_time
 from lanewise.models.predict import predict
 from lanewise.passes import gathering
 from lanewise.passes.gathering import INDEX
@@ -260,11 +261,12 @@ def run(subject: Subject, count: int, device: str) -> dict[str, Any]:
     expected = predict(
         executable.program, job.environment, device_model(device), resources or None, in_graph=job.kind == "cuda"
     )
+    least = least_time(executable.program, job.environment, device_model(device))
     row = {
         "kernel": subject.name, "elements": count, "default": times[job.default], "tuned": times[tuned.plan],
         "exhaustive": times[best], "plans": len(times), "default_plan": job.default.short(),
         "tuned_plan": tuned.plan.short(), "best_plan": best.short(), "tuning_seconds": tuned.about["elapsed"],
-        "predicted": expected.seconds, "bound": expected.bound.seconds, "limiter": expected.bound.limiter,
+        "predicted": expected.seconds, "bound": least.seconds, "limiter": expected.busy.limiter,
     }  # fmt: skip
     times_text = "  ".join(f"{n} {row[n]:.3e}" for n in ("default", "tuned", "exhaustive", "predicted", "bound"))
     print(f"{subject.name:14} {count:>10,}  {times_text}  {row['limiter']}  {row['plans']} plans", flush=True)

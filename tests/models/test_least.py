@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,6 +20,7 @@ from lanewise.explanation.report import Explanation
 from lanewise.models.devices import table_model
 from lanewise.models.least import least_time
 from lanewise.models.predict import predict
+from lanewise.models.roofline import SiteTraffic, step_time
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL
 from lanewise.sims.boids.explain import explained as boids
@@ -129,6 +132,44 @@ def test_the_fastest_plan_of_a_search_is_not_faster_than_its_bound(row: dict[str
         plan = plan_of(row[f"{name}_plan"]).filled(NEUTRAL)
         built = build_program(reference(subject), plan, "cuda")
         assert least_time(built, environment(subject, row["elements"]), H200).seconds < measured
+
+
+def steps() -> list[tuple[str, SiteTraffic, float]]:
+    """Flows and stencils: the least that their sites move, without flags and special sites, and the time of a step."""
+    found: list[tuple[str, SiteTraffic, float]] = []
+    for row in read("gpu_lbm.json")["rows"]:
+        lattice, real, *rest = row["version"].split(", ")
+        copies = 1 if "in-place" in rest else 2
+        traffic = SiteTraffic(row["work"], row["work"], 0, int(lattice[3:]), 2 if real == "f16" else 4, copies, False)
+        found.append((row["version"], traffic, row["median"]))
+    for group in read("gpu_stencil.json")["groups"]:
+        for row in group:
+            box = re.search(r"(\d+) x (\d+)(?: x (\d+))?, f(\d+)", row["name"])
+            if box is not None:
+                sites = math.prod(int(n) for n in box.groups()[:3] if n)
+                fields = 2 if "Gray-Scott" in row["name"] else 1
+                found.append(
+                    (row["name"], SiteTraffic(sites, sites, 0, fields, int(box[4]) // 8, 2, False), row["us"] / 1e6)
+                )
+    return found
+
+
+def test_no_step_of_a_flow_or_a_stencil_is_faster_than_its_bound() -> None:
+    assert len(steps()) > 35
+    wrong = [
+        (name, bound.seconds, seconds)
+        for name, t, seconds in steps()
+        if (bound := step_time(t, 1, False, H200)[0]).seconds >= seconds
+    ]
+    assert wrong == []
+
+
+def test_no_random_numbers_are_stored_faster_than_the_bound() -> None:
+    rows = read("gpu_random.json")["rows"]
+    assert rows
+    assert [
+        r["version"] for r in rows if H200.beyond_caches(r["work"]) / H200.most_bandwidth >= min(r["seconds"])
+    ] == []
 
 
 # ---------------------------------------------------------------- what data decide
@@ -268,8 +309,6 @@ def test_a_walk_that_only_runs_tell_has_no_prediction(search: Any) -> None:
 
 
 def test_steps_that_a_cache_holds_are_not_bound_by_memory() -> None:
-    from lanewise.models.roofline import SiteTraffic, step_time
-
     box = SiteTraffic(256 * 256, 256 * 256, 0, 9, 4, 2, False)
     bound, _, _ = step_time(box, 200, False, H200)
     assert bound.details["memory"] == 0
