@@ -15,6 +15,8 @@ PYTHAGOREAN = (
     "run",
     "--ic",
     "pythagorean",
+    "--softening",
+    0,
     "--dt",
     0.004,
     "--precision",

@@ -201,7 +201,7 @@ def names(found: Particles) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize("suffix", [".h5", ".npz", ".csv", ".tipsy"])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_a_round_trip_that_changes_bodies_says_so(suffix: str, data: st.DataObject) -> None:
     """Ids, order, components, time and softening: the same, or a warning that names what is lost; never one without the other."""
@@ -255,7 +255,7 @@ def test_tables_that_are_nearly_right(text: str, tmp_path: Path) -> None:
 PLAIN = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.text("0123456789.eE+-_ xnaif\u0661\u0662\u00b2", min_size=1, max_size=6))
 def test_numbers_are_those_of_the_plain_grammar(cell: str) -> None:
     """Digits, a point and an exponent; what Python alone reads is refused."""

@@ -176,7 +176,7 @@ def _scalar(name: str, value: float, minimum: float = -math.inf) -> float:
         raise InputError(f"{name} is {number}; wanted a finite number")
     if number < minimum:
         raise InputError(f"{name} is {number}; wanted {minimum:g} or more")
-    return number
+    return number + 0.0  # -0.0 is 0
 
 
 def as_float32(name: str, values: NDArray[Any], bodies: NDArray[np.int64] | None = None) -> NDArray[np.float32]:

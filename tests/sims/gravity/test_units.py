@@ -40,7 +40,7 @@ def by_definition(p: Particles, g: float, softening: float) -> tuple[Any, float]
     return acceleration, -0.5 * g * float((p.mass[:, None] * p.mass / r).sum())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(st.sampled_from((1.0, 5.0, 6.6743e-11, 0.0043009, 39.478)), st.sampled_from((0.0, 0.05)), st.integers(2, 30))
 def test_every_number_has_the_gravitational_constant(g: float, softening: float, count: int) -> None:
     p = make_initial_conditions("plummer", count, 4)
@@ -66,7 +66,7 @@ def test_accelerations_keep_their_type(precision: str) -> None:
     assert np.abs(found).max() == pytest.approx(2.5)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.floats(0.01, 100.0), st.sampled_from(("leapfrog", "euler", "yoshida4")))
 def test_a_unit_of_time_is_the_constant(g: float, integrator: str) -> None:
     """With G and velocities times sqrt(G), steps of dt / sqrt(G) lead to the same places."""
@@ -80,7 +80,7 @@ def test_a_unit_of_time_is_the_constant(g: float, integrator: str) -> None:
     np.testing.assert_allclose(other.acceleration, g * np.asarray(one.acceleration), rtol=1e-8, atol=1e-9 * g)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.permutations(range(14)), st.sampled_from(("leapfrog", "euler", "yoshida4")))
 def test_the_order_of_bodies_is_of_no_matter(order: list[int], integrator: str) -> None:
     p = make_initial_conditions("plummer", 14, 5)
@@ -91,7 +91,7 @@ def test_the_order_of_bodies_is_of_no_matter(order: list[int], integrator: str) 
     assert other.energy() == pytest.approx(one.energy(), rel=1e-12)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.floats(-1e3, 1e3), st.integers(0, 10**6))
 def test_the_time_of_the_start_is_of_no_matter(time: float, step: int) -> None:
     p = make_initial_conditions("plummer", 12, 3)
@@ -112,7 +112,7 @@ def kept(run: Any) -> tuple[Any, ...]:
     return np.asarray(run.simulation.bodies.data).tobytes(), history, run.simulation.time
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     st.lists(st.integers(1, 14), max_size=3, unique=True), st.sampled_from((None, 1, 3, 7)),
     st.sampled_from(("leapfrog", "euler", "yoshida4")), st.sampled_from(("f32", "f64", "mixed")),

@@ -349,6 +349,8 @@ def whole_number(text: str | int) -> int:
     """`10000`, `10_000`, `10,000` or `1e4`; raises `typer.BadParameter` for anything else. A number is a default."""
     plain = str(text).strip().replace("_", "").replace(",", "")
     try:
+        if not plain.isascii():  # digits of other scripts, which Python reads
+            raise typer.BadParameter(f"{text!r} is no whole number; wanted one as 10000 or 1e4")
         return int(plain)
     except ValueError:
         pass
@@ -364,7 +366,10 @@ def whole_number(text: str | int) -> int:
 def real_number(text: str | float) -> float:
     """`0.01`, `1e-2` or `1_000.5`; raises `typer.BadParameter` for anything else. A number is a default."""
     try:
-        return float(text)
+        number = float(text)
+        if not str(text).isascii():  # digits of other scripts, which Python reads
+            raise ValueError
+        return number + 0.0  # -0.0 is 0
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no number; wanted one as 0.01 or 1e-2") from None
 

@@ -26,7 +26,8 @@ class Settings:
     steps: int = setting(100, Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"))
     dt: float = setting(1e-3, Option(METHOD, "X", "time step (default {default})"))
     softening: float = setting(
-        0.0, Option(METHOD, "X", "Plummer softening length (default the file's own, or {default})")
+        0.0,
+        Option(METHOD, "X", "Plummer softening length (default that of the initial condition or file, or {default})"),
     )
     integrator: str = setting(
         "leapfrog",

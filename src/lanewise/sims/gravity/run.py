@@ -196,6 +196,7 @@ def start(
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
     check_softening(softening)
+    softening += 0.0  # -0.0 is 0
     arrays = make_bodies(particles, precision=asked.precision, layout=kind, device=where, profile=profile)
     simulation = Simulation(
         arrays, softening=softening, integrator=asked.integrator, gravitational_constant=asked.gravitational_constant,

@@ -128,7 +128,7 @@ class Simulation:
             count * (4 * self._pair.size + 4) + bodies.nbytes
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
-        self._law = _Law(float(softening), kind, gravitational_constant, *self._bound(softening))
+        self._law = _Law(float(softening) + 0.0, kind, gravitational_constant, *self._bound(softening))
         self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._stepper: Stepper | None = None
@@ -158,7 +158,7 @@ class Simulation:
         check_softening(value, self._pair)
         physics, force = self._bound(value)
         self._potential = None
-        self._set(replace(self._law, softening=float(value), physics=physics, force=force))
+        self._set(replace(self._law, softening=float(value) + 0.0, physics=physics, force=force))
 
     @property
     def integrator(self) -> Integrator:

@@ -1,0 +1,61 @@
+"""What nobody chooses passes the command's own check of energies, for every initial condition; and zero has no sign."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from lanewise.sims.common.options import real_number
+from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.sims.gravity.initial import INITIAL_CONDITIONS
+from lanewise.sims.gravity.run import start
+
+SIZES = {name: c.bodies or c.minimum for name, c in INITIAL_CONDITIONS.items()}
+
+
+def check(name: str, bodies: int, steps: int, seed: int) -> None:
+    run = start(ic=name, bodies=bodies, steps=steps, seed=seed)
+    run.execute()
+    assert run.warning == ""
+    assert math.isfinite(run.last.total)
+
+
+@pytest.mark.parametrize("name", INITIAL_CONDITIONS)
+def test_defaults_pass_their_own_check(name: str) -> None:
+    """As long as a cluster needs to collapse and a binary for half a period."""
+    scalable = INITIAL_CONDITIONS[name].bodies is None
+    for bodies in (max(2, SIZES[name]), 150) if scalable else (SIZES[name],):
+        check(name, bodies, 1500 if bodies < 100 or name == "uniform-sphere" else 600, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("bodies", [2, 6, 30, 400, 4000])
+@pytest.mark.parametrize("name", INITIAL_CONDITIONS)
+def test_defaults_of_all_sizes_pass_their_own_check(name: str, bodies: int, seed: int) -> None:
+    condition = INITIAL_CONDITIONS[name]
+    if condition.bodies is not None and bodies != 2:
+        pytest.skip("it has one size")
+    check(name, condition.bodies or max(bodies, condition.minimum), 3000 if bodies < 1000 else 1600, seed)
+
+
+@pytest.mark.parametrize("name", ["plummer", "uniform-sphere"])
+def test_the_softening_is_half_the_distance_of_neighbours(name: str) -> None:
+    """Of a cube for each body, in the densest region at the start."""
+    p = make_initial_conditions(name, 20_000, 2)
+    inner = np.linalg.norm(p.position, axis=1) < 0.25
+    density = inner.sum() / (4 / 3 * math.pi * 0.25**3)
+    assert p.softening == pytest.approx(0.5 * density ** (-1 / 3), rel=0.15)
+
+
+def test_zero_has_no_sign() -> None:
+    assert math.copysign(1.0, real_number("-0.0")) == 1.0
+    bodies = make_bodies(make_initial_conditions("two-body", 2, 0))
+    simulation = Simulation(bodies, softening=-0.0)
+    assert math.copysign(1.0, simulation.softening) == 1.0
+    simulation.softening = -0.0
+    assert math.copysign(1.0, simulation.softening) == 1.0
+    run = start(ic="two-body", softening=-0.0, steps=1)
+    assert math.copysign(1.0, run.settings.softening) == 1.0
