@@ -22,7 +22,7 @@ from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import IMPORTS, prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
-from lanewise.launch import executable
+from lanewise.launch import executable, kept_programs, support
 from lanewise.runtime import nvrtc
 
 _FLAGS = re.compile(r"fastmath=\{[^}]*\}, ")
@@ -32,10 +32,22 @@ def _strict(text: str) -> str:
     return _FLAGS.sub("", text)
 
 
+def _made_anew(reference: Any, plan: Any, device: str, begin: Any = lambda text, kernel: None) -> kept_programs.Built:
+    """A program that no disk gave: the text that is kept there for the same kernel and plan is that of a device with its liberties."""
+    with (
+        mock.patch.object(kept_programs, "read_entry", return_value=None),
+        mock.patch.object(kept_programs, "write_entry"),
+    ):
+        return kept_programs.built(reference, plan, device, begin)
+
+
 @contextmanager
 def strict_cpu() -> Iterator[None]:
-    """Kernels that are compiled within it keep to the order of operations as written."""
-    with mock.patch.object(executable, "emit_numba", lambda *a, **k: _strict(emit_numba(*a, **k))):
+    """Kernels that are made and compiled within it keep to the order of operations as written."""
+    with (
+        mock.patch.object(executable, "emit_numba", lambda *a, **k: _strict(emit_numba(*a, **k))),
+        mock.patch.object(support, "built", _made_anew),
+    ):
         yield
 
 
@@ -46,6 +58,7 @@ def strict_gpu() -> Iterator[None]:
     with (
         mock.patch.object(nvrtc, "options", lambda *a: [*asked(*a), "--fmad=false"]),
         mock.patch.object(executable, "emit_cuda", lambda *a, **k: emit_cuda(*a, **k) + "\n// without contraction\n"),
+        mock.patch.object(support, "built", _made_anew),
     ):
         yield
 
