@@ -99,6 +99,47 @@ def test_ids_are_never_used_again(steps: list[list[lw.Fate]], n: int) -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
+@pytest.mark.parametrize("handed_over", ["never", "copied", "pickled", "as next_id"])
+def test_no_id_is_given_twice_in_any_history(handed_over: str, device: str) -> None:
+    """Few records that die as often as not: whoever has the largest id is often gone when the next one is born."""
+    rng = np.random.default_rng(5)
+    given_again = 0
+    for _ in range(60):
+        n = int(rng.integers(1, 5))
+        population, ever = lw.Population(cells(n, device=device), ids="serial"), set(range(n))
+        for _ in range(8):
+            if not len(population) or len(population) > 30:
+                break
+            before = population.records.numpy()["serial"].max()
+            turnover = population.apply(rng.integers(0, 3, len(population)).astype(np.int32))
+            serials = population.records.numpy()["serial"].tolist()
+            newborn = serials[turnover.kept :]
+            assert not ever & set(newborn), f"ids {newborn} had been given before: {sorted(ever)}"
+            assert all(i < population.next_id for i in (*ever, *serials))
+            given_again += bool(newborn) and before < max(ever)  # where a count by the living would have gone wrong
+            ever |= set(newborn)
+            match handed_over:
+                case "copied":
+                    population = copy.deepcopy(population)
+                case "pickled":
+                    population = pickle.loads(pickle.dumps(population))
+                case "as next_id":
+                    population = lw.Population(population.records, ids="serial", next_id=population.next_id)
+                case _:
+                    pass
+    assert given_again > 4
+
+
+def test_the_id_of_the_dead_is_not_given_to_the_next() -> None:
+    population = lw.Population(cells(3), ids="serial")
+    population.apply(np.array([lw.Fate.KEEP, lw.Fate.KEEP, lw.Fate.SPLIT], np.int32))
+    population.apply(np.array([lw.Fate.KEEP] * 3 + [lw.Fate.DIE], np.int32))
+    population.apply(np.array([lw.Fate.SPLIT, lw.Fate.KEEP, lw.Fate.KEEP], np.int32))
+    assert population.records.serial.tolist() == [0, 1, 2, 4]
+    assert population.next_id == 5
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_the_last_death_ends_nothing(device: str) -> None:
     population = lw.Population(cells(5, device=device), ids="serial")
     turnover = population.step(doomed)

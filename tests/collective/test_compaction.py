@@ -173,3 +173,15 @@ def test_threads_move_what_numpy_moves(layout: lw.Layout, part: slice, monkeypat
     assert own.cell.tolist() == fields["cell"][part][mask].tolist()
     own.append(particles[:2])
     assert own.cell.tolist() == [*fields["cell"][part][mask].tolist(), *fields["cell"][part][:2].tolist()]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("count", [*range(1, 18), 40, 16_384 - 3, 16_384 + 5, 2 * 16_384 + 7])
+def test_few_that_are_kept_may_be_the_last(device: str, count: int) -> None:
+    """A mask that keeps little is looked at in words of eight: the elements behind the last whole word count, too."""
+    array = np.arange(count, dtype=np.int32) + 1
+    for last in range(min(count, 9)):
+        for more in ((), (0,), (count // 2,)):
+            mask = np.zeros(count, bool)
+            mask[[count - 1 - last, *more]] = True
+            assert on(device, array, mask).tolist() == array[mask].tolist()

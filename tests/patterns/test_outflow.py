@@ -87,3 +87,39 @@ def test_refusals() -> None:
     with pytest.raises(ArgumentError) as error:
         flow(sites, omega=1.0, outflow_speed=2.0)
     assert str(error.value) == "bgk: 'outflow_speed' is above 0 and at most 1, in links a step; found float 2.0"
+
+
+@pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
+@pytest.mark.parametrize(
+    ("device", "lattice"),
+    [("python", lw.D2Q9), ("cpu", lw.D2Q9), ("cpu", lw.D3Q19), pytest.param("cuda", lw.D3Q19, marks=pytest.mark.cuda)],
+    ids=str,
+)
+def test_walls_beside_an_outflow_send_back_what_comes_to_them(lattice: Any, device: str, streaming: str) -> None:
+    """Where a link of a corner crosses the open face and a wall, the wall comes first: what left towards it comes back."""
+
+    @lw.sitewise(lattice)
+    def still(f: lw.dpopulations):
+        f[0] = f[0]
+
+    still.wall(1, "wall")
+    shape = (4, 5) if lattice.dimension == 2 else (3, 4, 5)
+    edges: dict[str, Any] = {"x": ("outflow", "outflow"), "y": "wall"}
+    if lattice.dimension == 3:
+        edges["z"] = "wall"
+    start = np.random.default_rng(1).random((lattice.size, *shape))
+    sites = still.sites(shape, edges=edges, streaming=streaming, device=device)
+    still.set_populations(sites, start)
+    corners = 0
+    for _ in range(2):
+        before = still.populations(sites, outflow_speed=0.4)
+        still.run(sites, 1, outflow_speed=0.4)
+        after = still.populations(sites, outflow_speed=0.4)
+        for q, e in enumerate(lattice.velocities):
+            for place in np.ndindex(*shape):
+                origin = [p - v for p, v in zip(place[::-1], e, strict=True)]
+                outside = [not 0 <= o < n for o, n in zip(origin, shape[::-1], strict=True)]
+                if any(outside[1:]):
+                    assert after[q][place] == before[lattice.opposite[q]][place], f"direction {e} at {place}"
+                    corners += outside[0]
+    assert corners
