@@ -22,8 +22,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-import pytest
-
 from tests.fuzz.guarded import Guarded, GuardedError
 
 MOST_FAILURES = 10  # a shard that met 10 stops: one fault is met many times
@@ -133,14 +131,14 @@ class Campaign:
     def quick(self, count: int, seed: int = 1) -> Tally:
         """Some cases, in this process unless they have to be `alone`; the first failure ends it."""
         tally = Tally(self.name, seed, 0, 1)
-        with self._process() as process:
+        with self.process() as process:
             for number in range(count):
                 if self.alone:
-                    tally.add(self._guarded(process, seed, number, quick=True))
+                    tally.add(self.guarded(process, seed, number, quick=True))
                 else:
                     tally.add(run_case(self.name, self.body, seed, number, True))
                 if tally.failures:
-                    pytest.fail(tally.failures[0], pytrace=False)
+                    _fail(tally.failures[0])
         return tally
 
     def long(self, shard: int, record: Callable[[str, object], None] = lambda name, value: None) -> Tally:
@@ -148,9 +146,9 @@ class Campaign:
         count, seed, seconds = _number("COUNT", 10_000), _number("SEED", 1), _number("SECONDS", 0)
         tally = Tally(self.name, seed, shard, SHARDS)
         begin = time.perf_counter()
-        with self._process() as process:
+        with self.process() as process:
             for number in self._numbers(shard, count):
-                tally.add(self._guarded(process, seed, number))
+                tally.add(self.guarded(process, seed, number))
                 tally.seconds = time.perf_counter() - begin
                 if len(tally.failures) == MOST_FAILURES or (seconds and tally.seconds > seconds):
                     break
@@ -158,10 +156,11 @@ class Campaign:
                     process.stop()
         _publish(tally, record)
         if tally.failures:
-            pytest.fail("\n\n".join((str(tally), *tally.failures)), pytrace=False)
+            _fail("\n\n".join((str(tally), *tally.failures)))
         return tally
 
-    def _process(self) -> Guarded:
+    def process(self) -> Guarded:
+        """That answers its cases; not started yet."""
         return Guarded(
             "tests.fuzz.worker", (self.name, self.body.__module__, self.body.__qualname__), memory=self.memory
         )
@@ -174,9 +173,15 @@ class Campaign:
         else:
             yield from range(shard, count, SHARDS)
 
-    def _guarded(self, process: Guarded, seed: int, number: int, *, quick: bool = False) -> dict[str, Any]:
+    def guarded(
+        self, process: Guarded, seed: int, number: int, *, quick: bool = False, named: bool = False
+    ) -> dict[str, Any]:
+        """One case in a guarded process. named: of a process that answers the cases of any campaign."""
+        question: dict[str, Any] = {"seed": seed, "number": number, "quick": quick}
+        if named:
+            question["named"] = (self.name, self.body.__module__, self.body.__qualname__)
         try:
-            return process.ask({"seed": seed, "number": number, "quick": quick}, self.limit)
+            return process.ask(question, self.limit)
         except GuardedError as error:
             return {"failure": _described(self.name, seed, number, str(error)), "counts": {}}
 
@@ -190,4 +195,7 @@ def _publish(tally: Tally, record: Callable[[str, object], None]) -> None:
             file.write(line + "\n")
 
 
-every_shard = pytest.mark.parametrize("shard", [pytest.param(k, id=f"shard{k:02}") for k in range(SHARDS)])
+def _fail(text: str) -> None:
+    import pytest  # a machine with a GPU may have none, and runs campaigns without
+
+    pytest.fail(text, pytrace=False)

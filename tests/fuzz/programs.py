@@ -2,11 +2,16 @@
 
 Every expression is made for a wanted type. In a *plain* program operands have one type and are converted by name; those mean the same as
 ordinary Python on NumPy scalars, to the bit. The others mix types as far as the language promotes them.
+
+In an *exact* program no float is ever rounded, or what is rounded decides nothing: floats are small multiples of 1/4, products have few
+factors, and what a root, a quotient or a library function gives is cut to such a multiple by `tame`, far from where it would jump. Then
+sums in any order, fused operations and other libraries change no bit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from lanewise import types as t
@@ -15,6 +20,8 @@ FLOATS, WHOLE = (t.F32, t.F64), (t.I32, t.I64, t.U32)
 NUMBERS = (*FLOATS, *WHOLE)
 VECTORS = tuple(t.Vector(s, n) for s in (t.F32, t.F64, t.I32) for n in (2, 3, 4))
 NAMES = {k: f"lw.{k.name}" for k in (*t.SCALARS, *VECTORS)}
+# Numbers that are taken for values of a type where nothing else decides it.
+LITERALS: dict[t.Scalar, Callable[[str], str]] = {t.F32: lambda text: str(float(text)), t.I32: lambda text: text}
 EXACT_FUNCTIONS = {1: ("sqrt", "floor", "ceil", "trunc", "abs"), 2: ("min", "max"), 3: ("clamp", "fma", "mix")}
 LIBRARY = {
     1: ("exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "cbrt", "rsqrt"),
@@ -27,7 +34,7 @@ class Traits:
     """What a program may hold.
 
     pattern: "elementwise" or "pairwise". plain: no mixed types. library: functions whose last digits depend on the device. vectors:
-    besides scalars. strict: without functions of floats that NaN or rounding makes depend on the device (min, max, clamp, fma). quantised: the floats that pairs contribute are small multiples of 1/8, so that every order of adding them is exact.
+    besides scalars. exact: see above. strict: without functions of floats that NaN or rounding makes depend on the device (min, max, clamp, fma). quantised: the floats that pairs contribute are small multiples of 1/8, so that every order of adding them is exact.
     """
 
     pattern: str = "elementwise"
@@ -37,6 +44,8 @@ class Traits:
     strict: bool = False
     quantised: bool = True
     central: bool = False
+    exact: bool = False
+    constant: float = 0.0  # share of the results that are numbers, whatever was computed
 
     @property
     def pairwise(self) -> bool:
@@ -55,6 +64,14 @@ class Program:
     results: tuple[t.ValueType, ...]
 
 
+@dataclass(frozen=True)
+class Atom:
+    """A value that a pattern offers: its type, and text for it, which may use what is known at a place."""
+
+    kind: t.ValueType
+    write: Callable[[Block], str]
+
+
 @dataclass
 class Block:
     """What is known at a place of a function: variables that may be set, names that are only read, local arrays."""
@@ -66,10 +83,20 @@ class Block:
     loop: bool = False
     pair: bool = False  # of a pairwise function itself
     depth: int = 0
+    atoms: list[Atom] = field(default_factory=list[Atom])  # values of the pattern's own: elements, items, directions
+    places: dict[str, str] = field(
+        default_factory=dict[str, str]
+    )  # whole numbers that indices are made of, and below what they lie
+    turns: dict[str, str] = field(
+        default_factory=dict[str, str]
+    )  # how often loops of the pattern's own go round: as written, and what that is
+    leaves: bool = True  # loops may be left by `return`
 
     def inner(self, *, loop: bool | None = None) -> Block:
         loop = self.loop if loop is None else loop
-        return Block(dict(self.variables), dict(self.fixed), self.arrays, self.fields, loop, self.pair, self.depth + 1)
+        return replace(
+            self, variables=dict(self.variables), fixed=dict(self.fixed), loop=loop, depth=self.depth + 1, places=dict(self.places)
+        )  # fmt: skip
 
     def readable(self) -> dict[str, t.ValueType]:
         return {**self.fixed, **self.variables, **self.fields}
@@ -104,6 +131,8 @@ class Writer:
     def number(self, kind: t.Scalar) -> str:
         """A Python number that the type holds."""
         rng = self.rng
+        if kind.is_float and self.traits.exact:
+            return rng.choice(("0.5", "2", "-1.25", "3", "0.25", "-0.75", "1", "-2", "1.5"))
         if kind.is_float:
             large = ("1e30", "3.4e38", "1e-40", "-1e-3") if kind == t.F32 else ("1e300", "1.7e308", "5e-324", "1e-310")
             return rng.choice(
@@ -129,22 +158,24 @@ class Writer:
 
     def leaf(self, b: Block, kind: t.ValueType) -> str:
         """A name that holds the type, a part of one, or a number."""
-        found = [n for n, k in b.readable().items() if k == kind]
+        if atoms := [a for a in b.atoms if a.kind == kind]:
+            if self.chance(0.6):
+                return self.rng.choice(atoms).write(b)
+        found = [self.read(b, n, n) for n, k in b.readable().items() if k == kind]
         if isinstance(kind, t.Scalar):
             for n, k in b.readable().items():
                 if isinstance(k, t.Vector) and k.element == kind:
-                    found.append(f"{n}.{self.rng.choice(t.COMPONENTS[: k.length])}")
+                    found.append(self.read(b, n, f"{n}.{self.rng.choice(t.COMPONENTS[: k.length])}"))
                     if self.chance(0.2):
-                        found.append(f"{n}[{self.rng.randrange(k.length)}]")
+                        found.append(self.read(b, n, f"{n}[{self.rng.randrange(k.length)}]"))
             for n, (k, length) in b.arrays.items():
                 if k == kind:
-                    found.append(f"{n}[{self.rng.randrange(length)}]")
+                    found.append(self.tamed(kind, f"{n}[{self.rng.randrange(length)}]"))
         else:
             for n, k in b.readable().items():
                 if isinstance(k, t.Vector) and k.element == kind.element:
-                    found.append(
-                        f"{n}.{''.join(self.rng.choice(t.COMPONENTS[: k.length]) for _ in range(kind.length))}"
-                    )
+                    swizzle = "".join(self.rng.choice(t.COMPONENTS[: k.length]) for _ in range(kind.length))
+                    found.append(self.read(b, n, f"{n}.{swizzle}"))
         if found and self.chance(0.93):
             return self.rng.choice(found)
         if found or self.chance(0.3) or kind == t.BOOL:
@@ -152,7 +183,19 @@ class Writer:
         other = [(n, k) for n, k in b.readable().items() if isinstance(k, t.Scalar)]
         if not other or isinstance(kind, t.Vector):
             return self.literal(kind)
-        return f"{NAMES[kind]}({self.rng.choice(other)[0]})"
+        return self.tamed(kind, f"{NAMES[kind]}({self.rng.choice(other)[0]})")
+
+    def plain_leaf(self, b: Block, kind: t.ValueType) -> str:
+        """One that holds none of the pattern's own values: for the text of these."""
+        return self.leaf(replace(b, atoms=[]), kind)
+
+    def tamed(self, kind: t.ValueType, text: str) -> str:
+        """What may be a large or a rounded float, as one that is neither; everything else as it is."""
+        return f"tame({text})" if self.traits.exact and t.scalar_of(kind).is_float else text
+
+    def read(self, b: Block, name: str, text: str) -> str:
+        """A variable, or a part of one: its floats may have grown."""
+        return text if name in b.fixed else self.tamed((b.variables | b.fields)[name], text)
 
     def expression(self, b: Block, kind: t.ValueType, depth: int = 3) -> str:
         """An expression of exactly this type."""
@@ -175,22 +218,29 @@ class Writer:
                 return f"lw.select({self.condition(b, depth - 1)}, {e(b, kind, depth - 1)}, {e(b, kind, depth - 1)})"
             case 2 | 3:
                 other = rng.choice([k for k in (*NUMBERS, t.BOOL) if k != kind])
-                return f"{NAMES[kind]}({e(b, other, depth - 1)})"
+                return self.tamed(kind, f"{NAMES[kind]}({e(b, other, depth - 1)})")
             case 4 if fitting := [h for h in self.helpers if h[2] == kind]:
                 return self.called(b, rng.choice(fitting), depth)
             case 5 if fitting := [(n, length) for n, (k, length) in b.arrays.items() if k == kind]:
                 name, length = rng.choice(fitting)
-                return f"{name}[{self.index(b, length, depth - 1)}]"
+                return self.tamed(kind, f"{name}[{self.index(b, length, depth - 1)}]")
             case _:
                 if kind.is_float and (vectors := [k for k in VECTORS if k.element == kind]) and self.traits.vectors:
                     v = rng.choice(vectors)
                     name = rng.choice(("dot", "dot", "length"))
-                    return f"lw.{name}({', '.join(e(b, v, depth - 2) for _ in range(1 + (name == 'dot')))})"
+                    operands = ", ".join(e(b, v, depth - 2) for _ in range(1 + (name == "dot")))
+                    return self.tamed(kind, f"lw.{name}({operands})")
                 return self.arithmetic(b, kind, depth)
 
     def called(self, b: Block, helper: tuple[str, list[t.ValueType], t.ValueType], depth: int) -> str:
-        name, kinds, _ = helper
-        return f"{name}({', '.join(self.expression(b, k, depth - 2) for k in kinds)})"
+        name, kinds, result = helper
+        return self.tamed(result, f"{name}({', '.join(self.given(b, k, depth - 2) for k in kinds)})")
+
+    def given(self, b: Block, kind: t.ValueType, depth: int) -> str:
+        """An argument of a helper: an expression, or a number, with which the compiler makes a form of the helper that has no such parameter."""
+        if self.traits.exact and isinstance(kind, t.Scalar) and kind in LITERALS and self.chance(0.2):
+            return LITERALS[kind](self.number(kind))
+        return self.expression(b, kind, depth)
 
     def index(self, b: Block, length: int, depth: int) -> str:
         """An index into a local array of 2 or 4 or 8."""
@@ -204,6 +254,7 @@ class Writer:
             return self.number(kind)
         if not self.traits.plain and self.chance(0.4):
             lower = [k for k in (*NUMBERS, t.BOOL) if k != kind and t.promote(k, kind) == kind]
+            lower = [k for k in lower if not self.traits.exact or k.is_float == kind.is_float]
             if lower:
                 return self.expression(b, self.rng.choice(lower), depth)
         return self.expression(b, kind, depth)
@@ -211,7 +262,36 @@ class Writer:
     def arithmetic(self, b: Block, kind: t.Scalar, depth: int) -> str:
         return self.floating(b, kind, depth) if kind.is_float else self.whole(b, kind, depth)
 
+    def exactly(self, b: Block, kind: t.Scalar, depth: int) -> str:
+        """A float that is a small multiple of 1/64: at most three factors, and what would be rounded is tamed."""
+        rng, e = self.rng, self.expression
+        match rng.randrange(12):
+            case 0 | 1 | 2 | 3:
+                return f"({e(b, kind, depth - 1)} {rng.choice('+-')} {e(b, kind, depth - 1)})"
+            case 4 | 5 | 6:
+                return f"({self.leaf(b, kind)} * {self.leaf(b, kind) if self.chance(0.7) else self.number(kind)})"
+            case 7:
+                name, count = rng.choice(
+                    (("floor", 1), ("ceil", 1), ("trunc", 1), ("abs", 1), ("min", 2), ("max", 2), ("clamp", 3))
+                )
+                return f"lw.{name}({', '.join(self.leaf(b, kind) for _ in range(count))})"
+            case 8:
+                return f"(-{e(b, kind, depth - 1)})" if self.chance(0.6) else f"({self.leaf(b, kind)}) ** 2"
+            case 9:
+                name = rng.choice(("fma", "mix"))
+                return self.tamed(kind, f"lw.{name}({', '.join(self.leaf(b, kind) for _ in range(3))})")
+            case 10:
+                quotient = f"{e(b, kind, depth - 1)} {rng.choice(('/', '/', '//', '%'))} {self.leaf(b, kind)}"
+                return self.tamed(kind, f"finite({quotient})")
+            case _:
+                root = f"lw.sqrt(lw.abs({e(b, kind, depth - 1)}))"
+                name = rng.choice(("sin", "cos", "exp", "atan", "tanh", "cbrt", "exp2", "sinh"))
+                library = f"finite(lw.{name}({self.leaf(b, kind)})) + 0.0977"  # jumps of tame lie elsewhere
+                return self.tamed(kind, library if self.traits.library else root)
+
     def floating(self, b: Block, kind: t.Scalar, depth: int) -> str:
+        if self.traits.exact:
+            return self.exactly(b, kind, depth)
         rng, left = self.rng, self.expression(b, kind, depth - 1)
         match rng.randrange(12):
             case 0 | 1 | 2 | 3 | 4 | 5:
@@ -293,16 +373,18 @@ class Writer:
 
     def vector(self, b: Block, kind: t.Vector, depth: int) -> str:
         e, rng = self.expression, self.rng
+        if self.traits.exact and kind.element.is_float:
+            depth = min(depth, 2)
         match rng.randrange(9):
             case 0 | 1 | 2:
-                return (
-                    f"({e(b, kind, depth - 1)} {rng.choice('+-*')} {e(b, rng.choice((kind, kind.element)), depth - 1)})"
-                )
+                other = rng.choice((kind, kind.element))
+                sign = rng.choice("+-*")
+                return self.tamed(kind, f"({e(b, kind, depth - 1)} {sign} {e(b, other, depth - 1)})")
             case 3:
                 return f"{NAMES[kind]}({', '.join(e(b, kind.element, depth - 2) for _ in range(kind.length))})"
             case 4:
                 other = rng.choice([v for v in VECTORS if v.length == kind.length])
-                return f"{NAMES[kind]}({e(b, other, depth - 1)})"
+                return self.tamed(kind, f"{NAMES[kind]}({e(b, other, depth - 1)})")
             case 5 if kind.length > 2:
                 head = rng.choice([v for v in VECTORS if v.element == kind.element and v.length < kind.length])
                 rest = [e(b, kind.element, depth - 2) for _ in range(kind.length - head.length)]
@@ -311,7 +393,7 @@ class Writer:
                 name = rng.choice(("min", "max"))
                 return f"lw.{name}({e(b, kind, depth - 1)}, {e(b, kind, depth - 1)})"
             case 7 if kind.length == 3 and kind.element.is_float:
-                return f"lw.cross({e(b, kind, depth - 1)}, {e(b, kind, depth - 1)})"
+                return self.tamed(kind, f"lw.cross({e(b, kind, depth - 1)}, {e(b, kind, depth - 1)})")
             case 7:
                 return f"({e(b, kind, depth - 1)} if {self.condition(b, depth - 2)} else {e(b, kind, depth - 1)})"
             case 8:
@@ -342,21 +424,26 @@ class Writer:
                 name, kind = rng.choice(list(changed.items()))
                 if kind == t.BOOL or self.chance(0.4):
                     return [f"{name} = {e(b, kind)}"]
+                floats = kind != t.BOOL and t.scalar_of(kind).is_float
                 signs = (
-                    "+-*" if (kind != t.BOOL and t.scalar_of(kind).is_float) or isinstance(kind, t.Vector) else "+-*&|^"
+                    "+-"
+                    if floats and self.traits.exact
+                    else "+-*"
+                    if floats or isinstance(kind, t.Vector)
+                    else "+-*&|^"
                 )
                 return [f"{name} {rng.choice(signs)}= {e(b, kind, 2)}"]
             case 6 | 7 | 8 if nested:
-                lines = [f"if {self.condition(b, 2)}:", *_in(self.block(b.inner(), rng.randint(1, 2), returned))]
+                lines = [f"if {self.condition(b, 2)}:", *indented(self.block(b.inner(), rng.randint(1, 2), returned))]
                 while self.chance(0.25):
-                    lines += [f"elif {self.condition(b, 2)}:", *_in(self.block(b.inner(), 1, returned))]
+                    lines += [f"elif {self.condition(b, 2)}:", *indented(self.block(b.inner(), 1, returned))]
                 if self.chance(0.5):
-                    lines += ["else:", *_in(self.block(b.inner(), rng.randint(1, 2), returned))]
+                    lines += ["else:", *indented(self.block(b.inner(), rng.randint(1, 2), returned))]
                 return lines
             case 9 | 10 if nested:
                 return self.repeated(b, returned)
-            case 11 if nested:
-                return [f"if {self.condition(b, 2)}:", *_in(self.returning(b, returned))]
+            case 11 if nested and (b.leaves or not b.loop):
+                return [f"if {self.condition(b, 2)}:", *indented(self.returning(b, returned))]
             case 12 if not b.depth and len(b.arrays) < 2:
                 kind, length, name = rng.choice(NUMBERS), rng.choice((2, 4, 8)), self.new("a")
                 b.arrays[name] = (kind, length)
@@ -386,28 +473,35 @@ class Writer:
     def repeated(self, b: Block, returned: tuple[t.ValueType, ...]) -> list[str]:
         """A loop of few turns."""
         rng, inner = self.rng, b.inner(loop=True)
+        if b.turns and self.chance(0.7):
+            variable = self.new("k")
+            turns, inner.places[variable] = rng.choice(list(b.turns.items()))
+            body = self.block(inner, rng.randint(1, 2), returned)
+            return [f"for {variable} in range({turns}):", *indented(body)]
         if self.chance(0.2):
             turns = self.new("n")
             inner.fixed[turns] = t.I32
             body = self.block(inner, rng.randint(1, 2), returned)
             head = [f"{turns} = lw.i32(0)", f"while {turns} < {rng.randint(1, 4)} and {self.condition(b, 1)}:"]
-            return [*head, *_in([f"{turns} += 1", *body])]
+            return [*head, *indented([f"{turns} += 1", *body])]
         variable = self.new("i")
         bounds = rng.choice(("3", "1, 4", "5, 0, -2", "{} & 3", "{} % 5", "lw.abs({} % 4), 6, 2"))
         bounds = bounds.format(self.expression(b, t.I32, 1))
         name = self.new("j")
         inner.fixed[name] = t.I32  # the loop's own variable is a Python number in ordinary Python
         body = self.block(inner, rng.randint(1, 2), returned)
-        return [f"for {variable} in range({bounds}):", *_in([f"{name} = lw.i32({variable})", *body])]
+        return [f"for {variable} in range({bounds}):", *indented([f"{name} = lw.i32({variable})", *body])]
 
     def returning(self, b: Block, returned: tuple[t.ValueType, ...]) -> list[str]:
         if not returned:
             return ["return"]
-        return [f"return {', '.join(self.result(b, k) for k in returned)}"]
+        constant = [self.chance(self.traits.constant) for _ in returned]
+        results = (self.literal(k) if c else self.result(b, k) for k, c in zip(returned, constant, strict=True))
+        return [f"return {', '.join(results)}"]
 
     def result(self, b: Block, kind: t.ValueType) -> str:
         """A value to return. What pairs contribute is tame: sums of huge numbers depend on their order."""
-        if not b.pair or not t.scalar_of(kind).is_float:
+        if not b.pair or self.traits.exact or not t.scalar_of(kind).is_float:
             return self.expression(b, kind, 2)
         if isinstance(kind, t.Vector):
             return f"{NAMES[kind]}({', '.join(f'tame({self.expression(b, kind.element, 2)})' for _ in range(kind.length))})"
@@ -424,10 +518,10 @@ class Writer:
         body = self.block(b, self.rng.randint(0, 3), (result,))
         body = [line for line in body if line != "pass"] + self.returning(b, (result,))
         self.helpers.append((name, kinds, result))
-        return ["", "", "@lw.function", f"def {name}({', '.join(typed)}):", *_in(body)]
+        return ["", "", "@lw.function", f"def {name}({', '.join(typed)}):", *indented(body)]
 
 
-def _in(lines: list[str]) -> list[str]:
+def indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
@@ -443,7 +537,7 @@ def write_program(rng: Random, traits: Traits) -> Program:
     w = Writer(rng, traits)
     fields: dict[str, t.ValueType] = {"f0": t.F32, "f1": rng.choice((t.I32, t.I64, t.U32))}
     fields |= {f"f{n}": w.type() for n in range(2, rng.randint(3, 7))}
-    head = ["@lw.record", "class R:", *_in([f"{n}: {NAMES[k]}" for n, k in fields.items()])]
+    head = ["@lw.record", "class R:", *indented([f"{n}: {NAMES[k]}" for n, k in fields.items()])]
     if traits.pairwise:
         head += ["", "", "@lw.function", "def tame(x):", f"    return {QUANTISED if traits.quantised else CLAMPED}"]
     values = {f"p{n}": w.type() for n in range(rng.randint(0, 2))}
@@ -464,7 +558,7 @@ def write_program(rng: Random, traits: Traits) -> Program:
     lines += w.returning(body, results) if results else []
     spelled = [NAMES[k] for k in results]
     shown = f" -> tuple[{', '.join(spelled)}]" if len(spelled) > 1 else f" -> {spelled[0]}" if spelled else ""
-    head += ["", "", f"@lw.{traits.pattern}", f"def kernel({', '.join(parameters)}){shown}:", *_in(lines)]
+    head += ["", "", f"@lw.{traits.pattern}", f"def kernel({', '.join(parameters)}){shown}:", *indented(lines)]
     return Program("\n".join(head) + "\n", traits, fields, values, arrays, results)
 
 
@@ -503,8 +597,8 @@ def _central(rng: Random, traits: Traits) -> Program:
     spelled = [NAMES[k] for k in results]
     shown = f"tuple[{', '.join(spelled)}]" if second else spelled[0]
     text = [
-        "@lw.record", "class R:", *_in([f"{n}: {NAMES[k]}" for n, k in fields.items()]), "", "",
+        "@lw.record", "class R:", *indented([f"{n}: {NAMES[k]}" for n, k in fields.items()]), "", "",
         "@lw.pairwise", f"def kernel(target: R, source: R, p0: {NAMES[vector.element]}) -> {shown}:",
-        *_in([*lines, f"return {', '.join([force, *second])}"]),
+        *indented([*lines, f"return {', '.join([force, *second])}"]),
     ]  # fmt: skip
     return Program("\n".join(text) + "\n", traits, fields, {"p0": vector.element}, {}, results)

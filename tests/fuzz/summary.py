@@ -11,7 +11,9 @@ from typing import Any
 
 from tests.fuzz.coverage import covered
 
-COVERAGE = ("node ", "plan ", "layout ")
+COVERAGE = ("node ", "plan ", "layout ")  # of the campaign "kernels"
+
+DECIDED = "decided "  # a value of a field of a plan, in the campaigns of patterns
 
 
 def summarised(tallies: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -50,10 +52,12 @@ def markdown(tallies: list[dict[str, Any]]) -> str:
         each = f"{s['seconds'] / max(1, s['cases']):.2f}"
         rows.append(f"| {name} | {s['cases']:,} | {len(s['shards'])} | {each} | {len(s['failures'])} | {outcomes} |")
     for name, s in sums.items():
-        details = {key: n for key, n in s["counts"].items() if not key.startswith(COVERAGE)}
+        details = {key: n for key, n in s["counts"].items() if not key.startswith((*COVERAGE, DECIDED))}
+        if decided := sum(key.startswith(DECIDED) for key in s["counts"]):
+            details["different decisions of plans"] = decided
         if details:
             rows += ["", f"**{name}**: " + ", ".join(f"{key} {n:,}" for key, n in sorted(details.items()))]
-        if len(details) < len(s["counts"]):
+        if any(key.startswith("node ") for key in s["counts"]):
             rows += ["", *(f"- {line}" for line in covered(s["counts"]))]
         rows += ["", *(f"```text\n{failure}\n```" for failure in s["failures"])]
     return "\n".join(rows).rstrip() + "\n"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fuzz.arguments import ARGUMENTS, QUICK
-from tests.fuzz.campaign import every_shard
+from tests.fuzz.shards import every_shard
 
 
 def test_quick() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lanewise.launch import support
-from tests.fuzz.campaign import every_shard
 from tests.fuzz.damage import DAMAGE
+from tests.fuzz.shards import every_shard
 
 
 def test_quick(monkeypatch: pytest.MonkeyPatch) -> None:

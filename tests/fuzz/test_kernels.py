@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.campaign import every_shard
 from tests.fuzz.kernels import KERNELS, ON_A_GPU
+from tests.fuzz.shards import every_shard
 
 
 def test_quick() -> None:

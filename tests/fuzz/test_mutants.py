@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.campaign import every_shard
 from tests.fuzz.mutants import MUTANTS
+from tests.fuzz.shards import every_shard
 
 
 def test_quick() -> None:

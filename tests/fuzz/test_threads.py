@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.fuzz.campaign import every_shard
+from tests.fuzz.shards import every_shard
 from tests.fuzz.threads import THREADS
 
 

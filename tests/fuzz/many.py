@@ -1,0 +1,106 @@
+"""Campaigns of random programs of all patterns without pytest, in many processes: what runs on a machine with a GPU.
+
+    LANEWISE_FUZZ_FINDINGS=folder python -m tests.fuzz.many --count 4000 --processes 16 --seconds 440
+
+Programs are given to the patterns in turn. What fails is written into the folder, one file each, which runs by itself; the summary goes
+to standard output. Ends with 1 where something failed, or where fewer programs ran than were asked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+
+from tests.fuzz.campaign import Campaign, Tally
+from tests.fuzz.summary import markdown
+from tests.fuzz.wide import CAMPAIGNS, CAMPAIGNS_ON_A_GPU
+
+
+def main() -> int:
+    asked = _asked()
+    folder = Path(os.environ.get("LANEWISE_FUZZ_FINDINGS") or tempfile.mkdtemp(prefix="lanewise-findings-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    campaigns = CAMPAIGNS if asked.device == "cpu" else CAMPAIGNS_ON_A_GPU
+    campaigns = [c for c in campaigns if not asked.patterns or c.name.split("-")[0] in asked.patterns]
+    tallies, lock, begin = {c.name: Tally(c.name, asked.seed, 0, 1) for c in campaigns}, Lock(), time.monotonic()
+
+    def shard(k: int) -> None:
+        turn = [(n // len(campaigns), campaigns[n % len(campaigns)]) for n in range(k, asked.count, asked.processes)]
+        with _Processes() as processes:
+            for number, campaign in turn:
+                if time.monotonic() - begin > asked.seconds:
+                    return
+                start = time.monotonic()
+                answer = processes.ask(campaign, asked.seed, number)
+                with lock:
+                    tallies[campaign.name].add(answer)
+                    tallies[campaign.name].seconds += time.monotonic() - start
+                    if "failure" in answer:
+                        (folder / f"{campaign.name}-{asked.seed}-{number}.py").write_text(
+                            _file(answer["failure"]), encoding="utf-8"
+                        )
+
+    with ThreadPoolExecutor(asked.processes) as pool:
+        for done in [pool.submit(shard, k) for k in range(asked.processes)]:
+            done.result()
+    found = [t.as_dict() for t in tallies.values() if t.cases]
+    for t in found:
+        t["failures"] = [_brief(f) for f in t["failures"]]
+    ran, failed = sum(t["cases"] for t in found), sum(len(t["failures"]) for t in found)
+    print(markdown(found))
+    print(
+        f"{ran:,} of {asked.count:,} programs, {failed} failed, {time.monotonic() - begin:.0f} s, seed {asked.seed}, findings in {folder}"
+    )
+    return 1 if failed or ran < asked.count else 0
+
+
+class _Processes:
+    """One guarded process for whatever campaign comes, replaced after so many programs: compiled kernels stay in memory."""
+
+    def __init__(self) -> None:
+        self._process, self._cases = CAMPAIGNS[0].process(), Counter[str]()
+
+    def __enter__(self) -> _Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stop()
+
+    def ask(self, campaign: Campaign, seed: int, number: int) -> dict[str, object]:
+        self._cases["all"] += 1
+        if self._cases["all"] % campaign.renew == 0:
+            self._process.stop()
+        return campaign.guarded(self._process, seed, number, named=True)
+
+
+def _file(failure: str) -> str:
+    """A failure as a file: the program, with what was said of it behind it."""
+    head, _, rest = failure.partition("\n")
+    program, _, trace = rest.partition("\nTraceback")
+    return f'{program}\n\n# run("python") and run("cuda") differ, or one of them fails:\n_ = r"""\n{head}\nTraceback{trace}\n"""\n'
+
+
+def _brief(failure: str) -> str:
+    return f"{failure.splitlines()[0]}: {failure.splitlines()[-1]}"
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=4000, help="programs of all patterns together")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--seconds", type=float, default=440, help="after which no program begins")
+    parser.add_argument("--seed", type=int, default=20261127)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
+    parser.add_argument("--patterns", nargs="*", default=(), help="names; without, all of them")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
