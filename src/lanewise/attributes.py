@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError
 from types import MappingProxyType
 from typing import Any, TypeVar
+
+from lanewise.errors import ArgumentTypeError
 
 C = TypeVar("C", bound=type[Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -66,9 +69,34 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
     return seal
 
 
+def _take_names_only(cls: type[Any], names: list[str]) -> None:
+    """Have a class whose fields are keywords refuse others in words."""
+    fill: Any = cls.__init__
+
+    @functools.wraps(fill)
+    def make(self: Any, *positional: Any, **named: Any) -> None:
+        what, listed = type(self).__name__, ", ".join(names)
+        if positional:
+            raise ArgumentTypeError(
+                f"{what} takes its settings by name, and the first one is {names[0]}: wanted {what}({names[0]}=...), found one "
+                f"without a name; its settings are {listed}"
+            )
+        for name in named:
+            if name not in names:
+                raise ArgumentTypeError(
+                    f"{what} has no setting {name!r}{near(name, names) or f'; its settings are {listed}'}"
+                )
+        fill(self, **named)
+
+    cls.__init__ = make
+
+
 def frozen(cls: C) -> C:
     """A decorator above a frozen dataclass: assignments are refused in words, also of names that it does not have."""
     fields = tuple(cls.__dataclass_fields__)
+    named = [f for f in cls.__dataclass_fields__.values() if f.init]
+    if named and all(f.kw_only for f in named):
+        _take_names_only(cls, [f.name for f in named])
 
     def assign(self: Any, name: str, value: Any, /) -> None:
         if name in fields:

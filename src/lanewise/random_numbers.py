@@ -60,7 +60,7 @@ def words(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[tuple[Any, .
             f"lw.{name}: the counters have {len(flat)} words of 32 bits, and {MOST_WORDS} are the most: whole numbers of 64 bits have two, "
             "all others one"
         )
-    low, high, _ = _integer(name, seed)
+    low, high, _ = _integer(name, np.int64(seed) if type(seed) is int and -(2**63) <= seed < 2**63 else seed)
     return (*flat, *[np.uint64(0)] * (MOST_WORDS - len(flat))), (low, high)
 
 

@@ -14,6 +14,7 @@ import lanewise as lw
 from lanewise.launch.support import compile_kernel
 from lanewise.plan import NEUTRAL, Plan
 from lanewise.random_numbers import philox
+from tests.written import module
 
 SEED = 2**40 + 5
 N = 300
@@ -263,7 +264,7 @@ def too_many(a: Agent) -> lw.f32:
 
 @lw.elementwise
 def too_large(a: Agent) -> lw.i32:
-    return lw.random_integer(0, 6, 1 << 40, a.number)
+    return lw.random_integer(0, 6, 1, 1 << 40)
 
 
 @pytest.mark.parametrize(
@@ -279,3 +280,39 @@ def test_refused_in_kernels(kernel: Any, lines: list[str]) -> None:
     with pytest.raises(lw.CompileError) as refusal:
         kernel(agents())
     assert all(line in str(refusal.value) for line in lines), str(refusal.value)
+
+
+SEEDS = [0, -1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, -(2**31), -(2**31) - 1, -(2**40), 2**63 - 1, -(2**63)]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_in_the_function_is_that_of_an_argument(seed: int) -> None:
+    """Whole numbers of every size, as a constant, as an argument, and in ordinary Python."""
+    names = module(f"""
+    @lw.elementwise
+    def constant(n: lw.i32) -> lw.f32:
+        return lw.random({seed}, n)
+
+
+    @lw.elementwise
+    def argument(n: lw.i32, seed: lw.i64) -> lw.f32:
+        return lw.random(seed, n)
+    """, f"seed_{SEEDS.index(seed)}.py")  # fmt: skip
+    n = np.arange(40, dtype="i4")
+    expected = lw.random(seed, n)
+    for device in ("cpu", "python"):
+        with lw.device(device):
+            np.testing.assert_array_equal(names.constant(n), expected)
+            np.testing.assert_array_equal(names.argument(n, seed), expected)
+
+
+def test_seeds_of_more_than_64_bits_are_refused() -> None:
+    too_wide = module(f"""
+    @lw.elementwise
+    def too_wide(n: lw.i32) -> lw.f32:
+        return lw.random({2**63}, n)
+    """, "too_wide.py").too_wide  # fmt: skip
+    with pytest.raises(lw.CompileError, match="does not fit"):
+        too_wide(np.arange(4, dtype="i4"))
+    with pytest.raises(lw.ArgumentError, match="does not fit"):
+        lw.random(2**63, np.arange(4))

@@ -211,7 +211,7 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
                 found=f"{len(arguments)} argument{plural}",
                 wanted=more + wanted,
             )
-        numbers = [_whole(scope, name, a, node) for a in arguments]
+        numbers = [_whole(scope, name, a, node, wide=n == bounds) for n, a in enumerate(arguments)]
         seed = _words(scope, numbers[bounds], node)
         counters = [w for n in numbers[bounds + 1 :] for w in _words(scope, n, node)[: 2 if n.scalar == t.I64 else 1]]
         if len(counters) > draws.MOST_WORDS:
@@ -232,13 +232,15 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
     return lowered
 
 
-def _whole(scope: Scope, name: str, value: Value, node: ast.AST) -> Number:
-    """A whole number with a type: i32 or u32 for one of Python, if it fits."""
+def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) -> Number:
+    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide: of a seed, which has two words whatever its type."""
     if not isinstance(value, Number) or value.is_vector or not (value.scalar.is_integer):
         raise scope.error(f"lw.{name} takes whole numbers", node, found=value.describe(), wanted="whole numbers")
     if value.constant is None:
         return scope.bind_number(scope.settle(value, value.scalar))
     number = int(value.constant)
+    if wide and number not in range(-(2**31), 2**32) and number in range(-(2**63), 2**63):
+        return scope.settle(value, t.I64)
     if not -(2**31) <= number < 2**32:
         raise scope.error(
             "this number does not fit into 32 bits",
