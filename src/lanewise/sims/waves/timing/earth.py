@@ -86,9 +86,7 @@ class EarthState:
 @checked(InputError)
 def earth_state(ephemeris: Ephemeris, times: Times) -> EarthState:
     """The Earth at (n,) GPS times in nanoseconds; raises InputError for times that the ephemeris does not cover."""
-    if (
-        not isinstance(times, np.ndarray) or times.dtype != np.int64 or times.ndim != 1
-    ):  # annotations say no more than an array
+    if times.dtype != np.int64 or times.ndim != 1:
         raise InputError(f"times are {shown(times)}; wanted (n,) int64: GPS nanoseconds, see gps_time")
     position, velocity = ephemeris.earth.at(times)
     sun, sun_velocity = ephemeris.sun.at(times)
