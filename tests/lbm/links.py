@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -30,12 +31,13 @@ class Links:
     """All links of a box with N sites (x fastest), arrays of shape (Q, N).
 
     `site`, `leaf`: which departing population arrives. `wall`: `OPEN`, the number of the wall kind that the link meets, or
-    `REST`.
+    `REST`. `still`: the wall that is met does not move there, since the link passes by a wall that moves otherwise.
     """
 
     site: Index
     leaf: Index
     wall: Index
+    still: NDArray[np.bool_]
 
 
 def axes_of(velocities: Index) -> str:
@@ -56,22 +58,38 @@ def find_direction(velocities: Index, wanted: Sequence[int] | Index) -> int:
 
 
 def make_links(
-    velocities: Index, shape: tuple[int, ...], mask: NDArray[Any], edges: Mapping[str, EDGE], walls: Mapping[str, int]
+    velocities: Index,
+    shape: tuple[int, ...],
+    mask: NDArray[Any],
+    edges: Mapping[str, EDGE],
+    walls: Mapping[str, int],
+    motion: Mapping[int, tuple[float, ...]] | None = None,
 ) -> Links:
-    """Follow every link of a box backwards. `walls` gives the number of every wall kind by its name."""
-    rows = [_links_of(velocities, q, shape, mask, edges, walls) for q in range(len(velocities))]
-    return Links(*(np.stack(columns) for columns in zip(*rows, strict=True)))
+    """Follow every link of a box backwards. `walls` gives the number of every wall kind by its name, `motion` velocities by number."""
+    rows = [_links_of(e, velocities, shape, mask, edges, walls) for e in velocities]
+    site, leaf, wall = (np.stack(columns) for columns in zip(*rows, strict=True))
+    still = np.zeros(wall.shape, np.bool_)
+    speeds = {k: tuple(u) for k, u in (motion or {}).items()}
+    for q, e in enumerate(velocities):
+        oblique = [a for a in range(len(e)) if e[a]]
+        for keep in (k for n in range(1, len(oblique)) for k in combinations(oblique, n)):
+            part = np.array([c if a in keep else 0 for a, c in enumerate(e)])
+            beside = _links_of(part, None, shape, mask, edges, walls)[2]
+            for n in np.flatnonzero(np.isin(wall[q], list(speeds))):
+                if beside[n] != OPEN and speeds.get(int(beside[n])) != speeds[int(wall[q, n])]:
+                    still[q, n] = True
+    return Links(site, leaf, wall, still)
 
 
 def _links_of(
-    velocities: Index,
-    q: int,
+    e: Index,
+    velocities: Index | None,
     shape: tuple[int, ...],
     mask: NDArray[Any],
     edges: Mapping[str, EDGE],
     walls: Mapping[str, int],
 ) -> tuple[Index, Index, Index]:
-    e = velocities[q]
+    """Of one direction. `velocities` are left out for a direction that the lattice may not have: then the leaves mean nothing."""
     dimensions = len(e)
     here = [c.ravel() for c in reversed(np.indices(shape))]  # coordinates of all sites in the order x, y, z
     sizes = list(reversed(shape))
@@ -94,7 +112,7 @@ def _links_of(
     site = np.asarray(np.ravel_multi_index(tuple(reversed(source)), shape), np.int64)
 
     # A link that stays inside comes from a neighbour, as it is, unless that is a wall.
-    leaf = np.full(sites, q)
+    leaf = np.full(sites, 0 if velocities is None else find_direction(velocities, e))
     kind = mask.ravel()[site]
     from_wall = np.isin(kind, list(walls.values()))
     wall = np.where(from_wall, kind, OPEN)
@@ -104,7 +122,9 @@ def _links_of(
         faces = {int(label[n]) for label in crossed if label[n] != INSIDE}
         if met := faces - {SLIP}:
             wall[n] = min(met) if len(met) == 1 else REST
+        if velocities is None:
+            continue
         leaf[n] = find_direction(velocities, [-e[a] if crossed[a][n] == SLIP else e[a] for a in range(dimensions)])
     cut = wall != OPEN
-    site[cut], leaf[cut] = np.arange(sites)[cut], find_direction(velocities, -e)
+    site[cut], leaf[cut] = np.arange(sites)[cut], 0 if velocities is None else find_direction(velocities, -e)
     return site, leaf, wall

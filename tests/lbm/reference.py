@@ -66,7 +66,8 @@ class Reference:
         self.operators = {k: o for k, o in kinds.items() if not isinstance(o, Wall)}
         self.walls = {k: w for k, w in kinds.items() if isinstance(w, Wall)}
         numbers = {w.name: k for k, w in self.walls.items()}
-        self.links = make_links(self.velocities, shape, self.mask, dict(edges or {}), numbers)
+        motion = {k: w.velocity for k, w in self.walls.items() if w.velocity is not None}
+        self.links = make_links(self.velocities, shape, self.mask, dict(edges or {}), numbers, motion)
         self.storage = np.dtype(dtype if storage is None else storage)
         self.f = np.zeros((len(self.weights), *shape), dtype)
         self.fluid: NDArray[np.bool_] = ~np.isin(self.mask, list(self.walls))  # the sites that are updated
@@ -128,7 +129,8 @@ class Reference:
         for number, wall in self.walls.items():
             if wall.velocity is not None:
                 added = 6.0 * self.weights * (self.velocities @ wall.velocity)
-                result += np.where(self.links.wall == number, added[:, None], 0.0).astype(self.f.dtype)
+                here = (self.links.wall == number) & ~self.links.still
+                result += np.where(here, added[:, None], 0.0).astype(self.f.dtype)
         return result
 
     # ------------------------------------------------------------ what is measured
@@ -139,7 +141,7 @@ class Reference:
         Sum over cut links of (e_out - u) f_out - (e_in - u) f_in with the wall's velocity u (Wen, Zhang, Tu, Wang and
         Fang, J. Comput. Phys. 266 (2014) 161), or without u (`galilean=False`), which is what the populations lose.
         `weights` adds w to populations that are stored as deviations. A link that crosses the faces of different walls
-        belongs to none of them, and to all.
+        belongs to none of them, and to all; so does one that passes between different walls and is at rest.
         """
         wanted = None if names is None else set(names)
         walls = {k: np.array(w.velocity or np.zeros(self.velocities.shape[1])) for k, w in self.walls.items()
@@ -154,8 +156,10 @@ class Reference:
                 outward = self.departed[self.opposite[q]] + (self.weights[q] if weights else 0.0)
             for number, velocity in walls.items():
                 here = (self.links.wall[q] == number) & self.fluid.ravel()
-                u = velocity if galilean else np.zeros(len(e))
-                total += (-e - u) * outward[here].sum() - (e - u) * inward[here].sum()
+                for still in (False, True) if wanted is None else (False,):
+                    some = here & (self.links.still[q] == still)
+                    u = velocity if galilean and not still else np.zeros(len(e))
+                    total += (-e - u) * outward[some].sum() - (e - u) * inward[some].sum()
         return total
 
     def moments(self, *, weights: bool = False) -> tuple[Array, Array]:

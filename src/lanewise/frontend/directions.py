@@ -9,7 +9,7 @@ import ast
 from collections.abc import Callable
 from types import MethodType
 
-from lanewise.errors import CompileError, Location
+from lanewise.errors import Location
 from lanewise.frontend.literals import Known, combine, exact_of, negate
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
@@ -35,13 +35,8 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
         case "x" | "y" | "z" | "index":
             return whole(getattr(direction, name), where)
         case "velocity":
-            if direction.lattice.dimension < 2:
-                raise CompileError(
-                    f"{direction.lattice.name} has no vectors: it has one dimension",
-                    where,
-                    found="velocity",
-                    wanted="x, which is a number",
-                )
+            if direction.lattice.dimension == 1:  # on a line it is a number
+                return whole(direction.x, where)
             velocity = direction.lattice.velocities[direction.index]
             return weak_vector(velocity, velocity, where)
         case _:

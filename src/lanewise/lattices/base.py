@@ -121,8 +121,10 @@ class Direction:
         return self.index
 
     @property
-    def velocity(self) -> LiteralVector:
-        """In links a step, a vector of the lattice's dimension that takes the precision of what it meets."""
+    def velocity(self) -> LiteralVector | int:
+        """In links a step, a vector of the lattice's dimension that takes the precision of what it meets; on a line a number, as `x`."""
+        if self.lattice.dimension == 1:
+            return self.x
         return LiteralVector(*self.lattice.velocities[self.index])
 
     @property
@@ -131,12 +133,13 @@ class Direction:
 
     @property
     def y(self) -> int:
-        return self.lattice.velocities[self.index][1]
+        """0 on a line."""
+        return (*self.lattice.velocities[self.index], 0)[1]
 
     @property
     def z(self) -> int:
-        """0 in two dimensions."""
-        return (*self.lattice.velocities[self.index], 0)[2]
+        """0 in two dimensions and on a line."""
+        return (*self.lattice.velocities[self.index], 0, 0)[2]
 
     @property
     def weight(self) -> float:

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.errors import DeviceError, InputError
 from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.sims.boids import Flock
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Open, Wall
 from lanewise.sims.lbm.simulation import Simulation
+from lanewise.sims.lbm.watch import DRIFTS, check_fields
 
 CAVITY: dict[str, Any] = {
     "shape": (9, 9), "viscosity": 0.05, "edges": {"x": "wall", "y": ("wall", "lid")},
@@ -236,7 +238,9 @@ def test_a_flow_that_blows_up_names_site_and_steps() -> None:
     with pytest.raises(InputError) as caught:
         flow.run(20_000)
     message = str(caught.value)
-    assert message.startswith("the flow blew up between step 0 and step 2,048: site (y, x) = (")
+    assert message.startswith("the flow blew up between step 0 and step 2,048: ")
+    assert ": site (y, x) = (" in message
+    assert "mass" not in message
     assert "keeps it stable" in message
 
 
@@ -289,3 +293,43 @@ def test_sites_that_are_all_walls_do_nothing(streaming: str) -> None:
     assert not flow.velocity.any()
     assert not flow.force_on("wall").any()
     assert flow.stagger().amplitude == 0
+
+
+def test_a_mass_that_runs_out_is_named() -> None:
+    """Not a finer lattice or another collision helps there."""
+    velocity = np.zeros((9, 2))
+    with pytest.raises(InputError) as caught:
+        check_fields(np.full(9, -0.95), velocity, (3, 3), "cpu", 0, 7)
+    assert "the mass ran out, to 0.05 a site" in str(caught.value)
+    assert "look for what takes mass out of the box" in str(caught.value)
+    excess = np.zeros(9)
+    for place, speed, words in (
+        (-0.95, 0.0, "density is close to nothing"),
+        (0.0, 2.0, "speed is above 1"),
+        (np.nan, 0.0, "finite"),
+    ):
+        excess[4], velocity[4, 0] = place, speed
+        with pytest.raises(InputError, match=words):
+            check_fields(excess, velocity, (3, 3), "cpu", 0, 7)
+
+
+def test_a_closed_box_that_loses_mass_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = Simulation(**CAVITY)
+    flow.run(3)
+    monkeypatch.setitem(DRIFTS, "f32", -1.0)
+    with pytest.warns(FlowWarning, match="the mass of this closed box has changed by"):
+        flow.run(1)
+
+
+@pytest.mark.parametrize("make", [Simulation, Flock])
+def test_arguments_without_their_names_are_named(make: Any) -> None:
+    with pytest.raises(InputError, match=r"takes .*; found .*; wanted "):
+        make((32, 32), (16, 16))
+
+
+def test_a_shape_without_its_name_is_shown_with_it() -> None:
+    make: Any = Simulation
+    with pytest.raises(
+        InputError, match=r"Simulation takes all arguments by name; found \(32, 32\); wanted shape=\(32, 32\)"
+    ):
+        make((32, 32), viscosity=0.1)

@@ -15,7 +15,7 @@ from lanewise.lattices.base import Lattice
 from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction, SiteValues, classify_values
-from lanewise.patterns.sitewise.kinds import OUTFLOW, Wall, check_new
+from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.memory import array_module
 from lanewise.types import Scalar
@@ -223,6 +223,21 @@ class SiteKinds:
             self.name, sites, arguments, self.parameters(sites), self.known_values(), self.wall_velocities(sites),
             self.read_fields(sites), frozenset(self.fields), self.tables(sites),
         )  # fmt: skip
+
+    def check_motion(self, sites: Sites, values: SiteValues) -> None:
+        """Refuse walls that cannot move as a call says: across a slip face, or so that a closed box gains or loses mass.
+
+        A box is closed where all its sites are walls or of kind 0, and no face is an outflow. Raises `ArgumentError`.
+        """
+        moving = {w.number: w for w in self.walls_of(sites) if w.velocity is not None}
+        if not moving:
+            return
+        axes = AXES[: self.lattice.dimension]
+        velocities = {n: tuple(float(values.environment[f"{w.velocity}.{a}"]) for a in axes) for n, w in moving.items()}
+        closed = not sites.edges.outlets and not (sites.present & (self.functions.keys() - {0}))
+        names = {n: w.name for n, w in moving.items()}
+        if (reason := sites.balance(velocities).refusal(velocities, names, closed=closed)) is not None:
+            raise ArgumentError(f"{self.name}: {reason}")
 
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""

@@ -21,6 +21,7 @@ from lanewise.patterns.sitewise import fractions
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS
 from lanewise.patterns.sitewise.pattern import SITEWISE
+from lanewise.patterns.sitewise.resting import mover_met
 from lanewise.types import I32
 
 CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
@@ -125,7 +126,7 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     term = links.added(q, met) if phase.load_links else None
     reflected = old if term is None else ir.Binary("+", old, term, real)
     before, added = change(builder, q, arriving, met, reflected)
-    wall = links.wall_met(q, met.name) if links.moving and links.added(q, met) is not None else ()
+    wall = mover_met(links, q, met.name) if links.moving and links.added(q, met) is not None else ()
     body: ir.Block = (
         *wall,
         *arrived,

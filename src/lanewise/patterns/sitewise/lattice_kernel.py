@@ -130,5 +130,6 @@ class LatticeKernel(ABC):
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""
         classified = self.kinds.values(sites, values)  # which checks that the sites are of this kernel
+        self.kinds.check_motion(sites, classified)
         self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified

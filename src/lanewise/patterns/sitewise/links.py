@@ -189,46 +189,52 @@ class Links:
 
     def towards(self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]) -> ir.Block:
         """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic faces, mirrored at slip faces."""
-        return self._along(q, sign, leaf, 0, self.site, give)
+        return self.follow(tuple(sign * c for c in self.lattice.velocities[q]), leaf, give)
 
-    def _along(
+    def follow(
         self,
-        q: int,
-        sign: int,
+        steps: tuple[int, ...],
         leaf: int,
-        axis: int,
-        place: ir.Expression,
         give: Callable[[ir.Expression, int], ir.Block],
+        axis: int = 0,
+        place: ir.Expression | None = None,
     ) -> ir.Block:
+        """`give(place, leaf)` for the site that lies so many steps away along each axis, from `axis` and `place` on."""
+        place = self.site if place is None else place
         if axis == self.lattice.dimension:
             return give(place, leaf)
-        step = sign * self.lattice.velocities[q][axis]
+        step = steps[axis]
         if not step:
-            return self._along(q, sign, leaf, axis + 1, place, give)
+            return self.follow(steps, leaf, give, axis + 1, place)
         stride, face, crossing = self.stride(axis), self.edges.face(axis, step), at_face(axis, step)
         moved = _moved(place, step, stride)
         if face == "slip":
             mirrored = self.lattice.mirror(leaf, frozenset({axis}))
-            then = self._along(q, sign, mirrored, axis + 1, place, give)
-            return (ir.If(crossing, then, self._along(q, sign, leaf, axis + 1, moved, give)),)
+            then = self.follow(steps, mirrored, give, axis + 1, place)
+            return (ir.If(crossing, then, self.follow(steps, leaf, give, axis + 1, moved)),)
         if face == "periodic":
             around = build.multiply(build.multiply(self.extent(axis), stride), ir.Literal(-step, self.index))
             moved = build.add(moved, ir.Select(crossing, around, ir.Literal(0, self.index), self.index))
-        return self._along(q, sign, leaf, axis + 1, moved, give)
+        return self.follow(steps, leaf, give, axis + 1, moved)
+
+    def face_met(self, steps: tuple[int, ...]) -> ir.Expression:
+        """The kind of the wall at the faces that these steps cross (i32): 0 for none, `REST` for different ones."""
+        met: ir.Expression = ir.Literal(0, I32)
+        for axis, step in enumerate(steps):
+            face = self.edges.face(axis, step) if step else "periodic"
+            if isinstance(face, int):
+                own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
+                alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
+                nearer = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
+                met = ir.Select(at_face(axis, step), nearer, met, I32)
+        return met
 
     def wall_met(self, q: int, name: str, *, sites: bool = False) -> ir.Block:
         """Assign the kind of the wall that cuts the link arriving along q to `name` (i32).
 
         Of walls in the mask the kind is looked up where some of them move, and with `sites`.
         """
-        met: ir.Expression = ir.Literal(0, I32)
-        for axis, component in enumerate(self.lattice.velocities[q]):
-            face = self.edges.face(axis, -component) if component else "periodic"
-            if isinstance(face, int):
-                own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
-                alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
-                nearer = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
-                met = ir.Select(at_face(axis, -component), nearer, met, I32)
+        met = self.face_met(tuple(-c for c in self.lattice.velocities[q]))
         result = ir.Local(name, I32)
         body: tuple[ir.Statement, ...] = (ir.Assign(name, met),)
         if self.solids and (self.moving_sites or sites):

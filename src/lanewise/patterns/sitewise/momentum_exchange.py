@@ -2,7 +2,8 @@
 
     force(n) = sum over cut links q of (e_out - u_w) f_out - (e_in - u_w) f_in,   e_in = e_q = -e_out
 f_in is what arrives along q, f_out what left towards the wall: f_in without what the moving wall added, and without what interpolation
-added where the wall is not half-way (`patterns/sitewise/interpolated_walls.py`).
+added where the wall is not half-way (`patterns/sitewise/interpolated_walls.py`). A link that is at rest between two different walls
+belongs to neither.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import corrections, load_bulk, load_own
+from lanewise.patterns.sitewise.resting import mover_met
 from lanewise.types import F64, I32
 
 WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")
@@ -103,7 +105,7 @@ def _link(
     for axis, total in enumerate(sums):
         if change_of_sum := _component(links, q, axis, hit, into, out):
             body.append(ir.Assign(total.name, ir.Binary("+", total, change_of_sum, F64)))
-    return (ir.If(links.is_cut(q), (*links.wall_met(q, hit.name), ir.If(is_measured, tuple(body)))),)
+    return (ir.If(links.is_cut(q), (*mover_met(links, q, hit.name), ir.If(is_measured, tuple(body)))),)
 
 
 def _double(value: ir.Expression) -> ir.Expression:

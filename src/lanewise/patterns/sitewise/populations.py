@@ -21,6 +21,7 @@ from lanewise.patterns.sitewise.builder import (
 )
 from lanewise.patterns.sitewise.flags import SHARES
 from lanewise.patterns.sitewise.neighbours import correct_fields, inside, load_bulk_fields, load_fields_by_flags
+from lanewise.patterns.sitewise.resting import mover_met
 from lanewise.types import BOOL, I32, U32, Scalar
 
 
@@ -82,7 +83,7 @@ def add_at_moving_wall(b: SiteBuilder, q: int) -> ir.Block:
     if not (q and b.links.can_be_cut) or (term := b.links.added(q, met)) is None:
         return ()
     total = ir.Assign(value.name, ir.Binary("+", value, term, b.a.real))
-    return (ir.If(b.links.is_cut(q), (*b.links.wall_met(q, met.name), total)),)
+    return (ir.If(b.links.is_cut(q), (*mover_met(b.links, q, met.name), total)),)
 
 
 def load_own(b: SiteBuilder, opposite: bool) -> ir.Block:
@@ -146,7 +147,7 @@ def _use_anew(b: SiteBuilder, q: int, stored: ir.Local) -> ir.Block:
     cut: ir.Block = (taken,)
     if (term := b.links.added(q, met)) is not None:
         total = ir.Binary("+", converted(stored, b.a.real), term, b.a.real)
-        cut = (*b.links.wall_met(q, met.name), ir.Assign(value.name, total))
+        cut = (*mover_met(b.links, q, met.name), ir.Assign(value.name, total))
     return (ir.If(b.links.is_cut(q), cut, free),)
 
 
@@ -188,7 +189,7 @@ def _put_special(b: SiteBuilder, q: int) -> ir.Block:
     before: ir.Block = ()
     met = ir.Local(own(f"met.back.{q}"), I32)
     if (term := b.links.added(back, met)) is not None:
-        before = b.links.wall_met(back, met.name)
+        before = mover_met(b.links, back, met.name)
         value = ir.Binary("+", value, term, b.a.real)
     cut = (*before, _put(b, b.site, b.a.lattice.opposite[leaf], value))
     return (ir.If(b.links.is_cut(back), cut, free),)

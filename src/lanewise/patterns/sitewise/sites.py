@@ -13,6 +13,7 @@ from lanewise.arrays import RecordArray
 from lanewise.errors import ArgumentError
 from lanewise.lattices.base import Lattice
 from lanewise.layouts import AoSoA, Layout, SoA
+from lanewise.patterns.sitewise.balance import Balance, wall_balance
 from lanewise.patterns.sitewise.flags import (
     KIND_SHIFT,
     LINKS,
@@ -94,6 +95,7 @@ class Sites:
         self.interpolation: Interpolation | None = None
         self._walled_weights: Any = None
         self.fields: dict[tuple[str, Scalar], Any] = {}  # one number a site, written by observers before each step
+        self._balances: dict[tuple[tuple[int, tuple[float, ...]], ...], Balance] = {}
         self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of kernels, what they have bound to this memory
         _check_outlets(self.edges, self.shape)
 
@@ -102,6 +104,14 @@ class Sites:
         if (name, kind) not in self.fields:
             self.fields[name, kind] = array_module(self.device).zeros(self.count, kind.dtype)
         return self.fields[name, kind]
+
+    def balance(self, velocities: Mapping[int, tuple[float, ...]]) -> Balance:
+        """What walls that move with these velocities add to the mass of the box."""
+        key = tuple(sorted(velocities.items()))
+        if key not in self._balances:
+            self._balances.clear()  # of the last velocities alone
+            self._balances[key] = wall_balance(self.lattice, self.kinds, self.edges, self._walls, velocities)
+        return self._balances[key]
 
     @property
     def count(self) -> int:

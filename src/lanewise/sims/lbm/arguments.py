@@ -15,6 +15,8 @@ from lanewise.checks import host_array
 from lanewise.errors import InputError
 from lanewise.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
 from lanewise.layouts import layout_by_name
+from lanewise.patterns.sitewise.balance import wall_balance
+from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.streaming import FORMS
 from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
@@ -205,6 +207,20 @@ def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, S
     names = {n: w.name for n, w in geometry.walls.items()}
     links = cut_links(lattice, geometry.mask, geometry.edges, surfaces, names)
     return replace(geometry, mask=links.mask, fractions=links.fractions)
+
+
+def check_motion(lattice: Lattice, geometry: Geometry, shape: tuple[int, ...]) -> None:
+    """Refuse walls that move across a slip face, or so that a closed box gains or loses mass. Raises `InputError`."""
+    moving = {n: w for n, w in geometry.walls.items() if w.velocity is not None and any(w.velocity)}
+    if not moving:
+        return
+    faces = read_edges(geometry.edges, lattice.dimension, {w.name: n for n, w in geometry.walls.items()})
+    kinds = np.zeros(shape, np.uint8) if geometry.mask is None else np.asarray(geometry.mask, np.uint8)
+    velocities = {n: tuple(float(c) for c in w.velocity or ()) for n, w in moving.items()}
+    names = {n: w.name for n, w in moving.items()}
+    balance = wall_balance(lattice, kinds, faces, frozenset(geometry.walls), velocities)
+    if (reason := balance.refusal(velocities, names, closed=geometry.closed)) is not None:
+        raise InputError(reason)
 
 
 def _check_kind(kind: Kind, dimension: int) -> None:

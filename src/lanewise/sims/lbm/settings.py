@@ -78,6 +78,13 @@ class Geometry:
     def openings(self) -> dict[int, Open]:
         return {number: kind for number, kind in self.kinds.items() if isinstance(kind, Open)}
 
+    @property
+    def closed(self) -> bool:
+        """Whether nothing flows in or out: no site is of an opening, and no face is an outflow."""
+        faces = {face for edge in self.edges.values() for face in ((edge,) if isinstance(edge, str) else edge)}
+        present = self.mask is not None and bool(np.isin(self.mask, list(self.openings)).any())
+        return "outflow" not in faces and not present
+
     def solid(self, shape: tuple[int, ...]) -> NDArray[np.bool_]:
         """The sites of walls."""
         if self.mask is None:

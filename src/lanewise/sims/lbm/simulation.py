@@ -29,10 +29,12 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
 from lanewise.sims.common.checks import check_every, check_steps
+from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
+    check_motion,
     check_outflow_speed,
     check_smagorinsky,
     chosen_force,
@@ -51,7 +53,7 @@ from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
-from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_interval, find_stagger
+from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_interval, drift_warning, find_stagger
 from lanewise.target import is_gpu
 
 Callback = Callable[["Simulation"], None]
@@ -105,9 +107,11 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_checked", "_engine", "_fluid", "_geometry", "_lattice", "_looked", "_seen", "_settings", "_staggered", "_step",
+        "__weakref__", "_checked", "_drifted", "_engine", "_first_mass", "_fluid", "_geometry", "_lattice", "_looked",
+        "_seen", "_settings", "_staggered", "_step",
     )  # fmt: skip
 
+    @by_name(InputError)
     @checked(InputError)
     def __init__(
         self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
@@ -132,8 +136,10 @@ class Simulation:
         )  # fmt: skip
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         geometry = with_surfaces(self._lattice, geometry, surfaces or {})
+        check_motion(self._lattice, geometry, sizes)
         check_initial(sizes, density, velocity, gradient)
         self._begin(settings, geometry, profile)
+        self._first_mass = float(np.broadcast_to(np.asarray(density, np.float64), sizes)[~geometry.solid(sizes)].sum())
         if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
             with span(profile, "setup", name="initial state"):
                 self._set(density, velocity, gradient)
@@ -149,7 +155,8 @@ class Simulation:
         self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
         self._step = self._checked = self._looked = 0
-        self._staggered = False
+        self._staggered = self._drifted = False
+        self._first_mass: float | None = None
         self._seen: tuple[tuple[int, int], Any, Any] | None = None
 
     def _set(self, density: Any, velocity: Any, gradient: Any) -> None:
@@ -316,7 +323,8 @@ class Simulation:
         """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then. progress: with a bar.
 
         Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that goes up and down from site to site
-        (`stagger`): it is looked for at the end, if there were 256 steps since the last look.
+        (`stagger`): it is looked for at the end, if there were 256 steps since the last look. Warns, once, where the mass of a box without
+        openings is no longer what it was.
         """
         check_steps(steps)
         check_every(every)
@@ -336,7 +344,19 @@ class Simulation:
             if (stagger := self.stagger()).warned:
                 self._staggered = True
                 warnings.warn(stagger.warning, FlowWarning, stacklevel=3)  # past `checked`
+        self._warn_of_drift()
         return self
+
+    def _warn_of_drift(self) -> None:
+        """Once, of a closed box whose mass is not that of the start, or of the first look after a checkpoint."""
+        if self._drifted or not self.geometry.closed:
+            return
+        if self._first_mass is None:
+            self._first_mass = self.mass
+        drift = drift_warning(self.mass, self._first_mass, self.settings.storage, self.interpolated_links)
+        if drift is not None:
+            self._drifted = True
+            warnings.warn(drift, FlowWarning, stacklevel=4)  # past `run` and `checked`
 
     # ------------------------------------------------------------ looking
 

@@ -91,7 +91,7 @@ def _dot(a: Any, b: Any) -> Any:
     return sum(x * y for x, y in zip(a, b, strict=True))
 
 
-LANGUAGE = SimpleNamespace(dot=_dot, sqrt=np.sqrt)
+LANGUAGE = SimpleNamespace(dot=_dot, sqrt=np.sqrt, min=np.minimum, max=np.maximum)
 
 
 def _vector(length: int, *parts: Any) -> Vectors:

@@ -25,6 +25,7 @@ def make_zou_he(
     types, sides = number_types(lattice, precision), make_face(lattice, face)
     real, vector, populations = types.real, types.vector, types.populations
     unknown, tangents, share = sides.unknown, sides.tangents, 1 / oblique_weight(sides)
+    grazing, along = sides.grazing, 1 / sum(q.weight for q in sides.grazing)
     velocity_node = make_velocity_node(lattice, precision, face, forced)
     pressure_node = make_pressure_node(lattice, precision, face, forced)
 
@@ -36,6 +37,12 @@ def make_zou_he(
         m = (1 + deviation) * u - 0.5 * force if forced else (1 + deviation) * u
         for q in unknown:
             f[q] = f[q.opposite] + (6 * q.weight) * q.along(m)
+        if pressure:
+            filled = deviation
+            for q in lattice:
+                filled -= f[q]
+            for q in grazing:
+                f[q] += (along * q.weight) * filled
         missing = m
         for q in lattice:
             missing -= f[q] * q.velocity
@@ -48,4 +55,6 @@ def make_zou_he(
 def oblique_weight(face: Face) -> float:
     """The sum of w c_t^2 over the unknown directions, c_t a component along the face: the same for every such component."""
     dimension = face.inward.lattice.dimension
-    return sum(q.weight * sum(c * c for c in face.tangents[q.index].velocity) for q in face.unknown) / (dimension - 1)
+    return sum(
+        q.weight * sum(c * c for c in q.lattice.velocities[face.tangents[q.index].index]) for q in face.unknown
+    ) / (dimension - 1)

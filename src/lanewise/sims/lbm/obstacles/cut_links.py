@@ -13,7 +13,7 @@ from lanewise.lattices.base import Lattice
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.lbm.kinds import Edges
 from lanewise.sims.lbm.obstacles.boxes import AXES
-from lanewise.sims.lbm.obstacles.surfaces import Surface, rounding
+from lanewise.sims.lbm.obstacles.surfaces import Surface, repeated_fractions, rounding
 
 Kinds = NDArray[np.uint8]
 Whole = NDArray[np.int64]
@@ -91,11 +91,12 @@ def on_surface(shape: Sequence[int]) -> float:
 def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str) -> _Links:
     """The links that walls of a kind cut and that meet their surface."""
     ends, parts, cut = _rim(mask == number), list[_Links](), 0
+    periods = [n if edges.get(a, "periodic") == "periodic" else 0 for a, n in zip(AXES, mask.shape[::-1], strict=False)]
     for q in range(1, lattice.size):
         starts, sites, _ = _starts(mask, edges, ends, lattice.velocities[q])
         if not len(sites):
             continue
-        fractions = surface.fractions(starts, -np.array(lattice.velocities[q], np.float64))
+        fractions = repeated_fractions(surface, starts, -np.array(lattice.velocities[q], np.float64), periods)
         every = _Links(sites, np.full(len(sites), q), fractions, np.full(len(sites), number, np.uint8))
         parts.append(every.chosen(~np.isnan(fractions)))
         cut += len(sites)

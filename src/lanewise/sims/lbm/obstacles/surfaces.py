@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import product
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ def rounding(extent: float) -> float:
 
 
 class Surface(Protocol):
-    """The surface of a body."""
+    """The surface of a body. One that is `bounded` (an attribute that is true) is repeated along periodic axes of the box."""
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface: 0 to 1, (n,); NaN where they do not."""
@@ -59,6 +60,7 @@ class Round:
     centre: tuple[float, ...]
     radius: float
     axes: str = ""
+    bounded: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_fields(self, InputError)
@@ -99,6 +101,22 @@ class SignedDistance:
             out = self.distance(starts + middle[:, None] * step) > 0
             outside, inside = np.where(out, middle, outside), np.where(out, inside, middle)
         return np.where(crossed, (outside + inside) / 2, np.nan)
+
+
+def repeated_fractions(surface: Surface, starts: Floats, step: Floats, periods: Sequence[int]) -> Floats:
+    """`surface.fractions` with the images of the body along periodic axes, whose lengths are `periods`: 0 along the others.
+
+    Of a bounded body the nearest image counts. Another surface, such as a distance that the user defines everywhere, is asked for
+    an image only where it meets no link itself: it may be periodic already, or go on as it likes.
+    """
+    found = surface.fractions(starts, step)
+    bounded = bool(getattr(surface, "bounded", False))
+    for image in product(*((0, 1, -1) if n else (0,) for n in periods)):
+        rows = np.arange(len(starts)) if bounded else np.flatnonzero(np.isnan(found))
+        if any(image) and len(rows):
+            shift = np.array([k * n for k, n in zip(image, periods, strict=True)], np.float64)
+            found[rows] = np.fmin(found[rows], surface.fractions(starts[rows] + shift, step))
+    return found
 
 
 def first_on_link(*fractions: Floats) -> Floats:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,6 +199,7 @@ class MeshSurface:
     """The triangles of a mesh whose vertices are in site coordinates."""
 
     mesh: Mesh
+    bounded: ClassVar[bool] = True
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
         """Where links first meet a triangle; starts are sites, and the step goes to a neighbour: whole numbers."""

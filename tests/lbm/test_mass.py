@@ -1,0 +1,178 @@
+"""The mass of a closed box stays what it is, for any mask and edges; walls that cannot move so are refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import lanewise as lw
+from lanewise.errors import InputError
+from lanewise.patterns.sitewise.balance import wall_balance
+from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.sims.lbm import Simulation
+from lanewise.sims.lbm import Wall as SimulationWall
+from lanewise.sims.lbm.operators import OPERATORS
+from tests.lbm.boxes import LATTICES, LID, WALL, Box, boxes, populations
+from tests.lbm.kernels import colliding
+from tests.lbm.links import EDGE
+from tests.lbm.reference import Reference, Wall
+
+SPEEDS = (0.0, 0.0, 0.05, -0.03)
+MOTION = st.tuples(*[st.sampled_from(SPEEDS)] * 3)
+NAMES = {WALL: "wall", LID: "lid"}
+UP = 1
+"""Another wall, that moves, too."""
+
+
+def refusal(box: Box, velocities: dict[int, tuple[float, ...]]) -> str | None:
+    """What a closed box is refused for; None where its walls can move so."""
+    numbers = {"wall": WALL, "lid": LID, "up": UP}
+    edges = read_edges(dict(box.edges), box.lattice.dimension, numbers)
+    balance = wall_balance(box.lattice, box.mask.astype(np.uint8), edges, frozenset(numbers.values()), velocities)
+    return balance.refusal(velocities, {n: name for name, n in numbers.items()}, closed=True)
+
+
+def reference(box: Box, velocities: dict[int, tuple[float, ...]]) -> Reference:
+    walls = {WALL: Wall("wall"), LID: Wall("lid", velocities[LID]), UP: Wall("up", velocities.get(UP))}
+    found = Reference(box.lattice, box.shape, box.mask, box.edges, {0: lambda f: None, **walls})
+    found.f = np.where(found.fluid, populations(box), 0.0)
+    return found
+
+
+def check_reference(box: Box, velocities: dict[int, tuple[float, ...]]) -> None:
+    """The mass of the independent solver stays, or it changes in a step by what the refusal says."""
+    flow = reference(box, velocities)
+    before = flow.f.sum()
+    flow.run(3)
+    change = (flow.f.sum() - before) / 3
+    reason = refusal(box, velocities)
+    if reason is None:
+        assert abs(change) < 1e-13 * (1 + before), box
+    elif "slip" not in reason:
+        assert f"would change by {change:.3g} in every step" in reason, (reason, change)
+
+
+@settings(max_examples=60)
+@given(boxes(kinds=(0, 0, WALL, LID), most=5), MOTION)
+def test_any_mask_keeps_its_mass_or_is_refused(box: Box, motion: tuple[float, ...]) -> None:
+    check_reference(box, {LID: motion[: box.lattice.dimension]})
+
+
+@settings(max_examples=40)
+@given(boxes(kinds=(0, 0, WALL, LID, UP), faces=("periodic", "slip", "wall", "lid", "up"), most=4), MOTION, MOTION)
+def test_two_walls_that_move(box: Box, one: tuple[float, ...], other: tuple[float, ...]) -> None:
+    d = box.lattice.dimension
+    check_reference(box, {LID: one[:d], UP: other[:d]})
+
+
+@settings(max_examples=40)
+@given(boxes(kinds=(0, WALL), faces=("periodic", "wall", "slip"), most=5), st.data())
+def test_no_mask_stops_a_lid_that_moves_along_itself(box: Box, data: st.DataObject) -> None:
+    """Whatever stands below a lid: it is not refused, and the mass stays."""
+    axis = data.draw(st.integers(0, box.lattice.dimension - 1))
+    axes = box.axes
+    motion = tuple(0.0 if n == axis or "slip" in _faces(box, a) else 0.05 for n, a in enumerate(axes))
+    lidded = Box(box.lattice, box.shape, box.mask, {**box.edges, axes[axis]: ("wall", "lid")})
+    assert refusal(lidded, {LID: motion}) is None
+    check_reference(lidded, {LID: motion})
+
+
+def _faces(box: Box, axis: str) -> tuple[str, ...]:
+    edge = box.edges.get(axis, "periodic")
+    return (edge,) if isinstance(edge, str) else edge
+
+
+def drift(flow: Simulation, steps: int) -> float:
+    before = flow.mass
+    flow.run(steps)
+    return abs(flow.mass / before - 1)
+
+
+def corner(lattice: str, edges: dict[str, EDGE], **options: Any) -> Simulation:
+    """A box with a lid and one solid site below an end of it."""
+    shape = (7, 9) if lattice == "D2Q9" else (3, 7, 9)
+    mask = np.zeros(shape, np.int32)
+    mask[..., -1, -1] = 1
+    lid = SimulationWall("lid", velocity=(0.05, *[0.0] * (len(shape) - 1)))
+    return Simulation(
+        shape=shape, lattice=lattice, viscosity=0.05, precision="f64", mask=mask, edges=edges,
+        kinds={1: SimulationWall("w"), 2: lid}, **options,
+    )  # fmt: skip
+
+
+CLOSED: dict[str, EDGE] = {"x": "w", "y": ("w", "lid")}
+
+
+def test_a_solid_corner_below_a_lid_keeps_the_mass() -> None:
+    flow = corner("D2Q9", CLOSED)
+    assert drift(flow, 1000) < 1e-12
+    solid = flow.force_on("lid")[0]
+    cavity = Simulation(
+        shape=(7, 8), viscosity=0.05, precision="f64", edges=CLOSED,
+        kinds={1: SimulationWall("w"), 2: SimulationWall("lid", velocity=(0.05, 0.0))},
+    )  # fmt: skip
+    cavity.run(1000)
+    assert solid == pytest.approx(cavity.force_on("lid")[0], rel=0.1)
+
+
+EVERY = [(n, c, s) for n in ("D2Q9", "D3Q19", "D3Q27") for c in OPERATORS for s in ("in-place", "pull", "push")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("lattice", "collision", "streaming"), EVERY)
+def test_every_lattice_collision_and_streaming_keeps_the_mass(lattice: str, collision: str, streaming: str) -> None:
+    assert drift(corner(lattice, CLOSED, collision=collision, streaming=streaming), 1000) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lattice", LATTICES, ids=lambda a: a.name)
+@pytest.mark.parametrize("form", ["in-place", "pull", "push"])
+def test_sitewise_functions_keep_the_mass_of_random_masks(lattice: lw.Lattice, form: str) -> None:
+    pair = colliding(lattice, "f64")
+    rng = np.random.default_rng(3)
+    motion = (0.05, 0.0, 0.03)[: lattice.dimension]
+    for _ in range(4):
+        shape = (6, 7) if lattice.dimension == 2 else (4, 5, 6)
+        mask = rng.choice([0, 0, 0, WALL], shape).astype(np.int32)
+        sites = pair.flow.sites(
+            shape, mask=mask, edges={"x": "wall", "y": ("wall", "lid")}, storage="f64", streaming=form
+        )
+        before = pair.flow.populations(sites, lid_velocity=motion).sum()
+        pair.flow.run(sites, 1000, omega=1.3, lid_velocity=motion)
+        after = pair.flow.populations(sites, lid_velocity=motion).sum()
+        assert abs(after - before) < 1e-11 * sites.count
+
+
+def test_what_cannot_conserve_mass_is_refused_by_name() -> None:
+    walls = {1: SimulationWall("w"), 2: SimulationWall("lid", velocity=(0.05, 0.0))}
+
+    def make(edges: dict[str, EDGE], kinds: Any = walls, **options: Any) -> Simulation:
+        return Simulation(shape=(8, 9), viscosity=0.05, edges=edges, kinds=kinds, **options)
+
+    with pytest.raises(
+        InputError, match=r"the wall 'lid' moves with \(0.05, 0.0\), across the slip face x\+ that it lies"
+    ):
+        make({"x": ("w", "slip"), "y": ("w", "lid")})
+    with pytest.raises(InputError, match="across the slip face x-"):
+        make({"x": "slip", "y": ("w", "lid")})
+    down = {1: SimulationWall("w"), 2: SimulationWall("lid", velocity=(0.0, -0.05))}
+    with pytest.raises(
+        InputError, match=r"'lid' moves .*along y: the box is closed, and its mass would change by .* in every"
+    ):
+        make({"x": "w", "y": ("w", "lid")}, down)
+    make({"x": "w", "y": ("outflow", "lid")}, down)  # what comes in can leave
+
+
+def test_a_sitewise_function_refuses_it_too() -> None:
+    pair = colliding(lw.D2Q9, "f32")
+    sites = pair.flow.sites((5, 6), edges={"x": ("wall", "slip"), "y": ("wall", "lid")})
+    with pytest.raises(lw.ArgumentError, match=r"collide: the wall 'lid' moves with .* across the slip face x\+"):
+        pair.flow.run(sites, 1, omega=1.0, lid_velocity=(0.05, 0.0))
+    sites = pair.flow.sites((5, 6), edges={"x": "wall", "y": ("wall", "lid")})
+    with pytest.raises(lw.ArgumentError, match=r"'lid' moves .* the box is closed, and its mass would change by"):
+        pair.flow.run(sites, 1, omega=1.0, lid_velocity=(0.0, 0.05))
+    pair.flow.run(sites, 1, omega=1.0, lid_velocity=(0.05, 0.0))

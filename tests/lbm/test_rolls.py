@@ -1,0 +1,92 @@
+"""What does not change a flow: where a body is rolled to along periodic axes, and where its surface is told of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.sims.lbm import Simulation, Wall, obstacles
+from lanewise.sims.lbm.obstacles.cut_links import cut_links
+
+CENTRE, RADIUS, SHAPE = (9.3, 7.2), 4.4, (16, 20)
+
+
+def round_body(shift: tuple[int, int]) -> Any:
+    return obstacles.Round(tuple(c + s for c, s in zip(CENTRE, shift, strict=True)), RADIUS)
+
+
+def plain_distance(shift: tuple[int, int]) -> Any:
+    """Of the body alone, without its images."""
+    centre = np.array(CENTRE) + shift
+    return obstacles.SignedDistance(lambda points: np.linalg.norm(points - centre, axis=1) - RADIUS)
+
+
+def periodic_distance(shift: tuple[int, int]) -> Any:
+    sizes, centre = np.array(SHAPE[::-1]), np.array(CENTRE) + shift
+
+    def distance(points: Any) -> Any:
+        d = (points - centre + sizes / 2) % sizes - sizes / 2
+        return np.linalg.norm(d, axis=1) - RADIUS
+
+    return obstacles.SignedDistance(distance)
+
+
+SURFACES = [round_body, plain_distance, periodic_distance]
+ROLLS = [(0, 0), (-9, 0), (10, 0), (0, -7), (0, 9), (-9, -7), (11, 9), (-10, 8)]
+
+
+def links(surface: Callable[..., Any], shift: tuple[int, int]) -> tuple[Any, Any]:
+    """Fractions of all links, (ny, nx, Q), and the mask; rolled back."""
+    mask = np.roll(obstacles.disc(SHAPE, CENTRE, RADIUS), shift[::-1], (0, 1)).astype(np.uint8)
+    found = cut_links(lw.D2Q9, mask, {}, {1: surface(shift)}, {1: "body"})
+    table = np.full((*SHAPE, 9), np.nan)
+    table.reshape(-1, 9)[found.fractions.places] = found.fractions.fractions
+    back = tuple(-s for s in shift[::-1])
+    return np.roll(table, back, (0, 1)), np.roll(found.mask, back, (0, 1))
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_surface_gives_the_same_links_wherever_it_is_rolled_to(surface: Callable[..., Any]) -> None:
+    table, mask = links(surface, (0, 0))
+    assert np.count_nonzero(~np.isnan(table)) > 60
+    for shift in ROLLS[1:]:
+        rolled, rolled_mask = links(surface, shift)
+        np.testing.assert_array_equal(rolled_mask, mask, err_msg=str(shift))
+        np.testing.assert_allclose(rolled, table, rtol=0, atol=1e-9, err_msg=str(shift))
+
+
+@pytest.mark.slow
+def test_a_flow_is_the_same_wherever_its_body_is_rolled_to() -> None:
+    flows = []
+    for shift in ((0, 0), (-9, -7), (11, 9)):
+        mask = np.roll(obstacles.disc(SHAPE, CENTRE, RADIUS), shift[::-1], (0, 1)).astype(int)
+        flow = Simulation(
+            shape=SHAPE, viscosity=0.08, force=(2e-5, 0.0), precision="f64", mask=mask, surfaces={1: round_body(shift)},
+            kinds={1: Wall("body")}, device="cpu",
+        )  # fmt: skip
+        flow.run(200)
+        flows.append((flow.interpolated_links, np.roll(flow.velocity, tuple(-s for s in shift[::-1]), (0, 1))))
+    for count, velocity in flows[1:]:
+        assert count == flows[0][0]
+        np.testing.assert_allclose(velocity, flows[0][1], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("shift", [(0, 0, 0), (12, 0, 0), (-9, 8, 0), (7, -8, 10)])
+def test_spheres_and_cylinders_in_three_dimensions(shift: tuple[int, int, int]) -> None:
+    shape, centre, radius = (10, 11, 12), (5.3, 4.8, 5.1), 3.2
+    for axes in ("xyz", "xy"):
+        solid = (
+            obstacles.sphere(shape, centre, radius) if axes == "xyz" else obstacles.cylinder(shape, centre[:2], radius)
+        )
+        counts = []
+        for s in ((0, 0, 0), shift):
+            mask = np.roll(solid, s[::-1], (0, 1, 2)).astype(np.uint8)
+            moved = tuple(c + d for c, d in zip(centre, s, strict=True))[: len(axes)]
+            found = cut_links(lw.D3Q19, mask, {}, {1: obstacles.Round(moved, radius, axes)}, {1: "body"})
+            values = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
+            counts.append((len(values), values.sum()))
+        assert counts[0] == pytest.approx(counts[1], rel=1e-9)
