@@ -11,7 +11,9 @@ import pytest
 
 import lanewise as lw
 from lanewise.errors import LanewiseError
-from lanewise.patterns.search import Search
+from lanewise.patterns.search import Search, watched
+from lanewise.patterns.search.points import points_of
+from lanewise.runtime.memory import to_host
 
 CPUS = ["python", "cpu"]
 COUNT = 40
@@ -90,7 +92,7 @@ def answer(call: Callable[[], Any]) -> str:
 
 
 def spoil(array: Any, value: float, element: int = 7) -> None:
-    places = np.array(array.position)
+    places = to_host(array.position).copy()
     places[element, 1] = value
     array.position = places
 
@@ -99,9 +101,9 @@ def check_search(name: str, device: str, layout: Any) -> None:
     kernel, one, other = count.using(SEARCHES[name]), things(1, device, layout), things(2, device, layout)
     for targets, sources in ((one, one), (one, other), (one[::2] if layout is None else one[8:], one)):
         call = kernel.bind(targets, sources)
-        before = call().copy()
+        before = to_host(call()).copy()
         for array in {id(a): a for a in (targets, sources)}.values():
-            kept = np.array(array.position)
+            kept = to_host(array.position).copy()
             for what, value in SPOILT.items():
                 spoil(array, value)
                 plain = answer(partial(kernel, targets, sources))
@@ -109,13 +111,99 @@ def check_search(name: str, device: str, layout: Any) -> None:
                     assert answer(call) == plain, (name, what)
                 assert plain or what not in ("nan", "inf", "-inf"), (name, what)
             array.position = kept
-        assert (call() == before).all()  # a refusal leaves nothing behind
+        assert (to_host(call()) == before).all()  # a refusal leaves nothing behind
 
 
 @pytest.mark.parametrize("device", CPUS)
 @pytest.mark.parametrize("search", ["neighbours", "bounded grid", "all pairs, k", "curve"])
 def test_positions_that_no_search_can_use(search: str, device: str) -> None:
     check_search(search, device, None)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("search", SEARCHES)
+def test_positions_on_a_gpu(search: str) -> None:
+    check_search(search, "cuda", None)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("layout", [lw.AoS(), lw.SoA(), lw.AoSoA(8)], ids=str)
+def test_positions_in_every_layout_of_a_gpu(layout: Any) -> None:
+    check_search("curve", "cuda", layout)
+
+
+@pytest.mark.cuda
+def test_a_captured_bound_call_does_not_look() -> None:
+    """A graph answers nobody while it runs; the same bound call, called without a graph, refuses."""
+    from lanewise.runtime.cuda import Graph, wait_for_graphs
+
+    bodies = things(9, "cuda")
+    call = count.using(SEARCHES["curve"]).bind(bodies, bodies)
+    right = to_host(call()).copy()
+    graph = Graph("cuda", call)
+    spoil(bodies, np.nan)
+    assert "a search needs finite numbers" in answer(call)
+    graph.launch()
+    wait_for_graphs("cuda")
+    met = to_host(call.results[0])
+    assert met[7] == 0
+    assert (met <= right).all()
+    spoil(bodies, float(things(9).position[7, 1]))
+    assert (to_host(call()) == right).all()
+
+
+class Late:
+    """A look with an answer that is given."""
+
+    def __init__(self, sound: bool) -> None:
+        self.answer, self.steps = sound, list[str]()
+
+    def begin(self) -> None:
+        self.steps.append("begin")
+
+    def sound(self) -> bool:
+        self.steps.append("wait")
+        return self.answer
+
+
+@pytest.mark.parametrize("captured", [False, True])
+@pytest.mark.parametrize("in_graphs", [False, True])
+@pytest.mark.parametrize("sound", [False, True])
+def test_what_a_gpu_does_before_the_kernel(
+    sound: bool, in_graphs: bool, captured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In which order a bound call on a GPU looks, waits, fills and refuses, without a GPU."""
+    made = list[tuple[int, int]]()
+    look = Late(sound)
+
+    def fake(device: str, looks: Any, filling: Any) -> Late:
+        made.append((len(looks), len(filling)))
+        return look
+
+    monkeypatch.setattr(watched, "DeviceLook", fake)
+    monkeypatch.setattr(watched.cuda, "is_capturing", lambda *_: captured)
+    points = points_of(things(3), "position")
+    guard = watched.Guard("count: 'target'", points, lw.Open(), 1e18)
+    steps = look.steps
+    filling = watched.DeviceFilling("cuda", (guard,), (lambda: steps.append("fill"),), in_graphs)
+    for _ in range(2):
+        steps.clear()
+        filling()
+        if captured:
+            assert steps == ["fill"]
+        else:
+            assert steps == ["begin", "wait", *["fill"] * (not in_graphs or not sound)]
+    assert made == [] if captured else made == [(1, int(in_graphs))]
+    if captured or sound:
+        return
+    spoiled = things(3)
+    spoil(spoiled, np.nan)
+    guard = watched.Guard("count: 'target'", points_of(spoiled, "position"), lw.Open(), 1e18)
+    with pytest.raises(
+        LanewiseError, match=r"count: 'target': the position of element 7 is .* a search needs finite numbers"
+    ):
+        watched.DeviceFilling("cuda", (guard,), (lambda: steps.append("never"),), in_graphs)()
+    assert "never" not in steps
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,8 +26,9 @@ from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
-from lanewise.patterns.search.watched import Look, Watched, watched
+from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
+from lanewise.target import is_gpu
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
 
@@ -37,7 +38,7 @@ class SearchedLaunch:
     """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
 
     The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns. guards: what looks at
-    positions before, on the host; a GPU would have to be waited for.
+    positions before, on the host. looked: on a GPU, the filling together with a look at positions.
     """
 
     structure: Structure
@@ -46,6 +47,7 @@ class SearchedLaunch:
     turns: Turns
     checks: tuple[Callable[[], None], ...] = ()
     guards: tuple[Callable[[], None], ...] = ()
+    looked: Callable[[], None] | None = None
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length since the structure was made for it."""
@@ -57,9 +59,16 @@ class SearchedLaunch:
         for guard in self.guards:
             guard()
         with self.turns:
-            for fill in self.filling:
+            for fill in self.filling if self.looked is None else (self.looked,):
                 fill()
             self.kernel()
+
+    def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
+        """The same launches behind a look at positions, for a call that runs many times."""
+        if not is_gpu(device):
+            return replace(self, guards=guards)
+        in_graphs = self.structure.settled and self.structure.in_graphs
+        return replace(self, looked=DeviceFilling(device, guards, self.filling, in_graphs))
 
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
         """The same launches for other results and values; None where they are more than arguments."""

@@ -50,7 +50,6 @@ from lanewise.record import Leaf, Record
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate, on
 from lanewise.same_elements import shared_elements
-from lanewise.target import is_gpu
 from lanewise.two_sides import bits_of
 from lanewise.types import Scalar
 
@@ -123,7 +122,7 @@ class Searched:
         classified = classify(arguments, named)
         with on(classified.device):
             s = self._specialisation(classified, None, points=points)
-            call = self._bound(s, out, None, partial(bound_by, plan=None))
+            call = self._bound(s, out, None, partial(bound_by, plan=None), once=True)
         launch: Any = call.launch
         count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
@@ -167,7 +166,10 @@ class Searched:
         with on(arguments.device):
             return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
 
-    def _bound(self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call]) -> Call:
+    def _bound(
+        self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call], once: bool = False
+    ) -> Call:
+        """once: it runs now, and its positions were looked at just now."""
         classified, compiled = s.classified, self._compile(s, plan, bind)
         target, source = classified.records.values()
         named = result_arrays(self.lowered)
@@ -197,13 +199,11 @@ class Searched:
         if classified.tests is not None:
             kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
-        launch = SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks, self._guards(s))
-        return Call(launch, tuple(results), compiled)
+        launch = SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks)
+        return Call(launch if once else launch.guarded(classified.device, self._guards(s)), tuple(results), compiled)
 
     def _guards(self, s: _Specialisation) -> tuple[Guard, ...]:
         """What looks at the positions of a bound call each time."""
-        if is_gpu(s.classified.device):
-            return ()
         looked = [*zip(s.classified.records, (s.places, s.sources), strict=True)][s.places is s.sources :]
         return tuple(Guard(f"{self.name}: {n!r}", p, self.search.world, self._reach) for n, p in looked if p.count)
 

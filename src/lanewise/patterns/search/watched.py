@@ -133,9 +133,9 @@ def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tup
 
 
 class Guard:
-    """What a bound call on the host asks of positions each time before it builds its structure.
+    """What a bound call asks of positions each time before it builds its structure, on a GPU by `DeviceFilling`.
 
-    The first time, when the call was checked just now or is a plain one, nothing is compiled for it. name: of the array, for errors.
+    On the host nothing is compiled for it the first time, when the positions were checked by `bind`. name: of the array, for errors.
     """
 
     __slots__ = ("_look", "_looked", "_name", "_points", "_reach", "_world")
@@ -150,10 +150,18 @@ class Guard:
         look = self._look
         if look is not None and look[0](*look[1]):
             return
-        self._points.again().check(self._name, self._world, self._reach)
+        self.check()
         if self._looked == 1:  # whoever calls twice calls often
-            self._look = _host_look(self._points, self._points.bounds(self._world, self._reach))
+            self._look = _host_look(*self.look)
         self._looked += 1
+
+    @property
+    def look(self) -> Look:
+        return self._points, self._points.bounds(self._world, self._reach)
+
+    def check(self) -> None:
+        """Look at each position, and say which one it is."""
+        self._points.again().check(self._name, self._world, self._reach)
 
 
 # ------------------------------------------------------------ on a GPU
@@ -261,6 +269,36 @@ class WatchedTemplate:
             self._kernel.launch(views, values)
             if not look.sound():
                 raise Unsound
+
+
+class DeviceFilling:
+    """What a bound call on a GPU does before its kernel: it looks at positions, fills its structure, and waits for the answer.
+
+    in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph is captured there is no answer to wait
+    for: the structure is filled, and nobody looks.
+    """
+
+    __slots__ = ("_device", "_filling", "_guards", "_in_graphs", "_look")
+
+    def __init__(self, device: str, guards: tuple[Guard, ...], filling: Filling, in_graphs: bool) -> None:
+        self._device, self._guards, self._filling, self._in_graphs = device, guards, filling, in_graphs
+        self._look: DeviceLook | None = None
+
+    def __call__(self) -> None:
+        """Raise `ArgumentError` for the first position that no search can use, as a plain call does."""
+        if self._guards and not cuda.is_capturing(self._device):
+            look = self._look
+            if look is None:
+                looks = [guard.look for guard in self._guards]
+                self._look = look = DeviceLook(self._device, looks, self._filling if self._in_graphs else ())
+            look.begin()
+            if not look.sound():
+                for guard in self._guards:  # where they say nothing, nothing is wrong any more
+                    guard.check()
+            elif self._in_graphs:
+                return
+        for fill in self._filling:
+            fill()
 
 
 @dataclass(frozen=True, slots=True)
