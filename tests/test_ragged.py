@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ragged import PAD, padding
+from lanewise.runtime.memory import to_host
 
 ROWS = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), max_size=5), min_size=1, max_size=6)
 
@@ -21,6 +22,11 @@ ROWS = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), max_size=5), min_size=1
 class Item:
     when: lw.f64
     weight: lw.f32
+
+
+@lw.record
+class Scale:
+    factor: lw.f32
 
 
 def items(n: int) -> lw.RecordArray:
@@ -82,6 +88,56 @@ def test_one_allocation_and_copies() -> None:
         assert not np.shares_memory(other._memory, whole)
         other.data.weight[...] = 0.0
     assert found.data.weight.tolist() == [1.0] * 5
+
+
+@lw.segmentwise
+def total(scale: Scale, item: Item) -> lw.f32:
+    return scale.factor * item.weight
+
+
+def check_two_sides(device: str) -> None:
+    """Lists of records have the sides that the records have, each in its layout, and both say the same."""
+    records = Item.array(
+        when=np.arange(5.0), weight=np.ones(5, "f4"), layout=lw.AoS(), host_layout=lw.AoSoA(4), device=device
+    )
+    made = lw.ragged(records, counts=[2, 0, 3])
+    parts = [
+        made,
+        lw.ragged([records, records]),
+        made.copy(),
+        pickle.loads(pickle.dumps(made)),
+        lw.ragged([[records]])[0].copy(),
+    ]
+    for found in parts:
+        host = found.data.host
+        assert (found.data.layout, host.layout, host.device) == (lw.AoS(), lw.AoSoA(4), "cpu")
+        assert host is not found.data
+        assert found.data.host is host
+        lists = found.tolist()
+        host.weight = np.arange(len(host), dtype="f4")
+        assert to_host(found.data.weight).tolist() == list(range(len(host)))
+        factors = Scale.array(factor=np.full(1, 2, "f4"), device=device)
+        wanted = [2.0 * sum(x["weight"] for x in rows) for rows in found.tolist()]
+        assert to_host(total(factors, found)).tolist() == [wanted]
+        host.weight = np.ones(len(host), "f4")  # late on the device when it is copied
+        assert found.copy().tolist() == found.to("cpu").tolist() == lists
+        found.data.when = np.full(len(host), 7.0)
+        assert host.when.tolist() == [7.0] * len(host)
+        with pytest.raises(lw.ArgumentError, match="those of a ragged array are as many as its lists have"):
+            host.append(host[:1])
+    del made.data.host
+    assert made.tolist()[2] == [{"when": 7.0, "weight": 1.0}] * 3
+
+
+def test_two_sides() -> None:
+    check_two_sides("cpu")
+
+
+@pytest.mark.cuda
+def test_two_sides_on_a_gpu() -> None:
+    check_two_sides("cuda")
+    made = lw.ragged(items(5), counts=[2, 0, 3], device="cuda")
+    assert made.data.host.when.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
 
 
 @pytest.mark.cuda

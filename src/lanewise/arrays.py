@@ -36,6 +36,7 @@ else:
 
 SHOWN = 8  # records in a notebook
 MOST_PARTS = 64  # kinds of parts of an allocation that an array remembers
+OF_ANOTHER = "its memory belongs to another array; .copy() is an array of its own"
 GROWTH = 1.5  # a full array that grows gets memory for that many times its records
 
 
@@ -692,11 +693,11 @@ class RecordArray(Generic[B]):
         whole._set(_host=None)
         if (left := sides.array(HOST)) is not None:
             sides.read(HOST, EVERY)
-            left._set(_side=Side())
+            left._set(_side=Side(), _fixed="")
         whole._side.sides = None
 
     def _make_host(self, layout: Layout) -> None:
-        if self._fixed:
+        if self._fixed == OF_ANOTHER:
             raise ArgumentError(
                 f"an array of {self._record.name} has one side where its memory is that of another array; .copy() is an array of its own"
             )
@@ -715,8 +716,8 @@ class RecordArray(Generic[B]):
         made = object.__new__(RecordArray)
         made._set(
             _record=self._record, _layout=sides.layouts[number], _device=device, _python_class=self._python_class,
-            _capacity=self._capacity, _base=None, _fixed="", _seen=sides.places[number], _buffers={}, _side=Side(number, sides), _host=None,
-            _stands_for=None,
+            _capacity=self._capacity, _base=None, _fixed=self._fixed, _seen=sides.places[number], _buffers={},
+            _side=Side(number, sides), _host=None, _stands_for=None,
         )  # fmt: skip
         sides.belongs(number, made)
         if number == HOST:
@@ -859,6 +860,11 @@ def are_same(one: RecordArray, other: RecordArray) -> bool:
     return (a.arrangement, a.arrangement.starts(a.count), a.count, a.first, a.step) == (
         b.arrangement, b.arrangement.starts(b.count), b.count, b.first, b.step
     )  # fmt: skip
+
+
+def host_layout_of(array: RecordArray) -> Layout | None:
+    """That of its second side on the host, if it has two and is not that side itself."""
+    return array._layout_of_host()  # pyright: ignore[reportPrivateUsage]
 
 
 def owns_its_memory(array: RecordArray) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray, host_field, places_of
+from lanewise.arrays import OF_ANOTHER, RecordArray, host_field, places_of
 from lanewise.attributes import near
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, DeviceError
@@ -270,7 +270,7 @@ def _over(
         )
     return RecordArray(
         record, len(memory), found, where, memory.reshape(-1).view(np.uint8), cls,
-        fixed="its memory belongs to another array; .copy() is an array of its own",
+        fixed=OF_ANOTHER,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_what_a_gpu_does_before_the_kernel(
         return look
 
     monkeypatch.setattr(watched, "DeviceLook", fake)
-    monkeypatch.setattr(watched.cuda, "is_capturing", lambda *_: captured)
+    monkeypatch.setattr(watched.cuda, "is_capturing", Mock(return_value=captured))
     points = points_of(things(3), "position")
     guard = watched.Guard("count: 'target'", points, lw.Open(), 1e18)
     steps = look.steps

@@ -14,14 +14,16 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, host_layout_of, side_of
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import brought
 from lanewise.installation import install
+from lanewise.layouts import Layout
 from lanewise.record import Record
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
+from lanewise.two_sides import EVERY
 from lanewise.values import WINDOW
 
 PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
@@ -73,7 +75,10 @@ class RaggedArray:
 
     @property
     def data(self) -> Any:
-        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n, components) on its device."""
+        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n, components) on its device.
+
+        A `RecordArray` has the layout of the records that the lists were made of, and as many sides (`host_layout=`).
+        """
         return self._data
 
     @property
@@ -231,8 +236,11 @@ class RaggedArray:
         where = resolve(device)
         if not self._whole:
             return self.copy() if where == self._device else self.copy().to(where)
-        made = empty(Flat(None, self._kind, self._entries()), [len(o) for o in self._offsets], where, self._data)
+        host = _host_layout(self._data) if where == self._device else None
+        made = empty(Flat(None, self._kind, self._entries()), [len(o) for o in self._offsets], where, self._data, host)
         made._outer = self._outer
+        if isinstance(self._data, RecordArray):
+            side_of(self._data).read(EVERY)
         copy_whole(made._memory, self._memory)
         return made
 
@@ -289,8 +297,12 @@ def _layout(flat: Flat, like: Any) -> Any:
     return (flat.values if isinstance(flat.values, RecordArray) else like).layout
 
 
-def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any) -> RaggedArray:
-    """An array of these sizes whose memory holds anything."""
+def _host_layout(values: Any) -> Layout | None:
+    return host_layout_of(values) if isinstance(values, RecordArray) else None
+
+
+def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None) -> RaggedArray:
+    """An array of these sizes whose memory holds anything. host: the layout of a second side of its records."""
     sizes = _sizes(flat, lengths, like)
     kind = flat.kind
     name = kind.name if isinstance(kind, Record) else str(kind)
@@ -307,6 +319,8 @@ def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any) -> RaggedA
             source._python_class,  # pyright: ignore[reportPrivateUsage]
             fixed="those of a ragged array are as many as its lists have",
         )
+        if host is not None:
+            data._make_host(host)  # pyright: ignore[reportPrivateUsage]
     else:
         values = pieces["data"].view(t.scalar_of(kind).dtype)
         data = values.reshape(-1, kind.length) if isinstance(kind, t.Vector) else values
@@ -318,7 +332,8 @@ def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any) -> RaggedA
 
 def made_of(flat: Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
     """An array with these values and offsets."""
-    made = empty(flat, [len(e) for e in ends], device, like)
+    host = _host_layout(flat.values) or _host_layout(like)
+    made = empty(flat, [len(e) for e in ends], device, like, host)
     with on(device):
         return _filled(made, flat, ends, device)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.arrays import RecordArray, host_layout_of
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, rounded
@@ -131,6 +131,7 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
             layout=first.layout,
             device="cpu",
             python_class=first._python_class,  # pyright: ignore[reportPrivateUsage]
+            host_layout=host_layout_of(first),
         )
     filled = [np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)]
     if not filled:
