@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise import types as t
 from lanewise.layouts import Arrangement, Buffer, Layout, Slot, draw, layout_by_name, prove
+from lanewise.layouts.strided import strided
 from lanewise.record import Field, Record
 from tests.corpus_kernels import Body, Mixed
 
@@ -59,6 +61,30 @@ def test_mixed(layout: Layout, first: list[int]) -> None:
 @given(record=RECORDS, layout=st.sampled_from(ALL), count=st.integers(1, 70))
 def test_every_arrangement_is_proven(record: Record, layout: Layout, count: int) -> None:
     prove(layout.arrange(record.leaves), count)
+
+
+@given(
+    record=RECORDS,
+    layout=st.sampled_from([x for x in ALL if not isinstance(x, lw.AoSoA)]),
+    step=st.integers(2, 5),
+    count=st.integers(1, 9),
+)
+def test_every_arrangement_of_a_view_is_proven(record: Record, layout: Layout, step: int, count: int) -> None:
+    """No vector load of every n-th element reaches into the elements between, which others may be writing."""
+    arrangement = strided(layout, step).arrange(record.leaves)
+    prove(arrangement, count)
+    for slot in arrangement.slots:
+        size = arrangement.lanes(slot) * slot.type.size
+        assert slot.offset // size * size + size <= layout.arrange(record.leaves).buffers[slot.buffer].block
+
+
+def test_no_vector_load_leaves_the_last_element_of_a_view() -> None:
+    """Blocks of 24 bytes may be read in pieces of 8, the 12 of an element's own may not: the second piece ends behind them."""
+    leaves = Record("Three", tuple(Field(n, t.F32) for n in "abc")).leaves
+    arrangement = strided(lw.AoS(), 2).arrange(leaves)
+    assert [arrangement.lanes(s) for s in arrangement.slots] == [1, 1, 1]
+    wider = replace(arrangement, buffers=(replace(arrangement.buffers[0], own=0),))
+    assert [wider.lanes(s) for s in wider.slots] == [2, 2, 2]
 
 
 A, B = Slot("a", t.F32, 0, 0, 0), Slot("b", t.F32, 0, 4, 0)

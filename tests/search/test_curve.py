@@ -9,7 +9,7 @@ import lanewise as lw
 from lanewise.patterns.search.builders import curve
 from lanewise.patterns.search.builders.curve import THREADS, DeviceCurve, Grains, kernel_texts
 from lanewise.patterns.search.builders.curve_host import HostCurve
-from lanewise.patterns.search.builders.tree import Tree, columns_of
+from lanewise.patterns.search.builders.tree import Tree, columns_of, margin
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, Array, cloud
@@ -51,7 +51,8 @@ def compare(points: Points, world: Any, leaf: int) -> None:
     for columns in (found, wanted):
         check_boxes(here.tree, columns, points.dimension)
     if isinstance(world, lw.Open):
-        check_leaves(points, here)
+        for columns in (found, wanted):
+            check_elements(points, here, columns)
 
 
 def check_boxes(tree: Tree, columns: dict[str, Any], axes: int) -> None:
@@ -72,13 +73,16 @@ def check_boxes(tree: Tree, columns: dict[str, Any], axes: int) -> None:
             assert (lowest[parents] - below[parents] <= 4 * room).all()
 
 
-def check_leaves(points: Points, built: HostCurve) -> None:
-    """Every leaf's box has its elements in it."""
-    columns = columns_of(built.nodes, built.arrangement, built.tree.nodes)
-    at = built.tree.places()[0][np.arange(points.count) // built.tree.leaf]
-    for axis, column in zip("xyz", points.columns(), strict=False):
-        apart = np.abs(np.asarray(column)[built.order].astype("f8") - columns[f"centre.{axis}"][at])
-        assert (apart <= columns[f"half.{axis}"][at]).all()
+def check_elements(points: Points, built: HostCurve, columns: dict[str, Any]) -> None:
+    """Every box of every level has its elements in it, with room round them for what a walk rounds."""
+    tree = built.tree
+    for level, places in enumerate(tree.places()):
+        at = places[np.arange(points.count) // (tree.leaf * tree.fan**level)]
+        for axis, column in zip("xyz", points.columns(), strict=False):
+            centre, half = (columns[f"{c}.{axis}"][at].astype("f8") for c in ("centre", "half"))
+            apart = np.abs(np.asarray(column)[built.order].astype("f8") - centre)
+            room = margin(points.precision) * (np.abs(centre) + half)
+            assert (apart + 0.2 * room <= half).all()
 
 
 @NEEDS_COMPILER

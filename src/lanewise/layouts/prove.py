@@ -37,8 +37,9 @@ def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) ->
     offset = slot.offset // size * size
     buffer = arrangement.buffers[slot.buffer]
     what = f"the load of {lanes} x {slot.type} round {slot.leaf}"
-    if size > VECTOR_BYTES or offset + size > buffer.block:
-        raise VerificationError(f"{what} takes {size} bytes from byte {offset} of a structure of {buffer.block}")
+    block = buffer.own or buffer.block
+    if size > VECTOR_BYTES or offset + size > block:
+        raise VerificationError(f"{what} takes {size} bytes from byte {offset} of a structure of {block}")
     for index in range(count):
         start = arrangement.address(slot.leaf, index, count) - slot.offset + offset
         if start % size:

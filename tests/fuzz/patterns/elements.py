@@ -81,7 +81,8 @@ def write(rng: Random) -> str:
     atoms += [Atom(t.I32, lambda b: f"lw.index_of({first})")] if indexed else []
     ignored = {n for n in (*arrays, *uniforms) if rng.random() < 0.12}
     known = {n: k for n, k in (arrays | uniforms).items() if n not in ignored}
-    b = Block({}, known, fields={f"e.{n}": k for n, k in fields.items()}, atoms=atoms)
+    # What scatters is a thread, which does not return from within a loop.
+    b = Block({}, known, fields={f"e.{n}": k for n, k in fields.items()}, atoms=atoms, leaves=not scattered)
     w.budget = rng.choice((20, 40, 70))
     lines = w.block(b, rng.randint(2, 6), results)
     for name, (kind, operation) in scattered.items():

@@ -92,7 +92,8 @@ def _smooth(rng: Random, leaves: list[str], depth: int) -> str:
 def _body(rng: Random, leaves: list[str]) -> list[str]:
     """Some steps: variables, branches far from their kinks, loops of known and of unknown rounds. All that it may read has a derivative."""
     every = leaves
-    lines = [f"v = {_smooth(rng, leaves, 3)}"]
+    # Numbers alone would make it an f32, which no f64 may be given to later.
+    lines = [f"v: lw.f64 = {_smooth(rng, leaves, 3)}"]
     leaves = [*leaves, "lw.tanh(v)"]
     for _ in range(rng.randint(0, 3)):
         e = _smooth(rng, leaves, 2)
