@@ -242,6 +242,85 @@ def test_lengths_that_change(change: str, device: str) -> None:
         assert "changed in length" in answer(call), name
 
 
+@lw.threadwise
+def number(i: lw.index, values: lw.Array1[lw.f32]):
+    values[i] = lw.f32(i)
+
+
+@lw.threadwise
+def add_up(i: lw.index, values: lw.Array1[lw.f32]):
+    lw.scatter_add(values, 0, lw.f32(i))
+
+
+@lw.elementwise
+def scatter(a: Thing, values: lw.Array1[lw.f32]):
+    lw.scatter_add(values, a.n, a.x)
+
+
+@lw.elementwise
+def scatter_largest(a: Thing, values: lw.Array1[lw.f32]):
+    lw.scatter_max(values, a.n, a.x)
+
+
+@lw.elementwise
+def twice(x: lw.f32) -> lw.f32:
+    return 2 * x
+
+
+Written = dict[str, tuple[Callable[..., Any], Callable[..., Any], Any]]
+
+
+def written_arrays(device: str) -> Written:
+    """Plain calls, how they are bound, and the array that each of them writes."""
+    a, b = things(10, device), things(11, device)
+    lists = lw.ragged(things(4), counts=[COUNT - 3, 0, 3]).to(a.device)
+    calls: Written = {}
+    for name, kernel, named in (
+        ("threads", number, {"grid": COUNT}), ("threads that add", add_up, {"grid": COUNT}),
+    ):  # fmt: skip
+        array = np.zeros(COUNT, "f4")
+        calls[name] = partial(kernel, array, **named), partial(kernel.bind, array, **named), array
+    for name, kernel in (("scattered", scatter), ("largest", scatter_largest)):
+        array = np.zeros(COUNT, "f4")
+        calls[name] = partial(kernel, a, array), partial(kernel.bind, a, array), array
+    search = SEARCHES["curve"]
+    for name, kernel, given in (
+        ("elementwise", energy, (a,)), ("of values", twice, (np.ones(COUNT, "f4"),)), ("of a grid", twice, (np.ones((5, 8), "f4"),)),
+        ("pairwise", attract, (a, b)), ("a search", attract.using(search), (a, b)), ("segmentwise", weigh, (a, lists)),
+    ):  # fmt: skip
+        array = np.zeros(np.shape(kernel(*given)), "f4")
+        calls[f"out of {name}"] = partial(kernel, *given, out=array), partial(kernel.bind, *given, out=array), array
+    return calls
+
+
+@pytest.mark.parametrize("device", CPUS)
+def test_arrays_that_became_read_only(device: str) -> None:
+    with lw.device(device):
+        for name, (plain, bind, array) in written_arrays(device).items():
+            bound = bind()
+            assert answer(bound) == "", name
+            kept = array.copy()
+            array.flags.writeable = False
+            assert "read-only" in answer(plain), name
+            for _ in range(2):
+                assert "read-only" in answer(bound), name
+            assert (array == kept).all()
+            array.flags.writeable = True
+            assert answer(bound) == "", name
+
+
+@pytest.mark.parametrize("device", CPUS)
+def test_masks_that_came_later(device: str) -> None:
+    """Hidden elements are no values, also where they were hidden after the call was bound."""
+    with lw.device(device):
+        values = np.ma.MaskedArray(np.ones(COUNT, "f4"))
+        bound = twice.bind(values)
+        assert answer(bound) == ""
+        values[3] = np.ma.masked
+        assert "mask" in answer(lambda: twice(values))
+        assert answer(bound) == answer(lambda: twice(values))
+
+
 @pytest.mark.parametrize("device", CPUS)
 def test_indices_with_checks(device: str) -> None:
     """The contents of tables and of indices are tested in every run."""

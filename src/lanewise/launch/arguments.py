@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray, check_usable
-from lanewise.checks import host_array, shown
+from lanewise.checks import check_unmasked, host_array, shown
 from lanewise.errors import ArgumentError
 from lanewise.field_copies import advice_of, is_writable
 from lanewise.field_values import brought, check_type, converted
@@ -55,7 +56,8 @@ class Arguments:
     in one row each, that words of exact sums stand in place of; `beyond` says of rows how many values all of them have, `totals` what a
     pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
     `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` runs
-    in place of the kernel, where the caller chose no plan, on arrays by name and on those that are summed.
+    in place of the kernel, where the caller chose no plan, on arrays by name and those that are summed. `asked` is what a bound call asks
+    of them again each time.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -65,6 +67,7 @@ class Arguments:
     unflattened: dict[str, Any] = field(default_factory=dict[str, Any])
     added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
     shaped: dict[str, Any] = field(default_factory=dict[str, Any])
+    asked: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     lengths: dict[str, int] = field(default_factory=dict[str, int])
     beyond: dict[str, int] = field(default_factory=dict[str, int])
     totals: dict[str, int] = field(default_factory=dict[str, int])
@@ -199,6 +202,8 @@ def _classify_value(
         check_type(place, array, kind)
         result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
         result.unflattened[name] = result.arrays[name]
+        if isinstance(value, np.ma.MaskedArray):
+            result.asked.append(partial(check_unmasked, place, value))
         return
     if dimensions != single or isinstance(value, (str, bytes)):
         what = f"one {kind} for all" + (", or an array of them" if arrays_allowed else "")

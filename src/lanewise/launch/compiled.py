@@ -37,18 +37,21 @@ class Call:
     """A launch with everything bound.
 
     Calling it runs it again on the same memory; on a GPU it returns before the work is done. kernel: its launch alone, where a run does
-    something else besides, or in its place.
+    something else besides, or in its place. asked: what is asked of the user's arrays each time, which may be read-only by now.
     """
 
     launch: Launch
     results: tuple[Any, ...]
     compiled: Compiled
     kernel: Launch | None = None
+    asked: tuple[Callable[[], None], ...] = ()
 
     def __repr__(self) -> str:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"
 
     def __call__(self) -> Any:
+        for check in self.asked:
+            check()
         with on(self.compiled.executable.device):
             self.launch()
         return self.results[0] if len(self.results) == 1 else self.results or None

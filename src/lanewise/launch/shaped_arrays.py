@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,19 @@ def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None
     if not array.flags.c_contiguous:
         hint = "and copy the result back" if written else "which copies it"
         raise ArgumentError(f"{refusal}, which is not contiguous; pass np.ascontiguousarray(...) of it, {hint}")
-    if written and not is_writable(array):
+    if written:
+        check_writable(place, array)
+
+
+def check_writable(place: str, array: Any) -> None:
+    """Raise `ArgumentError` for an array that is read-only."""
+    if not is_writable(array):
         raise ArgumentError(f"{place} is written by the kernel, and this array is read-only{advice_of(array)}")
+
+
+def writable_checks(place: str, *arrays: Any) -> tuple[Callable[[], None], ...]:
+    """What a bound call asks each time of arrays that it writes."""
+    return tuple(partial(check_writable, place, array) for array in arrays if isinstance(array, np.ndarray))
 
 
 def _is_array(value: Any) -> bool:

@@ -35,7 +35,7 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import Repeated, Repeats, Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.slots import NOTHING, Slot
 from lanewise.launch.support import (
     Uses,
@@ -315,7 +315,8 @@ class Calls:
             launch = self.wing.tested(self, arguments, launch)
         if arguments.around is not None:
             launch = arguments.around(launch)
-        return Call(launch, tuple(results), replace(compiled, environment=environment), kernel)
+        asked = (*arguments.asked, *(writable_checks(f"{self.name}: out", *results) if out is not None else ()))
+        return Call(launch, tuple(results), replace(compiled, environment=environment), kernel, asked)
 
     # ------------------------------------------------------------ what a call is made of
 

@@ -13,7 +13,7 @@ from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir.names import length_of, owner
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.repeated import Repeats
-from lanewise.launch.shaped_arrays import NARROW, check_shaped
+from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.elementwise.scattering import ScatteredArrays
 from lanewise.patterns.plain_sums import prefer_buckets
@@ -35,6 +35,7 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
         check_shaped(place, values[name], kind, True)
         check_place(place, values[name], result.device)
         add_shaped(name, values[name], kind, result)
+        result.asked += writable_checks(place, values[name])
     add_words(signature, {n: values[n] for n in signature.scattered}, result)
     wide = any(n > NARROW for n in result.lengths.values())
     result.variant = (wide, all(values[n].size <= NARROW for n in signature.arrays))

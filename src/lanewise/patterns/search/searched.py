@@ -20,7 +20,7 @@ from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
-from lanewise.launch.shaped_arrays import check_results_apart
+from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.support import (
     Uses,
     bind_record,
@@ -200,7 +200,10 @@ class Searched:
             kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
         launch = SearchedLaunch(s.structure, tuple(filling), kernel, turns, checks)
-        return Call(launch if once else launch.guarded(classified.device, self._guards(s)), tuple(results), compiled)
+        if once:
+            return Call(launch, tuple(results), compiled)
+        asked = writable_checks(f"{self.name}: out", *results) if out is not None else ()
+        return Call(launch.guarded(classified.device, self._guards(s)), tuple(results), compiled, asked=asked)
 
     def _guards(self, s: _Specialisation) -> tuple[Guard, ...]:
         """What looks at the positions of a bound call each time."""

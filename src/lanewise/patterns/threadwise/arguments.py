@@ -17,7 +17,7 @@ from lanewise.frontend.scattered import scattered_arrays, summed_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
-from lanewise.launch.shaped_arrays import NARROW, check_shaped
+from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
 from lanewise.patterns.threadwise.names import POINTS
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import default_device
@@ -45,6 +45,8 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
         check_shaped(f"{kernel}: {name!r}", array, signature.arrays[name], name in written)
     result = classify_arguments(signature, values, arrays_allowed=False)
     result.device = _device(kernel, arrays)
+    for name in written:
+        result.asked += writable_checks(f"{kernel}: {name!r}", arrays[name])
     _check_apart(kernel, arrays, written)
     extents = grid_extents(kernel, signature.indices, values["grid"])
     result.totals |= {extent_of(i): n for i, n in zip(signature.indices, extents, strict=True)}
