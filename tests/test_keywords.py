@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from enum import Enum
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lanewise as lw
@@ -41,3 +43,107 @@ def test_an_unknown_name_is_refused_in_words(name: str) -> None:
     first = next(iter(inspect.signature(PUBLIC[name]).parameters))
     with pytest.raises(LanewiseError, match=rf"^{name} has no setting '{first}x'; did you mean '{first}'\?"):
         PUBLIC[name](**{f"{first}x": 1})
+
+
+def settings(thing: Any) -> tuple[int, list[str]]:
+    """How many values may come without a name, and which ones come by name alone."""
+    try:
+        parameters = inspect.signature(thing).parameters.values()
+    except (TypeError, ValueError):
+        return 0, []
+    kinds = [p.kind for p in parameters]
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return 0, []
+    named = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    return len(kinds) - len(named) - (inspect.Parameter.VAR_KEYWORD in kinds), named
+
+
+def calls_with_settings() -> dict[str, Any]:
+    """Public functions, classes and methods that take something by name alone."""
+    found: dict[str, Any] = {}
+    for name in dir(lw):
+        thing = getattr(lw, name)
+        if name.startswith("_") or not callable(thing):
+            continue
+        if not inspect.isclass(thing):
+            found[name] = thing
+        elif not issubclass(thing, (BaseException, Enum)):
+            found[name] = thing
+            methods = ((n, getattr(thing, n)) for n in vars(thing) if not n.startswith("_"))
+            found |= {f"{name}.{n}": m for n, m in methods if inspect.isroutine(m)}
+    found |= {"record.zeros": Thing.zeros}
+    return {n: f for n, f in found.items() if settings(f)[1]}
+
+
+class Thing(lw.Record):
+    x: lw.f32
+
+
+SETTINGS = calls_with_settings()
+
+
+def test_calls_with_settings_are_found() -> None:
+    wanted = {
+        "nearest",
+        "neighbors",
+        "save",
+        "load",
+        "ragged",
+        "cumsum",
+        "histogram",
+        "Population",
+        "pairwise",
+        "Profile.span",
+    }
+    assert wanted <= set(SETTINGS)
+    assert {"Population.apply", "RecordArray.zeros", "record.zeros", "choose_layout", "Sitewise.sites"} <= set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_without_its_name_is_refused_in_words(name: str) -> None:
+    count, named = settings(SETTINGS[name])
+    for more in (1, 3):
+        with pytest.raises(LanewiseError, match=f"{named[0]}") as caught:
+            SETTINGS[name](*[None] * (count + more))
+        assert isinstance(caught.value, TypeError)
+
+
+INTRINSICS = [n for n in dir(lw) if hasattr(getattr(lw, n), "__lanewise_intrinsic__") and n not in ("min", "max")]
+
+
+@pytest.mark.parametrize("name", INTRINSICS)
+def test_functions_of_numbers_have_their_number_of_arguments(name: str) -> None:
+    """One more is no array to write to, as NumPy's functions have it."""
+    function = getattr(lw, name)
+    works = [n for n in range(5) if not refused(function, [np.full(3, 0.5)] * n)]
+    assert len(works) == 1
+    assert works[0] > 0
+    kept = np.full(3, 7.0)
+    with pytest.raises(LanewiseError, match=rf"^lw\.{name} takes {works[0]} arguments?, found {works[0] + 1}$"):
+        function(*[np.full(3, 0.5)] * works[0], kept)
+    assert kept.tolist() == [7.0] * 3
+
+
+def refused(function: Any, arguments: list[Any]) -> bool:
+    try:
+        function(*arguments)
+    except LanewiseError:
+        return True
+    return False
+
+
+def test_other_wrong_arguments_have_errors_of_their_own() -> None:
+    table = np.arange(4.0)
+    for edge in (np.array(["clamp", "zero"]), np.zeros((2, 2)), ["clamp"], None):
+        with pytest.raises(LanewiseError, match=r"^lw\.interpolate\(edge=.*wanted one of 'clamp'"):
+            lw.interpolate(table, 1.0, edge=edge)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(LanewiseError, match=r"^lw\.interpolate: the table is not an array of numbers"):
+        lw.interpolate([[1.0, 2.0], [3.0]], 1.0)
+    people = lw.Population(Numbered.array(id=np.arange(3)), ids="id")
+    for kernel in (float, int, Thing, 0.5, None):
+        with pytest.raises(LanewiseError, match=r"^a population takes a kernel, found"):
+            people.step(kernel)  # pyright: ignore[reportArgumentType]
+
+
+class Numbered(lw.Record):
+    id: lw.i64

@@ -16,6 +16,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray, host_field
+from lanewise.attributes import settings_by_name
 from lanewise.checks import checked, shown
 from lanewise.errors import ArgumentError, InputError
 from lanewise.field_values import brought
@@ -43,6 +44,7 @@ TYPES: dict[str, t.ValueType] = {
 # ------------------------------------------------------------ writing
 
 
+@settings_by_name
 @checked(InputError)
 def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arrays: Any) -> None:
     """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step: `lw.save("run.h5", bodies)`.
@@ -140,6 +142,7 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
 # ------------------------------------------------------------ reading
 
 
+@settings_by_name
 @checked(InputError)
 def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None) -> Any:
     """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.

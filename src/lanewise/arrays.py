@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lanewise import record_moves
 from lanewise import types as t
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, ArgumentTypeError
 from lanewise.field_values import FieldViews, brought, check_type, rounded
@@ -154,6 +155,7 @@ class RecordArray(Generic[B]):
     # ------------------------------------------------------------ making
 
     @classmethod
+    @settings_by_name
     def zeros(
         cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B],
         host_layout: Layout | None = None,
@@ -172,6 +174,7 @@ class RecordArray(Generic[B]):
         return made
 
     @classmethod
+    @settings_by_name
     def from_fields(
         cls,
         record: Record,

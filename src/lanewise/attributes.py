@@ -8,11 +8,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from lanewise.errors import ArgumentTypeError
 
 C = TypeVar("C", bound=type[Any])
+F = TypeVar("F", bound=Callable[..., Any])
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -89,6 +90,32 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
         fill(self, **named)
 
     cls.__init__ = make
+
+
+def settings_by_name(function: F) -> F:
+    """A decorator above a function that takes some settings by their names alone: it says so to who gives them without.
+
+    A name that it does not have, and what is missing, stays Python's own TypeError, which names the parameter.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    settings = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    placed = [
+        p.name for p in parameters if p.kind not in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    ]
+    most, without = len(placed), [n for n in placed if n not in ("self", "cls")]
+    what = function.__qualname__.removesuffix(".__init__").removeprefix("RecordValue.")
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        if len(positional) > most:
+            found = len(positional) - most + len(without)
+            raise ArgumentTypeError(
+                f"{what} takes {', '.join(f'{n}=' for n in settings)} by name: found {found} values without a name, and "
+                f"{' and '.join(without) or 'nothing'} may come without"
+            )
+        return function(*positional, **named)
+
+    return cast(F, call)
 
 
 def frozen(cls: C) -> C:

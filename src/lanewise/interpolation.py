@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from lanewise.checks import shown
+from lanewise.checks import host_array, shown
 from lanewise.errors import ArgumentError
 
 __all__ = ["EDGES", "RANK", "Edge", "interpolate"]
@@ -32,7 +32,7 @@ def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
     In a kernel the table is a parameter, `t: lw.Array2[lw.f32]`, and edge a literal. In ordinary Python coordinates may be arrays.
     Raises `ArgumentError` for what does not fit.
     """
-    values = np.asarray(table)
+    values = host_array("lw.interpolate: the table", table)
     if values.dtype.kind != "f" or not 1 <= values.ndim <= RANK or not values.size:
         raise ArgumentError(
             f"lw.interpolate takes a table of floats with one to {RANK} dimensions, found {shown(table)}"
@@ -41,7 +41,8 @@ def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
         raise ArgumentError(
             f"lw.interpolate takes a coordinate for each of the {values.ndim} dimensions of the table, found {len(coordinates)}"
         )
-    if edge not in EDGES:
+    asked: Any = edge
+    if not isinstance(asked, str) or asked not in EDGES:
         raise ArgumentError(f"lw.interpolate(edge={shown(edge)}): wanted one of {', '.join(map(repr, EDGES))}")
     try:
         places = np.broadcast_arrays(*(_floats(x, values.dtype) for x in coordinates))

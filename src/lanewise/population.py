@@ -10,7 +10,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray, owner_of
-from lanewise.attributes import frozen
+from lanewise.attributes import frozen, settings_by_name
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.fates import Fate
@@ -42,6 +42,7 @@ class Population:
 
     __slots__ = ("_ids", "_next_id", "_records")
 
+    @settings_by_name
     def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
         """Keep up `records`, in place.
 
@@ -98,6 +99,7 @@ class Population:
         _check_callable("a kernel", kernel)
         return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
 
+    @settings_by_name
     def apply(self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None) -> Turnover:
         """Do what fates say: an array of whole numbers of shape (n,), as a kernel with the result `lw.Fate` returns it.
 
@@ -160,7 +162,7 @@ class Population:
 
 
 def _check_callable(what: str, value: Any) -> None:
-    if not callable(value):
+    if not callable(value) or isinstance(value, type):
         raise ArgumentError(f"a population takes {what}, found {shown(value)}")
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, dataclass_transform
 import numpy as np
 
 from lanewise import types as t
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError, RecordError
 from lanewise.values import bound_value, to_python_value, type_of_annotation
@@ -190,6 +191,7 @@ class RecordValue:
         return array_of(cls, table, fields, layout, device, copy, host_layout)
 
     @classmethod
+    @settings_by_name
     def zeros(
         cls, count: int, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None
     ) -> RecordArray[Self]:

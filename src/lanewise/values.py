@@ -7,6 +7,7 @@ which stays weak.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import typing
 from collections.abc import Callable
@@ -274,12 +275,18 @@ def _on_scalars(name: str, arguments: tuple[Any, ...]) -> Any:
     return SCALAR_FUNCTIONS[name](*(convert(a) for a in arguments))
 
 
-def _of_values(name: str, kinds: str = "numbers and vectors") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Where a function fails because an argument is no value, say so; looked at only then."""
+def _of_values(
+    name: str, kinds: str = "numbers and vectors", count: int | None = None
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Where a function fails because an argument is no value, say so; looked at only then. count: of its arguments."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*arguments: Any) -> Any:
+            if count is not None and len(arguments) != count:
+                raise ArgumentTypeError(
+                    f"lw.{name} takes {count} argument{'' if count == 1 else 's'}, found {len(arguments)}"
+                )
             try:
                 return function(*arguments)
             except Exception as error:
@@ -307,8 +314,10 @@ def _is_value(x: Any, numbers: bool) -> bool:
 
 def _function(name: str) -> Callable[..., Any]:
     """The public form of a scalar function: of Python numbers, NumPy scalars and, by component, of vectors."""
+    computed = SCALAR_FUNCTIONS[name]  # those of NumPy would take one more argument for an array to write to
+    count = computed.nin if isinstance(computed, np.ufunc) else len(inspect.signature(computed).parameters)
 
-    @_of_values(name)
+    @_of_values(name, count=count)
     def apply(*arguments: Any) -> Any:
         lengths = {len(a) for a in arguments if isinstance(a, (VectorValue, LiteralVector))}
         with np.errstate(all="ignore"):

@@ -15,6 +15,7 @@ from lanewise.advice.choice import Candidate, LayoutChoice
 from lanewise.advice.cost import Access, MemoryModel, cost, memory_model
 from lanewise.advice.uses import accesses_of
 from lanewise.arrays import RecordArray
+from lanewise.attributes import settings_by_name
 from lanewise.checks import checked, shown
 from lanewise.errors import ArgumentError
 from lanewise.layouts.aoas import AoAS
@@ -30,6 +31,7 @@ from lanewise.target import TARGETS
 COUNT = 1_000_000  # records, when the caller names no number
 
 
+@settings_by_name
 @checked()
 def choose_layout(
     record: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.collective import cumsum_device, cumsum_host
 from lanewise.collective.arrays import check_out, check_row, empty_beside
@@ -16,6 +17,7 @@ TYPES = tuple(cumsum_device.ELEMENTS)
 ADVICE = ".astype(...) converts it, to int64 where sums get large"
 
 
+@settings_by_name
 def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
     """The prefix sums of an array: element i of the result is `values[0] + ... + values[i]`, without `values[i]` if `exclusive`.
 

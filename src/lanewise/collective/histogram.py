@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.collective import histogram_device, histogram_host
 from lanewise.collective.arrays import check_out, check_row, empty_beside
@@ -17,6 +18,7 @@ ADVICE = "bins are whole numbers: .astype(np.int32) of what tells them"
 MOST = 2**31 - 1  # bins
 
 
+@settings_by_name
 def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
     """How often each of the numbers 0 to `bins - 1` occurs in an array; others are not counted, so the counts add up to those that are.
 

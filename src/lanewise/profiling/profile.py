@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
-from lanewise.attributes import sealed
+from lanewise.attributes import sealed, settings_by_name
 from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.profiling import copies
@@ -81,6 +81,7 @@ class Profile:
 
     # ------------------------------------------------------------ measuring
 
+    @settings_by_name
     @checked()
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
         """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
@@ -165,6 +166,7 @@ class Profile:
         for one in self.later:
             one.collect()
 
+    @settings_by_name
     @checked(InputError)
     def write_trace(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
         """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""

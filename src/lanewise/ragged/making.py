@@ -10,6 +10,7 @@ import numpy as np
 
 from lanewise import types as t
 from lanewise.arrays import RecordArray, host_layout_of
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought, check_type, rounded
@@ -22,6 +23,7 @@ from lanewise.values import type_of_annotation
 _PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float64}
 
 
+@settings_by_name
 def ragged(values: Any, counts: Any = None, *, kind: Any = None, device: str | None = None) -> RaggedArray:
     """Lists of different lengths in one allocation.
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from lanewise.arrays import are_same
-from lanewise.attributes import sealed
+from lanewise.attributes import sealed, settings_by_name
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature
@@ -181,6 +181,7 @@ class Pairwise(AbstractKernel):
 def pairwise(function: Callable[..., Any]) -> Pairwise: ...
 @overload
 def pairwise(*, search: Search) -> Callable[[Callable[..., Any]], Pairwise]: ...
+@settings_by_name
 def pairwise(function: Callable[..., Any] | None = None, *, search: Search | None = None) -> Any:
     """Make a kernel of a function of two elements: `@lw.pairwise` or `@lw.pairwise(search=...)`."""
     if function is None:

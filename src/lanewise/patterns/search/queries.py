@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.attributes import settings_by_name
 from lanewise.checks import shown
 from lanewise.errors import ArgumentError
 from lanewise.field_values import brought
@@ -28,6 +29,7 @@ MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a tar
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write
 
 
+@settings_by_name
 def neighbors(
     points: Any, radius: float, queries: Any = None, *, world: World | None = None, device: str | None = None,
     search: Search | None = None,
@@ -53,6 +55,7 @@ def neighbors(
         return _rows(_queried("neighbors", chosen, points, queries, there))
 
 
+@settings_by_name
 def nearest(
     points: Any, k: int, radius: float | None = None, queries: Any = None, *, world: World | None = None,
     device: str | None = None, search: Search | None = None,

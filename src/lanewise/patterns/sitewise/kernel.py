@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.attributes import sealed
+from lanewise.attributes import sealed, settings_by_name
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
@@ -89,6 +89,7 @@ class Sitewise(LatticeKernel):
 
     # ------------------------------------------------------------ sites
 
+    @settings_by_name
     def sites(
         self,
         shape: tuple[int, ...],
@@ -173,6 +174,7 @@ class Sitewise(LatticeKernel):
         ]
 
     @brief
+    @settings_by_name
     def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:
         """Measure plans of a step of these sites, within about so many seconds, and remember the fastest: later steps like these use it.
 
@@ -204,6 +206,7 @@ class Sitewise(LatticeKernel):
         """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
         return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
 
+    @settings_by_name
     def force(self, sites: Sites, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any) -> Any:
         """The momentum that walls of these kinds take from the fluid in this step, a float64 vector (x, y[, z]).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lanewise.attributes import sealed
+from lanewise.attributes import sealed, settings_by_name
 from lanewise.checks import plain_function, shown
 from lanewise.errors import ArgumentError, brief
 from lanewise.field_values import brought, check_fits
@@ -63,6 +63,7 @@ class Stencil(LatticeKernel):
 
     # ------------------------------------------------------------ sites
 
+    @settings_by_name
     def sites(
         self,
         shape: tuple[int, ...],
