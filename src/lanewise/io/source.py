@@ -50,6 +50,13 @@ def matching(pattern: FilePath) -> list[str]:
     return sorted(glob.glob(os.path.join(*folder, *parts[known:])))
 
 
+def of_brackets(pattern: FilePath) -> str:
+    """What to add to a message that nothing matches a pattern with brackets, or ""."""
+    if "[" not in os.fspath(pattern):
+        return ""
+    return "; brackets are part of a pattern where no folder of that name is there: [[] stands for one"
+
+
 @contextmanager
 def reading(path: FilePath, kind: str, damage: tuple[type[Exception], ...]) -> Generator[None]:
     """Put the name of the file before every InputError; turn the exceptions `damage` of a parser into one.

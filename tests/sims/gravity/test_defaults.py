@@ -30,6 +30,32 @@ def test_defaults_pass_their_own_check(name: str) -> None:
         check(name, bodies, 1500 if bodies < 100 or name == "uniform-sphere" else 600, 1)
 
 
+def test_burraus_problem_is_burraus() -> None:
+    """Past the first close encounter, at 0.01 and t = 1.88: without softening, and with all of the energy."""
+    run = start(ic="pythagorean", steps=100_000)
+    s = run.settings
+    assert (s.softening, s.dt, s.integrator, s.precision) == (0.0, 2e-5, "yoshida4", "f64")
+    run.execute()
+    assert run.simulation.time == pytest.approx(2.0)
+    assert run.last.total == pytest.approx(-769 / 60, rel=1e-10)
+    assert run.warning == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("softening", 0.05), ("dt", 1e-3), ("integrator", "leapfrog"), ("precision", "f32")]
+)
+def test_what_is_chosen_goes_before_what_an_initial_condition_brings(name: str, value: float | str) -> None:
+    """Even where it is the default of other initial conditions."""
+    settings = start(ic="pythagorean", steps=1, **{name: value}).settings  # pyright: ignore[reportArgumentType]
+    brought = {"softening": 0.0, "dt": 2e-5, "integrator": "yoshida4", "precision": "f64"}
+    assert {n: getattr(settings, n) for n in brought} == {**brought, name: value}
+
+
+@pytest.mark.parametrize("name", INITIAL_CONDITIONS)
+def test_what_initial_conditions_bring_are_settings(name: str) -> None:
+    assert INITIAL_CONDITIONS[name].method.keys() <= {"dt", "integrator", "precision"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("bodies", [2, 6, 30, 400, 4000])

@@ -24,7 +24,7 @@ class Settings:
         ),
     )  # fmt: skip
     steps: int = setting(100, Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"))
-    dt: float = setting(1e-3, Option(METHOD, "X", "time step (default {default})"))
+    dt: float = setting(1e-3, Option(METHOD, "X", "time step (default that of the initial condition, or {default})"))
     softening: float = setting(
         0.0,
         Option(METHOD, "X", "Plummer softening length (default that of the initial condition or file, or {default})"),
@@ -34,7 +34,7 @@ class Settings:
         Option(
             METHOD,
             "NAME",
-            "leapfrog, euler or yoshida4 (default {default})",
+            "leapfrog, euler or yoshida4 (default that of the initial condition, or {default})",
             values="lanewise.sims.gravity.integrators.INTEGRATORS",
         ),
     )
@@ -43,7 +43,7 @@ class Settings:
         Option(
             METHOD,
             "NAME",
-            "f32, f64, or mixed: float64 state, float32 forces (default {default})",
+            "f32, f64, or mixed: float64 state, float32 forces (default that of the initial condition, or {default})",
             values="lanewise.sims.gravity.physics.RECORDS",
         ),
     )

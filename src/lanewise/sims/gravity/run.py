@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -185,8 +185,11 @@ def start(
     *, bodies: int | None = None, output: Output = NO_FILES, profile: Profile | None = None, softening: float | None = None,
     device: str | None = None, layout: str | None = None, **chosen: Any,
 ) -> Run:  # fmt: skip
-    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of `Settings`."""
-    asked = Settings(**chosen)
+    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of `Settings`.
+
+    What is not chosen is as the initial condition says, else as `Settings` says.
+    """
+    asked = _with_defaults(chosen)
     check_steps(asked.steps)
     check_time_step(asked.dt)
     where = resolve(device)
@@ -207,6 +210,13 @@ def start(
     )
     pace = _pace(output, None, settings.steps)
     return _ready(simulation, particles, settings, output, pace, [simulation.diagnostics()])
+
+
+def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
+    """What was chosen, then what the initial condition brings, then the defaults."""
+    condition = INITIAL_CONDITIONS.get(chosen.get("ic", Settings().ic))
+    values: dict[str, Any] = {**(condition.method if condition else {}), **chosen}
+    return Settings(**values)
 
 
 def resume(path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None) -> Run:

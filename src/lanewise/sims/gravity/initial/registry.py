@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ class InitialCondition:
     function     (bodies, seed) -> Particles in units with G = 1; the same arguments give the same bodies
     bodies       the only number of bodies that makes sense, or None for any
     minimum      the least number of bodies, where any goes
+    method       settings of a run that its bodies need, by name (`dt`, `integrator`, `precision`); users may choose others
     """
 
     name: str
@@ -29,6 +30,7 @@ class InitialCondition:
     function: Callable[[int, int], Particles]
     bodies: int | None = None
     minimum: int = 1
+    method: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
 
     def checked_count(self, bodies: int | None) -> int:
         """The number of bodies to make when `bodies` are asked for (None: the default); InputError for a wrong one."""

@@ -13,10 +13,11 @@ from lanewise.checks import checked
 from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.arrays import Report, percent
+from lanewise.sims.lbm.obstacles.bodies import check_orientation
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, Placement, check_point, check_shape, sites_text
 from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
 from lanewise.sims.lbm.obstacles.surfaces import Solid, rounding
-from lanewise.sims.lbm.obstacles.voxels import MeshSurface, Rule, voxelise
+from lanewise.sims.lbm.obstacles.voxels import MeshSurface, Rule, voxelise, windings
 
 FRACTION = 0.5
 """Of the box, without another size."""
@@ -43,7 +44,8 @@ def stl_mask(
         report: called with a sentence that says what was done.
 
     Raises InputError for a file that is no mesh, a surface that is not closed (with the number of open edges and where
-    they are), triangles turned inside out, a mesh outside of the box or so small that no site lies inside.
+    they are), triangles turned inside out, a body that is inside out and overlaps others without lying in them, a mesh
+    outside of the box or so small that no site lies inside.
     """
     return stl_solid(path, shape, placement=placement, rotate=rotate, rule=rule, report=report).mask
 
@@ -97,7 +99,7 @@ def mesh_solid(
     check_closed(mesh, name, oriented=rule == "winding")
     placed, scale = _placed(mesh, sizes, placement or Placement(), rotate, name)
     _check_inside(placed, sizes, name)
-    mask = voxelise(placed.vertices, placed.faces, sizes, rule)
+    mask = _inside(placed, sizes, rule, mesh, name)
     if not (solid := int(np.count_nonzero(mask))):
         raise InputError(
             f"{name}: no site lies inside the mesh, which is {_edges(placed)} sites in the box; "
@@ -109,6 +111,14 @@ def mesh_solid(
             f"{_point(placed.low)} to {_point(placed.high)}, in {sites_text(sizes)}; {percent(solid, mask.size)}"
         )
     return Solid(mask, MeshSurface(placed))
+
+
+def _inside(placed: Mesh, shape: tuple[int, ...], rule: Rule, mesh: Mesh, name: str) -> Mask:
+    if rule == "parity":
+        return voxelise(placed.vertices, placed.faces, shape, rule)
+    signs = windings(placed.vertices, placed.faces, shape)
+    check_orientation(placed, signs, mesh, name)
+    return signs != 0
 
 
 def _placed(

@@ -74,6 +74,17 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
         rule: "winding": inside is where the surface winds round; bodies that overlap are united, and a cavity has the
             opposite orientation. "parity": inside is where an odd number of crossings lies below, whatever the orientation.
     """
+    if rule == "winding":
+        return windings(vertices, faces, shape) != 0
+    return _filled(_all_crossings(vertices, faces, shape), shape, odd=True) != 0
+
+
+def windings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> NDArray[np.int8]:
+    """Which way the surface winds round the sites of a box (nz, ny, nx): 1 where it faces outwards, -1 where inwards, 0 outside."""
+    return _filled(_all_crossings(vertices, faces, shape), shape, odd=False)
+
+
+def _all_crossings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> Crossings:
     depth, height, width = shape
     crossings = [
         _crossings(_spans(vertices, part, height), width, depth) for part in _parts(vertices, faces, height, width)
@@ -81,7 +92,7 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
     column = np.concatenate([c.column for c in crossings]) if crossings else np.empty(0, np.int64)
     plane = np.concatenate([c.plane for c in crossings]) if crossings else np.empty(0, np.int64)
     sign = np.concatenate([c.sign for c in crossings]) if crossings else np.empty(0, np.int64)
-    return _filled(Crossings(column, plane, sign), (depth, height, width), rule)
+    return Crossings(column, plane, sign)
 
 
 def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tuple[Whole, Floats]:
@@ -176,9 +187,12 @@ def _expanded(first: Whole, stop: Whole) -> tuple[Whole, Whole]:
     return which, np.arange(len(which)) - (np.cumsum(count) - count)[which] + first[which]
 
 
-def _filled(crossings: Crossings, shape: tuple[int, int, int], rule: Rule) -> Mask:
-    """The winding number of each plane from that of the plane below; inside is where it is not 0, or odd."""
-    mask = np.empty(shape, np.bool_)
+def _filled(crossings: Crossings, shape: Sequence[int], *, odd: bool) -> NDArray[np.int8]:
+    """The winding number of each plane from that of the plane below: its sign, or whether it is odd.
+
+    A surface that faces outwards is crossed downwards first, so its winding is counted below zero.
+    """
+    signs = np.empty(tuple(shape), np.int8)
     order = np.argsort(crossings.plane, kind="stable")
     column, sign = crossings.column[order], crossings.sign[order]
     ends = np.searchsorted(crossings.plane[order], np.arange(shape[0] + 1))
@@ -186,8 +200,8 @@ def _filled(crossings: Crossings, shape: tuple[int, int, int], rule: Rule) -> Ma
     for plane in range(shape[0]):
         here = slice(ends[plane], ends[plane + 1])
         np.add.at(winding, column[here], sign[here])
-        mask[plane] = (winding % 2 if rule == "parity" else winding).reshape(shape[1:]) != 0
-    return mask
+        signs[plane] = (winding % 2 if odd else -np.sign(winding)).reshape(signs.shape[1:])
+    return signs
 
 
 FINE = 20

@@ -15,7 +15,7 @@ import numpy as np
 
 from lanewise.checks import checked
 from lanewise.errors import InputError
-from lanewise.io.source import matching
+from lanewise.io.source import matching, of_brackets
 from lanewise.sims.waves.sft.blocks import (
     SECOND,
     Block,
@@ -122,7 +122,9 @@ def _paths(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         text = os.fspath(name)
         matches = matching(text)
         if not matches:
-            raise InputError(f"{text}: there is no such file, and nothing that matches; wanted SFT files")
+            raise InputError(
+                f"{text}: there is no such file, and nothing that matches; wanted SFT files{of_brackets(text)}"
+            )
         for match in matches:
             if not Path(match).is_file():
                 raise InputError(f"{match}: not a file; wanted SFT files, for example {Path(match) / '*.sft'}")
