@@ -25,7 +25,13 @@ def slope(function, values, n):
 """
 ELEMENT = """
 
-plans = False
+plans, explains = False, True
+
+
+def compiled(device, plan=None):
+    with lw.device(device):
+        given, _ = arguments(device)
+        return kernel.gradient(wrt=names[0]).compile(*given)
 
 
 def arguments(device):
@@ -43,7 +49,14 @@ def expected_near():
 """
 PAIR = """
 
-plans = False
+plans, explains = False, True
+
+
+def compiled(device, plan=None):
+    with lw.device(device):
+        a = R.array(device=device, **targets)
+        b = a if same else R.array(device=device, **sources)
+        return kernel.gradient(wrt="target." + names[0] if not same else names[0]).compile(a, b)
 
 
 def run(device, plan=None):

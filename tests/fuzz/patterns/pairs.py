@@ -32,6 +32,12 @@ def run(device, plan=None):
         if device == "python":
             found *= len(searches)
         return [x for each in found for x in each]
+
+
+def compiled(device, plan=None):
+    with lw.device(device):
+        given, named = arguments(device)
+        return kernel.using(search=searches[0]).compile(*given, **named)
 """
 
 
@@ -110,7 +116,7 @@ def _searches(rng: Random, position: t.Vector, sources: int) -> str:
         else f"lw.DynamicGrid(**options, leaf={rng.choice((4, 16))})"
     )
     chosen = rng.sample(names, 2)
-    return SEARCHED + f"\n\nplans = False\noptions = {options}\nsearches = [{', '.join(chosen)}]\n"
+    return SEARCHED + f"\n\nplans, explains = False, True\noptions = {options}\nsearches = [{', '.join(chosen)}]\n"
 
 
 PAIRS, SEARCHES = Pattern("pairs", write_pairs), Pattern("searches", write_searched)
