@@ -147,7 +147,8 @@ class Run:
         """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
         if self.output.out is None:
             return
-        plan = RunPlan(self.steps, self.dt, self.output.every, self.last_frame, self.first)
+        o = self.output
+        plan = RunPlan(self.steps, self.dt, o.every, self.last_frame, self.first, o.checkpoint_every)
         with span(self.flock.profile, "checkpoint"):
             write_checkpoint(self.output.out, self.flock, overwrite=True, trajectory=self.trajectory, run=plan)
 
@@ -243,7 +244,12 @@ def resume(
     last = last_step(path, before, plan.steps, steps)
     step_time = plan.dt if dt is None else dt
     check_time_step(step_time)
-    output = replace(output, out=output.out or path, every=output.every or plan.every)
+    output = replace(
+        output,
+        out=output.out or path,
+        every=output.every or plan.every,
+        checkpoint_every=output.checkpoint_every or plan.checkpoint_every,
+    )
     check_output(output, resumed=path)
     flock = restored(saved, device=device, profile=profile)
     check_shown(output.pictures, flock)

@@ -67,13 +67,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0."""
+    """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0.
+
+    checkpoint_every: steps between checkpoints, 0 where the run chooses; older files lack it.
+    """
 
     steps: int
     dt: float
     every: int
     last_frame: int
     first: Statistics
+    checkpoint_every: int = 0
 
 
 def as_parameters(settings: Settings) -> dict[str, Any]:
@@ -171,7 +175,10 @@ def check_plan(plan: RunPlan, clock: Clock) -> None:
     """Refuse the plan of a run that cannot have come to this step."""
     check_time_step(plan.dt)
     if not (
-        clock.step <= plan.steps <= 2 * MOST_STEPS and 0 <= plan.every <= MOST_STEPS and plan.last_frame <= clock.step
+        clock.step <= plan.steps <= 2 * MOST_STEPS
+        and 0 <= plan.every <= MOST_STEPS
+        and 0 <= plan.checkpoint_every <= MOST_STEPS
+        and plan.last_frame <= clock.step
     ):
         raise InputError(f"damaged checkpoint: its run is to step {plan.steps}, at step {clock.step}: {plan}")
 

@@ -131,7 +131,9 @@ def option_of(f: Field[Any]) -> Option | None:
 
 
 DEVICE = Option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)", values=DEVICES)
-CHECKPOINT_EVERY = Option(OUTPUT, "N", "steps between checkpoints (default: a minute or more)", minimum=1)
+CHECKPOINT_EVERY = Option(
+    OUTPUT, "N", "steps between checkpoints (default a minute or more; with --resume as before)", minimum=1
+)
 RESUME = Option(OUTPUT, "FILE.h5", "continue this checkpoint, bit-exact on the same device")
 OVERWRITE = Option(OUTPUT, "", "replace files that exist")
 

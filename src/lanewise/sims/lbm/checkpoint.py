@@ -157,6 +157,7 @@ def _arrays_of(settings: Settings, lattice: Lattice, group: Any) -> dict[str, Ar
         "fractions/fractions": Array("f8", ("links", len(lattice)), any_number=True, needed="fractions" in group),
         "state/populations": Array("u1", ("bytes",)),
         "run/series": Array("f8", ("rows", "columns"), needed=False),
+        "run/compared": Array("f4 f8", (*shape, len(shape)), needed=False),
     }
     for number in group.get("profiles", ()):
         declared[f"profiles/{number}"] = Array(

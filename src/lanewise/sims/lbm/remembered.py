@@ -11,6 +11,7 @@ import numpy as np
 
 from lanewise.errors import InputError
 from lanewise.io.schema import record
+from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
 from lanewise.sims.lbm.cases.bodies import Mask, Obstacle
 from lanewise.sims.lbm.cases.registry import Request
@@ -20,12 +21,16 @@ from lanewise.sims.lbm.checkpoint import Checkpoint
 if TYPE_CHECKING:
     from lanewise.sims.lbm.run import Run
 
-PLAN, SERIES = "plan", "series"
+PLAN, SERIES, COMPARED = "plan", "series", "compared"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remembered:
-    """What `remember` has written. `tolerance` is 0 for a run that ends at its last step only."""
+    """What `remember` has written. `tolerance` is 0 for a run that ends at its last step only.
+
+    compared: the velocity that the next look for a steady flow compares with, None before the first; compared_step: its step;
+    change: what came of its own comparison.
+    """
 
     case: str
     request: Request
@@ -33,11 +38,15 @@ class Remembered:
     tolerance: float
     initial_mass: float
     rows: list[tuple[int, tuple[float, ...]]]
+    checkpoint_every: int
+    compared_step: int
+    compared: Any
+    change: float
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What is in the attribute."""
+    """What is in the attribute. Older files lack what has a default."""
 
     case: str
     re: float
@@ -49,20 +58,27 @@ class _Plan:
     steps: int
     tolerance: float
     initial_mass: float
+    checkpoint_every: int = 0
+    compared_step: int = -1
+    change: float | None = None
 
 
 def remember(run: Run) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Parameters for everybody, and attributes and arrays for `recall`."""
-    r = run.request
+    r, steady = run.request, run.steadiness
     plan = {
         "case": run.case.name, "re": r.re, "size": r.size, "speed": r.speed, "lattice": r.lattice, "drive": r.drive,
-        "own_body": r.obstacle is None, "steps": run.steps, "tolerance": run.steadiness.tolerance if run.steadiness else 0.0,
-        "initial_mass": run.initial_mass,
+        "own_body": r.obstacle is None, "steps": run.steps, "tolerance": steady.tolerance if steady else 0.0,
+        "initial_mass": run.initial_mass, "checkpoint_every": run.output.checkpoint_every,
     }  # fmt: skip
     parameters = {"case": run.case.name, "re": r.re, "size": r.size, "speed": r.speed, "drive": r.drive or None}
     series = run.series
     table = np.column_stack([series.steps.astype(np.float64), series.values]) if len(series) else np.empty((0, 1))
-    return parameters, {PLAN: json.dumps(plan)}, {SERIES: table}
+    arrays = {SERIES: table}
+    if steady is not None and steady.before is not None:
+        plan |= {"compared_step": steady.step, "change": steady.change if math.isfinite(steady.change) else None}
+        arrays[COMPARED] = to_host(steady.before)
+    return parameters, {PLAN: json.dumps(plan)}, arrays
 
 
 def recall(saved: Checkpoint) -> Remembered:
@@ -82,7 +98,15 @@ def recall(saved: Checkpoint) -> Remembered:
         rows = [(int(row[0]), tuple(map(float, row[1:]))) for row in saved.arrays[SERIES]]
         if not (0 <= plan.tolerance < 1 and 0 < plan.initial_mass < math.inf and 1 <= plan.steps <= 2 * MOST_STEPS):
             raise ValueError(f"steps {plan.steps}, tolerance {plan.tolerance:g}, initial mass {plan.initial_mass:g}")
-        return Remembered(plan.case, request, plan.steps, plan.tolerance, plan.initial_mass, rows)
+        compared = saved.arrays.get(COMPARED)
+        if not (-1 <= plan.compared_step <= saved.step and (compared is None) == (plan.compared_step == -1)):
+            raise ValueError(f"the step that it compares with is {plan.compared_step}, and it is at step {saved.step}")
+        if not 0 <= plan.checkpoint_every <= MOST_STEPS:
+            raise ValueError(f"steps between checkpoints {plan.checkpoint_every}")
+        return Remembered(
+            plan.case, request, plan.steps, plan.tolerance, plan.initial_mass, rows, plan.checkpoint_every,
+            plan.compared_step, compared, math.nan if plan.change is None else plan.change,
+        )  # fmt: skip
     except (ValueError, KeyError, RecursionError) as error:
         raise InputError(f"{saved.path}: damaged checkpoint: its plan cannot be read: {error}") from error
 

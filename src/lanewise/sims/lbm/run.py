@@ -127,7 +127,7 @@ class Run:
             self._measure(probe)
         if steady is not None and compared:
             with span(simulation.profile, "observe", name="steadiness"):
-                self.settled = steady.settled(simulation.velocity)
+                self.settled = steady.settled(simulation.velocity, step)
         if self._film is not None and filmed:
             with span(simulation.profile, "output", name="movie"):
                 self._film.add(self._on_host(simulation.velocity), step)

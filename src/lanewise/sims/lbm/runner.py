@@ -83,7 +83,9 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
         setup = case.make(asked)
         _check_fit(saved, before, setup)
     last = last_step(path, saved.step, before.steps, end.steps)
-    output = replace(output, out=output.out or path)
+    output = replace(
+        output, out=output.out or path, checkpoint_every=output.checkpoint_every or before.checkpoint_every
+    )
     check_output(case, setup, output, resumed=path)
     simulation = restored(
         saved, device=method.device, streaming=method.streaming, layout=method.layout, profile=profile
@@ -91,8 +93,11 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
     until_steady = before.tolerance > 0 if end.until_steady is None else end.until_steady
     kept = before.tolerance or None if until_steady else None
     ending = End(end.steps, until_steady, kept if end.tolerance is None else end.tolerance)
+    steadiness = _steadiness(setup, simulation, ending)
+    if steadiness is not None and before.compared is not None:
+        steadiness.go_on(before.compared_step, before.compared, before.change)
     return Run(
-        case, before.request, setup, simulation, output, last, _steadiness(setup, simulation, ending), before.initial_mass,
+        case, before.request, setup, simulation, output, last, steadiness, before.initial_mass,
         before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
     )  # fmt: skip
 

@@ -105,21 +105,32 @@ FLOORS = {"f16": 1e-3, "f32": 2e-6, "f64": 1e-12}
 
 
 class Steadiness:
-    """Compares the velocity with the one that it was shown before. `change` is the last result."""
+    """Compares the velocity with the one that it was shown before.
+
+    `change` is the last result, `step` that of the velocity `before`, which is None at first.
+    """
 
     def __init__(self, tolerance: float, every: int, device: str) -> None:
         self.tolerance, self.every, self.change = tolerance, max(1, every), float("nan")
+        self.step = -1
+        self.before: Any = None
         self._device, self._module = device, array_module(device)
-        self._before: Any = None
 
-    def settled(self, velocity: Any) -> bool:
-        """Whether no component has changed by more than the tolerance, relative to the largest one."""
-        if self._before is not None:
+    def go_on(self, step: int, before: Any, change: float) -> None:
+        """From what another one was shown, an array of the host."""
+        with on(self._device):
+            self.step, self.before, self.change = step, self._module.asarray(before), change
+
+    def settled(self, velocity: Any, step: int) -> bool:
+        """Whether no component has changed by more than the tolerance, relative to the largest one. A step is compared once."""
+        if step == self.step:
+            return False
+        if self.before is not None:
             with on(self._device):
                 largest = float(self._module.abs(velocity).max())
-                difference = float(self._module.abs(velocity - self._before).max())
+                difference = float(self._module.abs(velocity - self.before).max())
             self.change = difference / largest if largest else 0.0
-        self._before = velocity
+        self.step, self.before = step, velocity
         return self.change < self.tolerance
 
 
