@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.patterns.sitewise.fractions import WallFractions
 from tests.lbm.boxes import LID, WALL, Box, boxes
-from tests.lbm.compare import NUMPY, TOLERANCE, Array, Way, same_populations
+from tests.lbm.compare import NUMPY, TOLERANCE, Array, Way, motion_of, same_populations
 from tests.lbm.kernels import INLET, Pair, colliding
 from tests.lbm.links import OPEN
 from tests.lbm.reference import Reference
@@ -22,7 +22,7 @@ FORMS = ("pull", "push", "in-place")
 
 
 def make_reference(pair: Pair, box: Box, way: Way, fractions: Array | None = None) -> Reference:
-    walls = {WALL: ReferenceWall("wall"), LID: ReferenceWall("lid", pair.values["lid_velocity"])}
+    walls = {WALL: ReferenceWall("wall"), LID: ReferenceWall("lid", motion_of(pair, box)["lid_velocity"])}
     return Reference(
         box.lattice, box.shape, box.mask, box.edges, {**pair.twins(pair.values), **walls}, storage=NUMPY[way.storage],
         fractions=fractions,
@@ -46,6 +46,7 @@ def as_table(fractions: Array) -> WallFractions:
 def check_interpolated(box: Box, way: Way, steps: int, seed: int = 0) -> None:
     """Populations, and forces from what was exchanged, after some steps."""
     pair = colliding(box.lattice, way.real)
+    lid = motion_of(pair, box)
     fractions = drawn_fractions(pair, box, way, seed)
     w = np.array([float(w) for w in box.lattice.weights]).reshape(-1, *[1] * len(box.shape))
     begin = (0.2 * w * np.random.default_rng(seed).uniform(-1, 1, (len(w), *box.shape))).astype(NUMPY[way.real])
@@ -57,8 +58,7 @@ def check_interpolated(box: Box, way: Way, steps: int, seed: int = 0) -> None:
         device=way.device, fractions=as_table(fractions),
     )  # fmt: skip
     pair.flow.set_populations(sites, begin)
-    pair.flow.run(sites, steps, plan=way.plan, **pair.values)
-    lid = {"lid_velocity": pair.values["lid_velocity"]}
+    pair.flow.run(sites, steps, plan=way.plan, **{**pair.values, **lid})
     tolerance = 2 * max(TOLERANCE[way.storage], TOLERANCE[way.real])
     same_populations(pair.flow.populations(sites, **lid), reference, tolerance, f"{way} {box}")
     for names in way.forces:

@@ -11,6 +11,10 @@ import pytest
 import lanewise as lw
 from lanewise.sims.lbm import Simulation, Wall, obstacles
 from lanewise.sims.lbm.obstacles.cut_links import cut_links
+from lanewise.sims.lbm.obstacles.mesh import Mesh
+from lanewise.sims.lbm.obstacles.stl import mesh_solid
+from lanewise.sims.lbm.obstacles.voxels import MeshSurface
+from tests.sims.lbm.obstacles.surfaces import octahedron
 
 CENTRE, RADIUS, SHAPE = (9.3, 7.2), 4.4, (16, 20)
 
@@ -90,3 +94,25 @@ def test_spheres_and_cylinders_in_three_dimensions(shift: tuple[int, int, int]) 
             values = found.fractions.fractions[~np.isnan(found.fractions.fractions)]
             counts.append((len(values), values.sum()))
         assert counts[0] == pytest.approx(counts[1], rel=1e-9)
+
+
+MESH_SHAPE, MESH_CENTRE, MESH_RADIUS = (12, 13, 14), np.array([6.3, 5.7, 6.1]), 4.3
+
+
+@pytest.mark.parametrize("shift", [(8, 0, 0), (-7, 6, 0), (0, 0, -6), (9, -7, 8)])
+def test_meshes_rolled_across_periodic_faces(shift: tuple[int, int, int]) -> None:
+    """The links that a mesh cuts are those of the mesh in the middle of the box."""
+    mask = mesh_solid(
+        Mesh.of(*octahedron((0, 0, 0), 1)), MESH_SHAPE,
+        placement=obstacles.Placement(scale=MESH_RADIUS, centre=tuple(MESH_CENTRE)),
+    ).mask  # fmt: skip
+    tables = []
+    for by in ((0, 0, 0), shift):
+        surface = MeshSurface(Mesh.of(*octahedron(MESH_CENTRE + by, MESH_RADIUS)))
+        rolled = np.roll(mask, by[::-1], (0, 1, 2)).astype(np.uint8)
+        found = cut_links(lw.D3Q27, rolled, {}, {1: surface}, {1: "body"})
+        table = np.full((*MESH_SHAPE, 27), np.nan)
+        table.reshape(-1, 27)[found.fractions.places] = found.fractions.fractions
+        tables.append(np.roll(table, tuple(-s for s in by[::-1]), (0, 1, 2)))
+    assert np.count_nonzero(~np.isnan(tables[0])) > 300
+    np.testing.assert_allclose(tables[1], tables[0], rtol=0, atol=1e-9)

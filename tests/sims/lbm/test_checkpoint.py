@@ -11,6 +11,7 @@ import pytest
 
 from lanewise.errors import InputError
 from lanewise.sims.lbm.cases import CASES
+from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.files import read_flow
 from lanewise.sims.lbm.kinds import Wall
 from lanewise.sims.lbm.obstacles import Round, disc
@@ -50,6 +51,35 @@ def test_another_streaming_form_takes_the_populations_over(tmp_path: Path, befor
     assert (other.settings.streaming, other.step) == (after, 7)
     assert bits(other) == bits(flow)
     assert other.run(10).velocity == pytest.approx(flow.run(10).velocity, abs=1e-7)
+
+
+def test_the_mass_is_compared_with_that_of_the_start(tmp_path: Path) -> None:
+    """However often the run was cut: the drift before a checkpoint is not forgotten."""
+    flow = Simulation(**CAVITY, density=1.01)
+    flow.run(3)
+    flow.checkpoint(tmp_path / "a.h5")
+    assert flow.first_mass == pytest.approx(81 * 1.01, rel=1e-12)
+    for path in (tmp_path / "a.h5", tmp_path / "b.h5"):
+        resumed = Simulation.resume(path)
+        assert resumed.first_mass == flow.first_mass
+        resumed.checkpoint(tmp_path / "b.h5", overwrite=True)
+    resumed.engine.set_arriving(resumed.engine.arriving() - 1e-3)  # of each of nine populations
+    with pytest.warns(FlowWarning, match=r"the mass of this closed box has changed by -0\.89 % since the start"):
+        resumed.run(1)
+
+
+def test_a_file_without_the_first_mass_is_read(tmp_path: Path) -> None:
+    """It was not kept at first: the mass of the checkpoint stands for it, and what is lost afterwards is warned of."""
+    Simulation(**CAVITY).run(3).checkpoint(tmp_path / "a.h5")
+    with h5py.File(tmp_path / "a.h5", "a") as file:
+        del file["lanewise"].attrs["first_mass"]
+    resumed = Simulation.resume(tmp_path / "a.h5")
+    assert resumed.first_mass is None
+    resumed.run(1)
+    assert resumed.first_mass == pytest.approx(81, rel=1e-6)
+    resumed.engine.set_arriving(resumed.engine.arriving() - 1e-3)
+    with pytest.warns(FlowWarning, match="the mass of this closed box has changed by"):
+        resumed.run(1)
 
 
 def test_others_read_the_fields_and_parameters(tmp_path: Path) -> None:

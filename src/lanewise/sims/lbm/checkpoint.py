@@ -2,7 +2,7 @@
 
 `/lanewise` has the settings, the kinds and the edges as attributes; `mask`, profiles of openings and fractions of cut links;
 and `state`, the memory of the populations just as it is: in its storage type, in its layout, in the middle of a pattern of
-in-place streaming; as attributes of `state` the step and whether it is fresh.
+in-place streaming; as attributes of `state` the step and whether it is fresh. `first_mass` is the mass at the start of the run.
 So a resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
 """
 
@@ -20,7 +20,7 @@ from lanewise._version import __version__
 from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums
-from lanewise.io.schema import Array, Text, Whole
+from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.io.source import reading
 from lanewise.lattices import Lattice
 from lanewise.patterns.sitewise.fractions import WallFractions
@@ -52,12 +52,16 @@ PHASE = {"step": Whole(0, MOST_STEPS), "fresh": Whole(0, 1)}
 
 HEAD = {
     "@format": Whole(0, 2**31), "@settings": Text(), "@geometry": Text(), "@step": Whole(0, MOST_STEPS),
+    "@first_mass": Real(0, needed=False),
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format: of the file."""
+    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format: of the file.
+
+    first_mass: at the start of the run, with which later masses are compared; None in files that do not tell it.
+    """
 
     path: Path
     settings: Settings
@@ -67,6 +71,7 @@ class Checkpoint:
     attributes: Mapping[str, str] = field(default_factory=dict[str, str])
     arrays: Mapping[str, Any] = field(default_factory=dict[str, Any])
     format: int = FORMAT
+    first_mass: float | None = None
 
 
 def write_checkpoint(
@@ -84,6 +89,8 @@ def write_checkpoint(
         group = file.create_group(GROUP)
         texts = {"settings": settings_to_json(simulation.settings), "geometry": geometry_to_json(geometry)}
         set_attributes(group, {"format": FORMAT, "version": __version__, "step": simulation.step, **texts})
+        if simulation.first_mass is not None:
+            set_attributes(group, {"first_mass": simulation.first_mass})
         if geometry.mask is not None:
             add_dataset(group, "mask", geometry.mask, **COMPRESSED)
         if geometry.fractions is not None:
@@ -144,7 +151,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         state |= {n: phase[f"state@{n}"] if phase else int(state[n]) for n in PHASE}
         return Checkpoint(
             path, settings, geometry, head["@step"], state, {n: read_text(run.attrs, n) for n in run.attrs},
-            {n: arrays[f"run/{n}"] for n in run}, head["@format"],
+            {n: arrays[f"run/{n}"] for n in run}, head["@format"], head["@first_mass"],
         )  # fmt: skip
 
 
@@ -201,7 +208,9 @@ def restored(
         layout=layout or _kept_layout(s, device),
     )
     lattice = chosen_lattice(s.lattice, len(s.shape))
-    simulation = Simulation._restored(lattice, settings, saved.geometry, saved.step, profile)  # pyright: ignore[reportPrivateUsage]
+    simulation = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
+        lattice, settings, saved.geometry, saved.step, profile, saved.first_mass
+    )
     if converted(s, simulation.settings):
         before = Simulation._restored(lattice, replace(s, device=settings.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
         with reading(saved.path, "checkpoint", ()):

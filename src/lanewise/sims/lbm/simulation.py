@@ -126,7 +126,7 @@ class Simulation:
         sizes = check_shape(shape)
         self._lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
-        warn_stiffness(1 / rate, collision, stacklevel=3)  # past `checked`, to the user's line
+        warn_stiffness(1 / rate, collision, stacklevel=4)  # past `by_name` and `checked`, to the user's line
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
@@ -329,6 +329,8 @@ class Simulation:
         check_steps(steps)
         check_every(every)
         interval, left = check_interval(self.sites), steps
+        if self.geometry.closed and self._first_mass is None:  # of a checkpoint that does not tell it
+            self._first_mass = self.mass
 
         def advance(count: int) -> None:
             nonlocal left
@@ -348,11 +350,9 @@ class Simulation:
         return self
 
     def _warn_of_drift(self) -> None:
-        """Once, of a closed box whose mass is not that of the start, or of the first look after a checkpoint."""
-        if self._drifted or not self.geometry.closed:
+        """Once, of a closed box whose mass is not that of the start."""
+        if self._drifted or not self.geometry.closed or self._first_mass is None:
             return
-        if self._first_mass is None:
-            self._first_mass = self.mass
         drift = drift_warning(self.mass, self._first_mass, self.settings.storage, self.interpolated_links)
         if drift is not None:
             self._drifted = True
@@ -425,6 +425,11 @@ class Simulation:
         excess = self._moments()[0]
         return self._fluid + float(array_module(self.settings.device).sum(excess, dtype=np.float64))
 
+    @property
+    def first_mass(self) -> float | None:
+        """The mass at the start of the run, before any checkpoint, too; None after one that does not tell it and before `run`."""
+        return self._first_mass
+
     @checked(InputError)
     def force_on(self, *names: str) -> NDArray[Any]:
         """The force of the fluid on the walls of these names, by momentum exchange: float64 of shape (D,), in lattice units.
@@ -472,13 +477,15 @@ class Simulation:
 
     @classmethod
     def _restored(
-        cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None
-    ) -> Simulation:
+        cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None,
+        first_mass: float | None = None,
+    ) -> Simulation:  # fmt: skip
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
         simulation._lattice = lattice
         simulation._begin(settings, geometry, profile)
         simulation._step = simulation._checked = simulation._looked = step
+        simulation._first_mass = first_mass
         return simulation
 
     @property

@@ -89,6 +89,8 @@ INTERPOLATED_DRIFT = 1e-2
 
 def drift_warning(mass: float, first: float, storage: str, interpolated: int) -> str | None:
     """One line about a closed box whose mass is not what it was; None where it is."""
+    if not first:  # walls alone
+        return None
     drift = mass / first - 1
     if abs(drift) <= (INTERPOLATED_DRIFT if interpolated else DRIFTS[storage]):
         return None

@@ -7,9 +7,10 @@ velocity and density along the normal one gives the other (Zou & He 1997, Phys. 
 Where the fluid leaves through a pressure boundary that relation is unstable: K0 stays at the face and tells the momentum flux
 density u u of the step BEFORE, so a disturbance of u comes back with the opposite sign in every step, 2 omega |u| / (2 - omega) of
 it, until it alternates for good. There the velocity follows from the flux through the face instead, in which K0 does not occur:
-2 K- + m . n = (density - 1) / 3 + density (u . n)^2 - (u . n)(F . n), the stress along the normal being that of equilibrium. For a
-developed outflow both say the same; this one is the usual condition of no traction, p - 2 nu d u_n / d n = p_out (Heywood, Rannacher
-& Turek 1996, Int. J. Numer. Meth. Fluids 22, 325). It changes the speed by half of it at most, and not at all where the fluid comes
+2 K- + m . n = (density - 1) / 3 + density (u . n)^2 - (u . n)(F . n), the stress along the normal being that of equilibrium. So
+what flows through the face is that of a fluid at the wanted density, p - 2 nu d u_n / d n = p_out. This closure is lanewise's own. (The
+usual outflow without traction, Heywood, Rannacher & Turek 1996, Int. J. Numer. Meth. Fluids 22, 325, has all of d u / d n and leaves the
+velocity along the face free, which is none here.) It changes the speed by half of it at most, and not at all where the fluid comes
 in, where the first relation damps. The density of a regularised node is that wanted in any case; Zou and He's is that in a steady flow.
 """
 
