@@ -140,8 +140,8 @@ def check_bits(setup: Setup, folder: Path, steps: int, intervals: Sequence[int],
         assert rest.first_mass == flow.first_mass
     numbers = list(setup["kinds"])
     for order in (numbers[::-1], numbers[1:] + numbers[:1]):
-        kinds = {n: setup["kinds"][n] for n in order}
-        assert bits(Simulation(**setup | {"kinds": kinds}).run(steps)) == wanted, order
+        named: Setup = {**setup, "kinds": {n: setup["kinds"][n] for n in order}}
+        assert bits(Simulation(**named).run(steps)) == wanted, order
 
 
 def test_looks_cuts_and_the_order_of_kinds_do_not_change_bits(tmp_path: Path) -> None:
