@@ -108,7 +108,7 @@ def test_meshes_rolled_across_periodic_faces(shift: tuple[int, int, int]) -> Non
     ).mask  # fmt: skip
     tables = []
     for by in ((0, 0, 0), shift):
-        surface = MeshSurface(Mesh.of(*octahedron(MESH_CENTRE + by, MESH_RADIUS)))
+        surface = MeshSurface(Mesh.of(*octahedron((MESH_CENTRE + by).tolist(), MESH_RADIUS)))
         rolled = np.roll(mask, by[::-1], (0, 1, 2)).astype(np.uint8)
         found = cut_links(lw.D3Q27, rolled, {}, {1: surface}, {1: "body"})
         table = np.full((*MESH_SHAPE, 27), np.nan)
