@@ -131,7 +131,7 @@ def test_without_a_gpu(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_flocks_of_the_command_line(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = next(boids.versions(3.0, "cpu")).name
+    first = next(boids.versions(5.0, "cpu")).name
     every = boids.versions
 
     def few(world: float, device: str) -> list[Version]:
@@ -139,13 +139,13 @@ def test_flocks_of_the_command_line(lanewise: Command, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(boids, "versions", few)
     found = lanewise(
-        "ladder", "boids", "--quick", "--agents", "9,5", "--world", "3,4", "--json", "--plot", "flocks.png"
+        "ladder", "boids", "--quick", "--agents", "9,5", "--world", "5,6", "--json", "--plot", "flocks.png"
     )
     assert (found.code, found.err) == (0, "")
     rungs = found.last_json["rungs"]
-    assert list(dict.fromkeys((r["bodies"], r["world"]) for r in rungs)) == [(9, 3), (9, 4), (5, 3), (5, 4)]
+    assert list(dict.fromkeys((r["bodies"], r["world"]) for r in rungs)) == [(9, 5), (9, 6), (5, 5), (5, 6)]
     assert all(r.keys() >= KEYS for r in rungs)
-    refused = [r["skipped"] for r in rungs if r["bodies"] == 5 and r["name"] == "W=3, all pairs"]
+    refused = [r["skipped"] for r in rungs if r["bodies"] == 5 and r["name"] == "W=5, all pairs"]
     assert refused == ["k is 7; there are only 5 agents"]
     assert Path("flocks.png").read_bytes().startswith(b"\x89PNG")
 

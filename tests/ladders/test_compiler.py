@@ -28,7 +28,7 @@ from lanewise.ladders.compiler_plans import (
 )
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, Library, make_case, sample
-from lanewise.ladders.compiler_run import Runner, bound_of
+from lanewise.ladders.compiler_run import Bound, Runner, bound_of
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.launch.support import compile_kernel
 from lanewise.models.devices import table_model
@@ -64,7 +64,9 @@ def check(rungs: list[Rung], names: tuple[str, ...]) -> None:
             assert r.skipped is None, (r.name, r.skipped)
             assert r.seconds is not None
             assert r.relative_error is not None
-            assert r.extra["share_of_bound"] == pytest.approx(r.extra["bound_seconds"] / r.seconds)  # type: ignore[operator]
+            assert (
+                r.extra["share_of_bound"] is r.extra["bound_seconds"] is None
+            )  # nothing tells the most that a CPU can do
         naive, default, library = own[NAIVE], own[DEFAULT], own[LIBRARY]
         assert (naive.over, naive.speedup) == (None, None)
         assert default.over == library.over == naive.name
@@ -92,6 +94,16 @@ def test_report(rungs: list[Rung]) -> None:
     assert all(keys <= row.keys() for row in climbed["rungs"])
     assert find_ladder("compiler") is LADDER
     assert LADDER.parts == tuple(BY_NAME)
+
+
+def test_bounds_are_those_of_what_no_cache_can_hold() -> None:
+    gpu = table_model("sm_90")
+    tp, mm = BY_NAME["tp"], BY_NAME["mm"]
+    assert bound_of(tp, 1024, gpu) == Bound(None, "memory")  # 8 MB, of which a cache may keep everything
+    large = bound_of(tp, 16384, gpu)
+    assert large.seconds == pytest.approx((8 * 16384**2 - gpu.last_cache_bytes) / gpu.memory_peak)
+    assert bound_of(mm, 4096, gpu) == Bound(pytest.approx(4096**3 / gpu.fp32_operations), "fp32")
+    assert bound_of(tp, 16384, replace(gpu, kind="cpu")).seconds is None
 
 
 def test_sizes() -> None:

@@ -14,19 +14,37 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from bench.gpu_reductions import PLANS, closest, gaussian, powers, soft
+from bench.gpu_scatter import add32, add64, count32, largest
+from bench.gpu_tables import between, copied, drawn
+from bench.gpu_tables import looked_up as looked
 from bench.optimiser import SUBJECTS
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.report import Explanation
+from lanewise.ir.names import COUNT, length_of
+from lanewise.ladders.compiler_problems import BENCHMARKS
+from lanewise.ladders.compiler_run import bound_of
+from lanewise.launch.arguments import Arguments
 from lanewise.models.devices import table_model
 from lanewise.models.least import least_time
 from lanewise.models.predict import predict
 from lanewise.models.roofline import SiteTraffic, step_time
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
+from lanewise.patterns.elementwise.scattered import scattered_arrays_of
+from lanewise.patterns.elementwise.scattering import build_scattering
+from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.pipeline import build_program
 from lanewise.plan import NEUTRAL
+from lanewise.plans import complete_plan
 from lanewise.sims.boids.explain import explained as boids
 from lanewise.sims.waves.explain import explained as waves
+from lanewise.target import Machine
+from lanewise.types import I32
+from lanewise.work import describe_work
 from tests.models.measured import RESULTS, plan_of, product_rows, sweep_rows
 from tests.models.subjects import environment, reference
+from tests.models.threadwise_rows import Shaped
+from tests.models.threadwise_rows import rows as threadwise_rows
 
 H200 = table_model("sm_90")
 
@@ -93,13 +111,11 @@ def flocks() -> list[Measured]:
     return found
 
 
-QUICK = ("interpolated", "2^18 search")
 EVERY = [*demodulation(), *flocks()]
 
 
-@pytest.mark.parametrize(
-    "measured", [m if m.row in QUICK else pytest.param(m, marks=pytest.mark.slow) for m in EVERY], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("measured", EVERY, ids=str)
 def test_products_are_never_faster_than_their_bound(measured: Measured) -> None:
     """And what `explain` foresees of them is near what was measured, with or without a bound."""
     pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
@@ -170,6 +186,133 @@ def test_no_random_numbers_are_stored_faster_than_the_bound() -> None:
     assert [
         r["version"] for r in rows if H200.beyond_caches(r["work"]) / H200.most_bandwidth >= min(r["seconds"])
     ] == []
+
+
+# ---------------------------------------------------------------- array kernels
+
+
+NAIVE_ARRAYS = list(threadwise_rows())
+SOME = {
+    "laplace 512, targets=4, block=256, across=32, rows=1, layers=1", "outer 16384, naive: block=256",
+    "matrix-vector 16384, slices=512, unroll=4, block=512", "histogram 1e6, by default: targets=4, block=256",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "row", [r if str(r) in SOME else pytest.param(r, marks=pytest.mark.slow) for r in NAIVE_ARRAYS], ids=str
+)
+def test_no_plan_of_an_array_kernel_is_faster_than_its_bound(row: Shaped) -> None:
+    assert 0 < least_time(row.program(), row.environment, H200).seconds < row.seconds
+
+
+def test_every_plan_of_the_array_kernels_is_tried() -> None:
+    assert len(NAIVE_ARRAYS) > 150
+    assert {str(r) for r in NAIVE_ARRAYS} >= SOME
+
+
+def test_no_rung_of_the_ladder_of_array_kernels_is_faster_than_its_bound() -> None:
+    """Libraries neither; and the document has the shares of the default plans."""
+    named = {b.name: b for b in BENCHMARKS}
+    text = (RESULTS.parents[1] / "docs/ladders.md").read_text(encoding="utf-8")
+    rungs = [r for r in read("ladders/compiler.json")["rungs"] if r["seconds"] is not None]
+    assert len(rungs) > 100
+    for r in rungs:
+        bound = bound_of(named[r["benchmark"]], r["n"], H200).seconds
+        assert (bound or 0.0) < r["seconds"], r["name"]
+        if r["step"] == "default plan":
+            share = "" if bound is None else f"{bound / r['seconds']:.0%}"
+            assert re.search(rf"^\| `{r['benchmark']}` \|.*\| {share} \|$", text, re.MULTILINE), (r["name"], share)
+
+
+# ---------------------------------------------------------------- elements with arrays, and reductions of pairs
+
+
+def measured_in(name: str, pattern: str) -> dict[str, float]:
+    """Milliseconds of a result that is text, by what the first group of the pattern finds."""
+    found = re.findall(pattern, (RESULTS / name).read_text(encoding="utf-8"), re.MULTILINE)
+    return {key: float(ms) for key, ms in found}
+
+
+def elements(kernel: Any, count: int, length: int) -> float:
+    """The least time of a kernel over elements with arrays of that length, by its default plan."""
+    signature, call = kernel.signature, Arguments(variant=(False, True))
+    plain = ElementwiseArguments({}, dict(signature.parameters), {}, signature.tables)
+    scattered = scattered_arrays_of(signature, call)
+    reference = (
+        build_scattering(kernel.lowered, replace(plain, tables={}), scattered, I32)
+        if signature.scattered
+        else build_elementwise(kernel.lowered, plain, I32)
+    )
+    plan = complete_plan(None, Machine("cuda", 132), describe_work(reference, count))
+    counts = {COUNT: count, **{length_of(n, 0): length for n in kernel.signature.arrays}}
+    return least_time(build_program(reference, plan, "cuda"), counts, H200).seconds
+
+
+def test_no_look_up_and_no_scatter_is_faster_than_its_bound() -> None:
+    """Scatters of floats add to words and turn them into sums behind the kernel: with the counts of whole numbers these are lower bounds, too."""
+    looked_up = measured_in("gpu_tables.md", r"^\| (`x.*?\| [\w,]+) \| ([\d.]+)")
+    scattered = measured_in("gpu_scatter.md", r"^\| (.*?) \| lanewise(?:, exact)? \| ([\d.]+)")
+    kernels = {"`x + n`": copied, "`x + t[n]`": looked, "lw.interpolate": between, "index_of": drawn}
+    assert len(looked_up) == 8
+    for row, ms in looked_up.items():
+        kernel = next(k for n, k in reversed(kernels.items()) if n.rstrip("`") in row)
+        length = row.rpartition("| ")[2].replace(",", "")
+        assert 0 < elements(kernel, 100_000_000, int(length) if length != "none" else 1) < ms / 1e3, row
+    tasks = {
+        "add float32": add32,
+        "add float32, 60 exponents": add32,
+        "add float64": add64,
+        "count": count32,
+        "largest float32": largest,
+    }
+    assert scattered.keys() >= tasks.keys()
+    for name, kernel in tasks.items():
+        assert 0 < elements(kernel, 100_000_000, 1_000_000) < scattered[name] / 1e3, name
+
+
+def reductions() -> list[tuple[str, Any, lw.Plan, float]]:
+    """Versions of gpu_reductions by lanewise: name, kernel, plan, the least of its times."""
+    found: list[tuple[str, Any, lw.Plan, float]] = []
+    for name, kernel in (("argmin", closest), ("gaussian", gaussian), ("logsumexp", soft)):
+        for row in read(f"gpu_reductions_{name}.json")["rows"]:
+            _, *said = row["version"].split(", ", 1)
+            text = said[0] if said else ""
+            fast = text.endswith("fast math")
+            text = text.removesuffix("fast math").removesuffix(", ")
+            own = powers if text.startswith("powers of two") else kernel
+            plan = PLANS.get(text.removeprefix("powers of two").removeprefix(", ") or "default") or lw.Plan()
+            if row["version"].startswith("lanewise"):
+                found.append((f"{name}, {row['version']}", own, replace(plan, fast_math=fast), min(row["seconds"])))
+    return found
+
+
+@pytest.mark.parametrize(
+    "row",
+    [pytest.param(r, marks=() if r[0].endswith("default") else pytest.mark.slow) for r in reductions()],
+    ids=lambda r: r[0],
+)
+def test_no_reduction_of_pairs_is_faster_than_its_bound(row: tuple[str, Any, lw.Plan, float]) -> None:
+    _, kernel, wish, seconds = row
+    record, layout = kernel.signature.parameters["point"], lw.SoAoAS()
+    made = build_pairwise(
+        kernel.lowered, PairwiseArguments(("point", record, layout), ("center", record, layout), {}, False), I32
+    )
+    plan = complete_plan(wish, Machine("cuda", 132), describe_work(made, 1_000_000))
+    counts = dict(zip((c.name for c in made.counts), (1_000_000, 100_000), strict=True))
+    assert 0.2 * seconds < least_time(build_program(made, plan, "cuda"), counts, H200).seconds < seconds
+
+
+def test_no_bound_of_a_cpu_is_printed() -> None:
+    """Rows of bench/results read 2.4 times as fast as a copy, which was the bandwidth of the model."""
+    found = compile_offline(both_sides, 1 << 20, "cpu").explain(measure_resources=False)
+    assert found.bound is not None
+    assert found.bound.seconds is found.bound.share is None
+    assert found.bound.predicted_seconds is not None
+    assert found.warnings == (
+        "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its memory",
+    )
+    assert "at least" not in str(found)
+    assert "of the bound" not in str(found)
 
 
 # ---------------------------------------------------------------- what data decide

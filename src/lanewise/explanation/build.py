@@ -95,7 +95,7 @@ def _origin(s: Subject, measured: Times) -> str:
 
 
 def _warnings(s: Subject, estimates: Estimates) -> list[str]:
-    found = estimates.bound(s.plan)
+    found = estimates.own_bound()
     warnings = [found.because] if found is not None and found.because else []
     for kernel, r in zip(estimates.program(s.plan).kernels, estimates.resources.get(s.plan, ()), strict=False):
         if spilled := r.spill_stores + r.spill_loads:

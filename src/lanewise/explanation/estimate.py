@@ -95,7 +95,11 @@ class Estimates:
     def own_bound(self) -> Bottleneck | None:
         """The bound and the prediction of the subject's own plan, with the least time where there is one."""
         found, s = self.bound(s_plan := self.subject.plan), self.subject
-        if found is None or s.model is None or s.traffic is not None or found.because:
+        if found is None or s.model is None or found.because:
+            return found
+        if not s.model.is_nominal:
+            return replace(found, seconds=None, least_unit="", because=NOT_NOMINAL)
+        if s.traffic is not None:
             return found
         least = least_time(self.program(s_plan), s.environment, s.model)
         # Without the loops that are left out less is computed before them: of two counts of the same work the smaller one holds.
@@ -143,6 +147,9 @@ def _predict(
     if prediction.unknown.guessed:
         return Bottleneck("", None, None, {}, because)
     return Bottleneck(prediction.busy.limiter, None, prediction.seconds, dict(prediction.busy.details), because)
+
+
+NOT_NOMINAL = "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its memory"
 
 
 def _because(unknown: Unknown) -> str:

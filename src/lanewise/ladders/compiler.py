@@ -190,7 +190,8 @@ def _conclusion(rung: Rung) -> str:
     parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by {plan}"]
     parts += [] if factor is None else [f"{digits(factor)} times as fast as the naive kernel"]
     parts += [] if library is None else [f"{digits(library)} times as fast as the library"]
-    parts.append(f"{number(rung, 'share_of_bound') or 0.0:.0%} of the bound ({rung.extra['bound_by']})")
+    if (share := number(rung, "share_of_bound")) is not None:
+        parts.append(f"{share:.0%} of the bound ({rung.extra['bound_by']})")
     return ", ".join(parts)
 
 

@@ -39,17 +39,23 @@ PILOT = 4  # how many times smaller the matrices are of a run that tells how lon
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least time of a benchmark on a device in seconds, and what takes it: memory, or arithmetic."""
+    """The least time of a benchmark on a device in seconds, and what takes it: memory, or arithmetic.
 
-    seconds: float
+    None: caches may keep the arrays from one launch to the next, or nothing tells the most that the device can do, as of a CPU.
+    """
+
+    seconds: float | None
     limiter: str
 
 
 def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> Bound:
-    """By what has to be moved at the bandwidth of a copy, and by fused multiply-adds on all lanes."""
-    memory = benchmark.traffic(n) / device.memory_bandwidth
+    """By what memory has to move, at the bandwidth that nothing gets beyond, and by fused multiply-adds on all lanes."""
+    moved = benchmark.traffic(n)
     arithmetic = benchmark.flops(n) / (2 * device.fp32_operations)
-    return Bound(max(memory, arithmetic), "fp32" if arithmetic > memory else "memory")
+    limiter = "fp32" if arithmetic > moved / device.most_bandwidth else "memory"
+    memory = device.beyond_caches(moved) / device.most_bandwidth
+    sure = device.is_nominal and (limiter == "fp32" or memory > 0)
+    return Bound(max(memory, arithmetic) if sure else None, limiter)
 
 
 @dataclass
@@ -194,10 +200,11 @@ class Runner:
 
     def _rated(self, rung: Rung, runs: int) -> Rung:
         assert rung.seconds is not None
-        b, n = self.case.benchmark, self.case.n
+        b, n, least = self.case.benchmark, self.case.n, self.bound.seconds
+        share = None if least is None else least / rung.seconds
         extra = {
             **rung.extra, "runs": runs, "flops_per_second": b.flops(n) / rung.seconds,
-            "bytes_per_second": b.traffic(n) / rung.seconds, "share_of_bound": self.bound.seconds / rung.seconds,
+            "bytes_per_second": b.traffic(n) / rung.seconds, "share_of_bound": share,
         }  # fmt: skip
         return replace(rung, extra=extra)
 

@@ -114,9 +114,10 @@ class Runner:
         """The rung with its rates, its share of the bound, and its factors over `base`, measured and predicted."""
         assert rung.seconds is not None
         pairs = self.problem.bodies**2 / rung.seconds
+        share = None if prediction.bound is None else prediction.bound / rung.seconds
         extra = {
             **rung.extra, "pairs_per_second": pairs, "gflops": FLOPS * pairs * 1e-9,
-            "share_of_bound": prediction.bound / rung.seconds, "limiter": prediction.limiter,
+            "share_of_bound": share, "limiter": prediction.limiter,
         }  # fmt: skip
         if base is None or base.seconds is None:
             return replace(rung, extra=extra)
@@ -200,10 +201,10 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds that the model expects, the least seconds that the hardware allows, and the unit that takes them."""
+    """Seconds that the model expects, the least seconds that the hardware allows where that is known, and the busiest unit."""
 
     seconds: float
-    bound: float
+    bound: float | None
     limiter: str
 
 
@@ -223,6 +224,8 @@ def predict_executable(
     prediction = predict(
         executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True
     )
+    if not model.is_nominal:
+        return Prediction(prediction.seconds, None, prediction.busy.limiter)
     least = least_time(executable.program, environment, model)
     return Prediction(prediction.seconds, least.seconds, least.limiter)
 

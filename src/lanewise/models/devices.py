@@ -64,6 +64,11 @@ class DeviceModel:
     last_cache_bytes: int = 0  # 0: the L2 cache
 
     @property
+    def is_nominal(self) -> bool:
+        """Whether no unit is faster than this says, as a vendor's figures of a GPU: those of a CPU are measured here and now."""
+        return is_gpu(self.kind)
+
+    @property
     def most_bandwidth(self) -> float:
         """Bytes a second that no kernel gets beyond from memory."""
         return self.memory_peak or READ_GAIN * self.memory_bandwidth

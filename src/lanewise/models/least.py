@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from lanewise.analysis.instructions import mix
 from lanewise.analysis.regions import SECTOR, Access, KernelWork, analyse
 from lanewise.ir.series import typical
 from lanewise.models.cpu_time import cpu_units
@@ -22,6 +23,19 @@ from lanewise.target import is_gpu
 L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most
 LINE = 128  # bytes of a pass through the L1 cache or shared memory
 SURE_ON_A_CPU = ("fp32", "fp64", "special")  # units whose cycles are those of the hardware; others are fitted
+# Instructions that no compiler saves of values that are all different. Indices it adds to addresses, carries from turn to turn, compares
+# once for several, and selects by predicates.
+SURE_KINDS = (
+    "fp32 add",
+    "fp32 mul",
+    "fp32 fma",
+    "fp64 add",
+    "fp64 mul",
+    "fp64 fma",
+    "special",
+    "wide conversion",
+    "conversion",
+)
 
 
 def least_time(program: Program, environment: Mapping[str, object], device: DeviceModel) -> Bound:
@@ -46,7 +60,8 @@ def least_seconds(
         units = cpu_units(work, device, vector_bits)
         return {**{u: units.get(u, 0.0) for u in SURE_ON_A_CPU}, **memory}
     accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
-    cycles = unit_cycles(work.instructions, (), device)
+    sure = mix({kind: work.instructions[kind] for kind in SURE_KINDS})
+    cycles = unit_cycles(sure, (), device)
     for space, unit in (("shared", "shared memory"), ("global", "l1")):
         cycles[unit] = sum(times * _passes(a) for a, times in accesses if a.space == space)
     launched = work.blocks * -(-work.threads // WARP) / device.cycles
