@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import lanewise as lw
 from lanewise.optimisations import OPTIMISATIONS, Optimisation
 from lanewise.plan import NEUTRAL
+from tests.figures_exempt import PAGES as REWRITTEN
 from tests.markdown import blocks
 
 ROOT = Path(__file__).parent.parent
@@ -191,3 +192,27 @@ def test_every_result_is_in_the_index_of_results() -> None:
     names = {p.stem for p in (ROOT / "bench/results").glob("*") if p.is_file() and p.stem != "README"}
     missing = {n for n in names if n not in index and not n.startswith("gpu_reductions_")}
     assert missing == set()
+
+
+# ---------------------------------------------------------------- installation
+
+
+def test_whoever_begins_with_a_command_says_how_to_have_it() -> None:
+    """Pages with shell blocks of `lanewise` link to the installation before the first of them."""
+    missing = [
+        path.name
+        for path in DOCS
+        if path.name not in REWRITTEN
+        and "```sh\nlanewise " in (text := path.read_text(encoding="utf-8"))
+        and "../README.md#install" not in text[: text.index("```sh\nlanewise ")]
+    ]
+    assert missing == []
+
+
+def test_what_pip_installs_can_be_installed() -> None:
+    """No index has lanewise: messages ask `lanewise.installation`, and documents name the checkout."""
+    for path in (ROOT / "src").rglob("*.py"):
+        if path.name != "installation.py":
+            assert "pip install" not in path.read_text(encoding="utf-8"), path
+    for path in PAGES:
+        assert not re.findall(r"pip install '?lanewise", path.read_text(encoding="utf-8")), path.name
