@@ -21,8 +21,6 @@ FIGURES: dict[tuple[str, str], str] = {
 # Commands of sections with figures that are not run: why.
 LONG: dict[str, str] = {
     "lanewise explain": "no whole command",
-    "lanewise explain physics.py:attraction --set softening2=1e-4 --layout aos": "the reader's own file",
-    "lanewise tune physics.py:gravity --bodies 100000 --set softening2=1e-4": "the reader's own file",
     "lanewise ladder memory": "takes minutes",
     "lanewise tune gravity": "searches for two minutes",
     "lanewise tune boids --bodies 4000 --set world=30 --set k=7": "searches for two minutes",
