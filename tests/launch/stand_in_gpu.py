@@ -126,7 +126,7 @@ class Module:
     cuda = SimpleNamespace(
         Device=lambda number: Stream(), Stream=Stream, get_current_stream=lambda *device: Stream(),
         runtime=SimpleNamespace(
-            memGetInfo=lambda: (1 << 36, 1 << 37), getDevice=lambda: 0, setDevice=lambda number: None, driverGetVersion=lambda: 13000,
+            memGetInfo=lambda: (1 << 36, 1 << 37), getDevice=lambda: int(DEVICE.partition(":")[2]), setDevice=lambda number: None, driverGetVersion=lambda: 13000,
         ),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
         UnownedMemory=lambda ptr, nbytes, owner, device: Memory(ptr), MemoryPointer=lambda memory, offset: memory + offset,

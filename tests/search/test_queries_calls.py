@@ -150,7 +150,7 @@ class Device:
 def gpu(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     parts = SimpleNamespace(
         Device=Device,
-        runtime=SimpleNamespace(memGetInfo=_free, getDevice=lambda: 0, setDevice=lambda number: None),
+        runtime=SimpleNamespace(memGetInfo=_free, getDevice=lambda: DEVICE, setDevice=lambda number: None),
         memory=SimpleNamespace(OutOfMemoryError=MemoryError),
     )
     module = SimpleNamespace(

@@ -185,8 +185,10 @@ def test_one_place_is_one_result(ephemeris: waves.Ephemeris) -> None:
     assert len(found) == 1
     one = follow_up(grids, ephemeris, candidates[:1], 4, device="numpy")
     assert one["rank"].tolist() == [0]
+    with pytest.raises(InputError, match="wanted those of a search, one at least"):
+        follow_up(grids, ephemeris, np.empty(0, CANDIDATE), 4)
     with pytest.raises(InputError, match="a follow-up of 0 candidates is asked for; wanted at least 1"):
-        follow_up(grids, ephemeris, np.empty(0, CANDIDATE), 0)
+        follow_up(grids, ephemeris, candidates, 0)
 
 
 def test_false_alarms_are_those_of_noise() -> None:
