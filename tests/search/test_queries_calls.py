@@ -22,6 +22,8 @@ COUNT = 20_000
 
 
 class Memory:
+    device_id = DEVICE
+
     def __init__(self, ptr: int) -> None:
         self.ptr = ptr
 

@@ -129,8 +129,8 @@ class Flock:
         "_settings", "_storage", "_whole",
     )  # fmt: skip
 
-    @checked(InputError)
     @by_name(InputError)
+    @checked(InputError)
     def __init__(
         self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",
         k: int | None = None, search: str | Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),

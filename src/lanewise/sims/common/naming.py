@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lanewise.checks import shown
-from lanewise.errors import LanewiseError
+from lanewise.errors import LanewiseError, shortened
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -35,7 +35,10 @@ def by_name(error: type[LanewiseError]) -> Callable[[F], F]:
                     f"{type(self).__name__} takes {only}; found {', '.join(map(shown, further))}; wanted "
                     f"{wanted or 'fewer arguments'}"
                 )
-            return function(self, *positional, **keywords)
+            try:
+                return function(self, *positional, **keywords)
+            except LanewiseError as raised:
+                raise shortened(raised)  # noqa: B904  (its own cause stays)
 
         return typing.cast(F, call)
 

@@ -98,8 +98,8 @@ class Simulation:
         "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
-    @checked(InputError)
     @by_name(InputError)
+    @checked(InputError)
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
         time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,

@@ -111,8 +111,8 @@ class Simulation:
         "_seen", "_settings", "_staggered", "_step",
     )  # fmt: skip
 
-    @checked(InputError)
     @by_name(InputError)
+    @checked(InputError)
     def __init__(
         self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
         omega: float | None = None, re: float | None = None, speed: float | None = None, length: float | None = None,
