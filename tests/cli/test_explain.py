@@ -223,3 +223,27 @@ def test_explanations_fit_the_terminal(
     outcome = lanewise("explain", kernel)
     assert (outcome.code, outcome.err) == (0, "")
     assert max(map(len, outcome.out.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+@pytest.mark.parametrize("product", ["waves --set dterms", "boids --set k", "gravity --set softening2"])
+def test_values_to_set_are_finite(lanewise: Command, product: str, value: str) -> None:
+    found = lanewise("explain", *f"{product}={value}".split())
+    name = product.split()[-1]
+    assert (found.code, found.out, found.err) == (2, "", f"error: --set {name}={value}: wanted a finite number\n")
+
+
+def test_a_kernel_over_a_search_is_not_explained_as_one_over_all_pairs(lanewise: Command, tmp_path: Path) -> None:
+    file = tmp_path / "s.py"
+    file.write_text(
+        "import lanewise as lw\n"
+        "class P(lw.Record):\n    position: lw.vec3\n"
+        "@lw.pairwise(search=lw.Neighbors(radius=0.1))\n"
+        "def near(a: P, b: P) -> lw.i32:\n    return 1\n"
+    )
+    found = lanewise("explain", f"{file}:near")
+    assert (found.code, found.out) == (2, "")
+    assert found.err.endswith(
+        "near runs over a search, whose cells depend on positions that cannot be made up; in Python there is "
+        "near.compile(...).explain()\n"
+    )

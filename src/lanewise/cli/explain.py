@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import math
 import shutil
 import textwrap
 from collections.abc import Mapping
@@ -142,11 +143,18 @@ def _kernels(
         return product.explained(device, count, precision or "f32", layout, arch, values)
     from lanewise.explanation.offline import compile_offline
     from lanewise.layouts import layout_by_name
+    from lanewise.patterns.pairwise.kernel import Pairwise
 
     if precision is not None:
         raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
     kind = layout_by_name(layout) if layout else None
-    return "", (compile_offline(load_kernel(name, sites=True), count, device, arch=arch, layout=kind, values=values),)
+    kernel = load_kernel(name, sites=True)
+    if isinstance(kernel, Pairwise) and kernel.searched is not None:
+        raise InputError(
+            f"{name} runs over a search, whose cells depend on positions that cannot be made up; in Python there is "
+            f"{name.rpartition(':')[2]}.compile(...).explain()"
+        )
+    return "", (compile_offline(kernel, count, device, arch=arch, layout=kind, values=values),)
 
 
 def read_values(texts: list[str]) -> dict[str, float]:
@@ -158,6 +166,8 @@ def read_values(texts: list[str]) -> dict[str, float]:
             number = float(value)
         except ValueError as error:
             raise InputError(f"--set {text}: wanted NAME=NUMBER, as in --set softening2=1e-4") from error
+        if not math.isfinite(number):
+            raise InputError(f"--set {text}: wanted a finite number")
         if name in numbers:
             raise InputError(f"--set {text}: {name} is set twice")
         numbers[name] = number

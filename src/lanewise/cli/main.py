@@ -95,7 +95,7 @@ def main() -> None:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except MemoryError:
-        print("error: the memory does not suffice; fewer bodies or sites need less", file=sys.stderr)
+        print("error: the memory does not suffice; a smaller problem needs less", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -15,6 +15,7 @@ from lanewise.checks import check_fields
 from lanewise.errors import InputError
 from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
+from lanewise.sims.waves.ranges import check_values
 from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts
 from lanewise.sims.waves.timing import Ephemeris
 from lanewise.target import is_gpu
@@ -67,6 +68,8 @@ class Job:
             raise InputError(
                 f"method is {self.method!r}{near(self.method, METHODS) or ';'} wanted one of {', '.join(METHODS)}"
             )
+        for axis, name in enumerate(("alpha", "delta")):
+            check_values("point", name, np.array(self.sky, np.float64)[:, axis])
         if self.most < 1:
             raise InputError(f"a list of {self.most} candidates is asked for; wanted at least 1")
         patterns, freq = list(self.sfts), self.search.freq
