@@ -380,7 +380,7 @@ def differences(found: Sequence[Array], wanted: Sequence[Array], close: dict[Any
 def contents(function: ir.Function) -> set[str]:
     """The kinds of statements, operators and functions with their types that a function and its helpers hold."""
     found: set[str] = set()
-    for f in (function, *functions(function.body).values()):
+    for f in (function, *functions(function.body)):
         for s in statements(f.body):
             found.add(type(s).__name__)
             for e in (x for top in expressions(s) for x in subexpressions(top)):

@@ -91,7 +91,7 @@ class _Staging:
         self.simple = False  # whether a single loop was cut into tiles
         self.copied: set[str] = set()  # arrays whose tiles asynchronous copies bring
         self.once: set[str] = set()  # arrays no element of which is touched twice
-        self.taken: dict[str, int] = {}
+        self.taken: dict[str, set[int]] = {}  # numbers of the tiles of an array that the body at hand has
         self.inside = True
         self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
@@ -144,12 +144,18 @@ class _Staging:
         return sites
 
     def _tile(self, box: Box, *, ahead: bool) -> Tile:
-        number = self.taken[box.array] = self.taken.get(box.array, 0) + 1
-        copied = ahead and self._copies
-        tile = self.ground.tile(box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied)
+        """A box with its memory: that of a tile of the other body where it has the same shape, since a block runs one of them."""
+        copied, taken = ahead and self._copies, self.taken.setdefault(box.array, set())
         self.copied |= {box.array} if copied else set()
-        assert self.arrays.setdefault(tile.array.name, tile.array) == tile.array
-        return tile
+        number = 0
+        while True:
+            number += 1
+            if number in taken:
+                continue
+            tile = self.ground.tile(box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied)
+            if self.arrays.setdefault(tile.array.name, tile.array) == tile.array:
+                taken.add(number)
+                return tile
 
     def _staged(self, s: ir.LoadElement) -> bool:
         there = s.array in self.arrays or self.kernel.array(s.array).space == "shared"
