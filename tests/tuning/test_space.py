@@ -34,7 +34,9 @@ def job(name: str, kind: str, wanted: Plan | None = None, count: int = 16_384) -
     work = describe_work(reference, count)
     environment = {"$target.count": count, "$source.count": count, "$count": count, **c.values}
     machine = Machine(kind, 132 if kind == "cuda" else 2)
-    return Job(name, reference, kind, machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    return Job(
+        name, reference, kind, machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE, NOWHERE
+    )
 
 
 def space(name: str, kind: str, wanted: Plan | None = None, count: int = 16_384) -> KernelSpace:
@@ -148,7 +150,9 @@ def points_space(name: str, wanted: Plan | None = None, numbers: Mapping[str, in
     work = describe(reference, describe_work(reference, environment[POINTS]))
     rounds = None if work.rounds is None else work.rounds.at(environment)
     machine, work = Machine("cuda", 132), replace(work, rounds=rounds)
-    found = Job(name, reference, "cuda", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    found = Job(
+        name, reference, "cuda", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE, NOWHERE
+    )
     return KernelSpace(found, ModelEstimator(environment, table_model("sm_90")))
 
 
@@ -161,7 +165,9 @@ def host_space(name: str, wanted: Plan | None = None, **numbers: int) -> KernelS
     work = describe(reference, describe_work(reference, environment[POINTS], CPU))
     rounds = None if work.rounds is None else work.rounds.at(environment)
     machine, work = Machine("cpu", 2, 512), replace(work, rounds=rounds)
-    found = Job(name, reference, "cpu", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE)
+    found = Job(
+        name, reference, "cpu", machine, work, {}, environment, wanted or Plan(), NOWHERE, NOWHERE, NOWHERE, NOWHERE
+    )
     return KernelSpace(found, ModelEstimator(environment, device_model("cpu")))
 
 

@@ -437,10 +437,9 @@ class Calls:
         reference, environment = self.reference(arguments), self.environment(arguments)
         arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
 
-        def workload() -> Workload:
+        def workload(*, fresh: bool = not self.wing.pattern.over_pairs) -> Workload:
             made = self.wing.results(self.lowered, count)
             results = [(r.name, r.kind) for r in made]
-            fresh = not self.wing.pattern.over_pairs
             return make_workload(
                 reference,
                 arguments.records,
@@ -456,8 +455,8 @@ class Calls:
         return Job(
             self.name, reference, arguments.device, machine_of(arguments.device), self.work(arguments),
             lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wish,
-            self._key(arguments, reference, wish), workload, lambda best: self.adopt(wish, specialisation, best),
-            lambda: self.wing.advise(arguments, self.kernel),
+            self._key(arguments, reference, wish), workload, lambda: workload(fresh=True),
+            lambda best: self.adopt(wish, specialisation, best), lambda: self.wing.advise(arguments, self.kernel),
         )  # fmt: skip
 
     def adopt(self, wish: Plan, specialisation: Hashable, best: Decisions) -> None:

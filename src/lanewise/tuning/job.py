@@ -21,8 +21,9 @@ from lanewise.launch.support import bind_record
 from lanewise.launch.tuned_plans import Key
 from lanewise.plan import Decisions, Plan
 from lanewise.plans import complete_plan
-from lanewise.runtime.memory import to_host
+from lanewise.runtime.memory import bring, copy_whole, to_host
 from lanewise.target import Machine, is_compiled, target_of
+from lanewise.tuning.compare import moved
 from lanewise.types import ValueType
 
 HostArray = np.ndarray[Any, Any]
@@ -33,13 +34,15 @@ class Workload:
     """One set of arrays that plans run on, again and again; the arrays of the caller stay as they are.
 
     bound: arrays by IR name; environment: numbers by IR name; read: copies of everything that the kernel writes, on the
-    host; reset: puts what the kernel changes back to where it was, and fills results with bytes that are no result.
+    host; reset: puts what the kernel changes back to where it was, and fills results with bytes that are no result; move: of a set of
+    copies, moves every float that is read by a relative step, up or down at random, which a sample's number decides.
     """
 
     bound: Mapping[str, BoundArray]
     environment: Mapping[str, Any]
     read: Callable[[], list[HostArray]]
     reset: Callable[[], None]
+    move: Callable[[int, float], None]
 
     @property
     def nbytes(self) -> int:
@@ -52,8 +55,9 @@ class Job:
     """What is tuned.
 
     counts: elements by the names of the parameters; environment: counts and uniform arguments, by IR name; wish: the
-    fields that the caller fixes; workload: makes one more set of arrays; adopt: told the plan that was
-    chosen, so that later calls in this process use it; advise: what could help besides a plan, or nothing.
+    fields that the caller fixes; workload: makes one more set of arrays; copies: makes one that shares nothing with the
+    caller's; adopt: told the plan that was chosen, so that later calls in this process use it; advise: what could help
+    besides a plan, or nothing.
     """
 
     name: str
@@ -66,6 +70,7 @@ class Job:
     wish: Plan
     key: Key
     workload: Callable[[], Workload]
+    copies: Callable[[], Workload]
     adopt: Callable[[Decisions], None]
     advise: Callable[[], str] = lambda: ""
 
@@ -133,4 +138,15 @@ def make_workload(
         fields = [a for copy, _ in changed for a in copy.numpy().values()]
         return [*(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))), *fields]
 
-    return Workload(bound, environment, read, reset)
+    every = [(own[n], records[n]) for n in own], [(plain[n][0], arrays[n][0]) for n in plain]
+    first = {id(original): number for number, (_, original) in reversed([*enumerate([*every[0], *every[1]])])}
+
+    def move(sample: int, relative: float) -> None:
+        assert fresh  # the caller's arrays stay as they are
+        for copy, original in every[0]:  # an array that is given twice moves in the same way
+            for name, values in original.numpy().items():
+                setattr(copy, name, bring(moved(values, sample, first[id(original)], relative), device))
+        for copy, original in every[1]:
+            copy_whole(copy, moved(np.ascontiguousarray(to_host(original)), sample, first[id(original)], relative))
+
+    return Workload(bound, environment, read, reset, move)

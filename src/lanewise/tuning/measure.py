@@ -1,6 +1,6 @@
 """Compile plans, hold their results against the default plan's, and time them.
 
-Results are the same when they are equal but for rounding in another order.
+Results are the same when every element of them is equal but for rounding in another order (`compare`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import sqrt
 from typing import Any, TypeVar
 
-import numpy as np
-
 from lanewise.errors import LanewiseError, PlanError
-from lanewise.ir import nodes as ir
-from lanewise.ir.functions import functions
-from lanewise.ir.traverse import statements
 from lanewise.launch.executable import Executable, scratch_bytes
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
@@ -31,6 +27,17 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.target import is_gpu
+from lanewise.tuning.compare import (
+    CONTRACTED,
+    ROUNDINGS,
+    SAMPLES,
+    difference,
+    magnitudes,
+    margins,
+    sums,
+    terms,
+    tolerance,
+)  # fmt: skip
 from lanewise.tuning.job import HostArray, Job, Workload
 from lanewise.tuning.race import Measurer
 
@@ -66,7 +73,9 @@ class _KernelMeasurer:
             self._workloads: list[Workload] = [job.workload()]
         self._ready: dict[Decisions, _Ready] = {}
         self._expected: list[HostArray] | None = None
-        self._tolerance = tolerance(job.reference)
+        self._first: Executable | None = None  # the default plan's
+        self._margins: list[HostArray] | None = None
+        self._tolerance = tolerance(job.reference, ROUNDINGS if sums(job.reference, job.environment) else CONTRACTED)
 
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
@@ -85,11 +94,16 @@ class _KernelMeasurer:
                 for plan, executable in zip(plans, compiled, strict=True)
             }
 
+    @property
+    def _default(self) -> Executable:
+        assert self._first is not None
+        return self._first
+
     def _start(self, default: Decisions) -> None:
         """The default plan: its errors are the caller's, its result is what others are held against."""
         executable = compile_kernel(self._job.reference, default, self._job.device, wish=self._job.wish)
         result, ready = self._first_run(executable)
-        self._expected, self._ready[default] = result, ready
+        self._expected, self._ready[default], self._first = result, ready, executable
         self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
         ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
 
@@ -120,9 +134,47 @@ class _KernelMeasurer:
             return Failure("illegal", str(error))
         except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
             return Failure("failed", first_lines(error))
-        if wrong := difference(result, self._expected, self._tolerance):
+        wrong = difference(result, self._expected, self._tolerance)
+        if wrong:  # only then is it worth the time to find what rounding explains where terms cancel
+            wrong = difference(result, self._expected, self._tolerance, self._cancelled())
+        if wrong:
             return Failure("wrong", wrong)
         self._ready[plan] = ready
+        return None
+
+    def _cancelled(self) -> list[HostArray]:
+        """What rounding explains of every element of the results besides its own size, where terms cancel."""
+        if self._margins is None:
+            assert self._expected is not None
+            job, work = self._job, self._job.copies()
+            sizes = self._magnitudes(work)
+            each = CONTRACTED if sizes is not None else ROUNDINGS * sqrt(terms(job.reference, job.environment))
+            factor = each if sums(job.reference, job.environment) else CONTRACTED
+            launch = self._bind(self._default, work)
+            moved: list[list[HostArray]] = []
+            for sample in range(SAMPLES):
+                work.reset()
+                work.move(sample, tolerance(job.reference, 1))
+                launch()
+                self._finish()
+                moved.append(work.read())
+            self._margins = margins(self._expected, moved, factor, self._tolerance, sizes)
+        return self._margins
+
+    def _magnitudes(self, work: Workload) -> list[HostArray] | None:
+        """The sums of the magnitudes of what the kernel adds; None where it does not sum a function, or no plan of it does so."""
+        reference, default = magnitudes(self._job.reference), self._default.program.plan
+        if reference is None:
+            return None
+        for plan in (default, replace(default, reciprocity="off", self_term="test")):
+            try:
+                launch = self._bind(compile_kernel(reference, plan, self._job.device, wish=self._job.wish), work)
+            except LanewiseError:  # such as a plan that takes forces to be opposite
+                continue
+            work.reset()
+            launch()
+            self._finish()
+            return work.read()
         return None
 
     def _first_run(self, executable: Executable) -> tuple[list[HostArray], _Ready]:
@@ -238,48 +290,3 @@ def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
 def first_lines(error: Exception) -> str:
     """What people need to see of a long text."""
     return "\n".join(str(error).splitlines()[:3]) or type(error).__name__
-
-
-ROUNDINGS = 1024  # units in the last place, of the largest value of a result: sums in another order differ by less
-
-
-def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
-    """The relative error that rounding explains, from the coarsest float type that the kernel or its function handles."""
-    kinds = {leaf.type for a in reference.arrays for leaf in a.leaves} | {p.type for p in reference.uniforms}
-    for function in functions(reference.body):
-        kinds |= {s.value.type for s in statements(function.body) if isinstance(s, ir.Assign)}
-    floats = [np.finfo(f"f{k.size}").eps for k in kinds if k.is_float]
-    return roundings * float(max(floats, default=0.0))
-
-
-def difference(actual: Sequence[HostArray], expected: Sequence[HostArray], relative: float) -> str:
-    """What is wrong with a result, or nothing.
-
-    Floats are compared relative to the largest finite value of their array, because sums cancel; whole numbers exactly.
-    NaN and infinity have to be where they are wanted.
-    """
-    for number, (f, w) in enumerate(zip(actual, expected, strict=True)):
-        if text := _difference(f, w, relative):
-            return f"result {number}: {text}" if len(expected) > 1 else text
-    return ""
-
-
-def _difference(actual: HostArray, expected: HostArray, relative: float) -> str:
-    if expected.dtype.kind != "f":
-        wrong = int(np.count_nonzero(actual != expected))
-        return f"{wrong:,} of {expected.size:,} values differ from the default plan's" if wrong else ""
-    finite = np.isfinite(expected)
-    if not np.array_equal(finite, np.isfinite(actual)):
-        wrong = int(np.count_nonzero(finite != np.isfinite(actual)))
-        return f"{wrong:,} of {expected.size:,} values are finite in one result and not in the other"
-    if not np.array_equal(actual[~finite], expected[~finite], equal_nan=True):
-        return "infinities or NaN differ"
-    f, w = actual[finite].astype(np.float64), expected[finite].astype(np.float64)
-    size = float(np.max(np.abs(w), initial=0.0))
-    error = float(np.max(np.abs(f - w), initial=0.0))
-    if error <= relative * size:
-        return ""
-    share = error / size if size else error
-    return (
-        f"it differs from the default plan's by {share:.1e} of the largest value, and rounding explains {relative:.1e}"
-    )

@@ -26,8 +26,9 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.target import is_gpu
+from lanewise.tuning.compare import difference, tolerance
 from lanewise.tuning.job import POISON, HostArray
-from lanewise.tuning.measure import LONG, difference, first_lines, in_turns, tolerance
+from lanewise.tuning.measure import LONG, first_lines, in_turns
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.report import Tuning
 from lanewise.tuning.search import Progress
