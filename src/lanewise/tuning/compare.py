@@ -78,18 +78,22 @@ def magnitudes(reference: ir.Kernel) -> ir.Kernel | None:
     if not (reference.pattern.over_pairs or reference.pattern.over_items):
         return None
 
-    def positive(e: ir.Expression) -> ir.Expression:
+    def of_kernel(s: ir.Statement) -> ir.Block:
+        return (replace(s, function=positive(s.function)),) if isinstance(s, ir.Apply) else (s,)
+
+    return replace(reference, body=flat_map(reference.body, of_kernel))
+
+
+def positive(function: ir.Function) -> ir.Function:
+    """The function that gives the magnitudes of its floats."""
+
+    def size(e: ir.Expression) -> ir.Expression:
         return ir.Call("abs", (e,), e.type) if e.type.is_float else e
 
     def of_function(s: ir.Statement) -> ir.Block:
-        return (replace(s, values=tuple(map(positive, s.values))),) if isinstance(s, ir.Return) else (s,)
+        return (replace(s, values=tuple(map(size, s.values))),) if isinstance(s, ir.Return) else (s,)
 
-    def of_kernel(s: ir.Statement) -> ir.Block:
-        if not isinstance(s, ir.Apply):
-            return (s,)
-        return (replace(s, function=replace(s.function, body=flat_map(s.function.body, of_function))),)
-
-    return replace(reference, body=flat_map(reference.body, of_kernel))
+    return replace(function, body=flat_map(function.body, of_function))
 
 
 def moved(values: HostArray, sample: int, number: int, relative: float) -> HostArray:
@@ -110,7 +114,8 @@ def margins(
 ) -> list[HostArray]:
     """What rounding explains of every element besides its size: `factor` times how far samples are from what is expected.
 
-    sizes: the sums of magnitudes, of which the relative error is explained, too. Never more than that of the largest value.
+    That is an estimate, and never taken for more than the relative error of the largest value. sizes: the sums of magnitudes, of
+    which the relative error is explained, too.
     """
     found: list[HostArray] = []
     for number, e in enumerate(expected):
@@ -119,11 +124,11 @@ def margins(
             with np.errstate(all="ignore"):
                 for s in samples:
                     spread = np.fmax(spread, np.abs(s[number].astype(np.float64) - e.astype(np.float64)))
-        explained = np.where(np.isfinite(spread), spread, 0.0) * factor
+        largest = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e))) if e.dtype.kind == "f" else 0.0
+        explained = np.minimum(np.where(np.isfinite(spread), spread, 0.0) * factor, relative * largest)
         if sizes is not None and e.dtype.kind == "f":
             explained = explained + relative * np.nan_to_num(np.abs(sizes[number]), nan=0.0, posinf=0.0, neginf=0.0)
-        largest = float(np.max(np.abs(e), initial=0.0, where=np.isfinite(e))) if e.dtype.kind == "f" else 0.0
-        found.append(np.minimum(explained, relative * largest))
+        found.append(explained)
     return found
 
 

@@ -81,9 +81,14 @@ class SearchPicker:
         )
 
     def tuning_job(
-        self, arguments: Arguments, wish: Plan, default: Decisions, bind: Callable[[Choice], Call]
+        self,
+        arguments: Arguments,
+        wish: Plan,
+        default: Decisions,
+        bind: Callable[[Choice], Call],
+        magnitudes: Callable[[Choice], Call],
     ) -> SearchJob:
-        """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a choice."""
+        """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a choice, `magnitudes`: of what it adds."""
         from lanewise.patterns.search.tuning.job import SearchJob
         from lanewise.tuning.job import check_tunable
 
@@ -102,7 +107,7 @@ class SearchPicker:
         specialisation = _specialisation(arguments, kind, wish)
         return SearchJob(
             self._name, arguments.device, self._search, sources, counts, wish, default, self._key(arguments, sources, kind, wish),
-            bind, partial(self._adopt, specialisation),
+            bind, magnitudes, partial(self._adopt, specialisation),
         )  # fmt: skip
 
     def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
@@ -326,10 +326,18 @@ class Searched:
 
     def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
         """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
+        from lanewise.tuning.compare import positive
+
         asked = plan or Plan()
         default = complete_search_plan(asked, arguments.device, len(next(iter(arguments.records.values()))))
+        sizes = replace(self.lowered, function=positive(self.lowered.function))
+        sums = Searched(self.name, self.signature, sizes, self.search, self.kernel)
         return self._picker.tuning_job(
-            arguments, asked, default, lambda choice: self.bind(arguments, None, asked, bind, choice)
+            arguments,
+            asked,
+            default,
+            lambda choice: self.bind(arguments, None, asked, bind, choice),
+            lambda choice: sums.bind(arguments, None, asked, bind, choice),
         )
 
     # ------------------------------------------------------------ making it run

@@ -28,8 +28,9 @@ class SearchJob:
     """What is tuned.
 
     wish: what is searched for; sources: where; counts: elements by the names of the parameters; asked: the fields of the plan
-    that the caller fixes; default: the complete plan without tuning. bind: a call of a choice, with memory of its own; adopt: told
-    what was chosen, so that later calls in this process use it.
+    that the caller fixes; default: the complete plan without tuning. bind: a call of a choice, with memory of its own;
+    magnitudes: the same for the kernel that adds the magnitudes of what this one adds; adopt: told what was chosen, so that
+    later calls in this process use it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class SearchJob:
     default: Decisions
     key: Key
     bind: Callable[[Choice], Call]
+    magnitudes: Callable[[Choice], Call]
     adopt: Callable[[Tuned], None]
 
     @property

@@ -26,7 +26,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.target import is_gpu
-from lanewise.tuning.compare import difference, tolerance
+from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, first_lines, in_turns
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
@@ -149,6 +149,8 @@ class CallMeasurer:
         self._job, self._began = job, time.perf_counter()
         self._ready: dict[Choice, _Ready] = {}
         self._expected: list[HostArray] | None = None
+        self._default: Choice | None = None
+        self._margins: list[HostArray] | None = None
         self._tolerance = 0.0
 
     def elapsed(self) -> float:
@@ -163,7 +165,7 @@ class CallMeasurer:
         call = self._job.bind(default)
         reference = call.compiled.reference
         self._tolerance = tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
-        self._expected = self._first_run(default, call)
+        self._expected, self._default = self._first_run(default, call), default
 
     def _check(self, choice: Choice) -> Failure | None:
         assert self._expected is not None
@@ -175,10 +177,24 @@ class CallMeasurer:
             return Failure("failed", first_lines(error))
         except Exception as error:  # whatever a driver says of a launch: the choice is out, the search goes on
             return Failure("failed", first_lines(error))
-        if wrong := difference(results, self._expected, self._tolerance):
+        wrong = difference(results, self._expected, self._tolerance)
+        if wrong and any(
+            e.dtype.kind == "f" for e in self._expected
+        ):  # only then are terms worth the time to add their sizes
+            wrong = difference(results, self._expected, self._tolerance, self._cancelled())
+        if wrong:
             del self._ready[choice]
             return Failure("wrong", wrong)
         return None
+
+    def _cancelled(self) -> list[HostArray]:
+        """What rounding explains of every element of the results besides its own size, where terms cancel."""
+        if self._margins is None:
+            assert self._expected is not None
+            assert self._default is not None
+            sizes = self._run(self._job.magnitudes(self._default))[1]
+            self._margins = margins(self._expected, [], 0.0, self._tolerance, sizes)
+        return self._margins
 
     def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
         """The results, which nobody but the call may have written; a second run that is warm tells how often to repeat it."""
