@@ -58,6 +58,18 @@ CPU_ROWS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("preferred", [256, 512])
+@pytest.mark.parametrize(("name", "gain"), [("gravity", 1.4), ("lennard_jones", 1.0)])  # the divider gains nothing
+def test_a_width_gains_over_what_the_compiler_takes_by_itself(name, gain, preferred):
+    counts = {"$target.count": 16_384, "$source.count": 16_384}
+    device = replace(EPYC, preferred_bits=preferred, vector_gain=1.4)
+    plans = {bits: Plan(vector_bits=bits).filled(NEUTRAL) for bits in (0, 256, 512)}
+    built = program(case(name), lw.SoA(), NEUTRAL, "cpu")
+    found = {b: predict(replace(built, plan=p), counts, device).seconds for b, p in plans.items()}
+    assert found[0] == found[preferred]
+    assert found[256] / found[512] == pytest.approx(gain, rel=0.1)
+
+
 @pytest.mark.parametrize(("threads", "layout", "targets", "seconds"), CPU_ROWS)
 def test_gravity_on_a_cpu(threads, layout, targets, seconds):
     built = program(case("gravity"), layout, Plan(targets=targets).filled(NEUTRAL), "cpu")

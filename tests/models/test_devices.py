@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import platform
+
 import pytest
 
 from lanewise.errors import DeviceError
 from lanewise.models.devices import device_model, table_model
 from lanewise.models.occupancy import LIMITS
+from lanewise.runtime.preferred_width import preferred_bits
 
 
 @pytest.mark.parametrize("arch", LIMITS)
@@ -31,6 +34,15 @@ def test_unknown_architecture():
         table_model("sm_12")
 
 
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="names of processors with x86")
+@pytest.mark.parametrize(
+    ("processor", "bits"),
+    [("x86-64", 128), ("haswell", 256), ("skylake-avx512", 256), ("sapphirerapids", 256), ("znver4", 512)],
+)
+def test_the_compiler_says_which_width_it_takes(processor, bits):
+    assert preferred_bits(processor) == bits
+
+
 def test_this_cpu():
     m = device_model("cpu")
     assert m.kind == "cpu"
@@ -38,6 +50,7 @@ def test_this_cpu():
     assert m is device_model("cpu")  # measured once
     assert 5e8 < m.clock_hz < 1e10
     assert m.vector_bits in (128, 256, 512)
+    assert m.preferred_bits <= m.vector_bits
     assert 1e8 < m.memory_bandwidth < 1e13
     assert m.multiprocessors >= 1
     assert m.name

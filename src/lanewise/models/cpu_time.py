@@ -19,7 +19,7 @@ WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it w
 # Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into the mathematics library.
 DIVIDER = {("/", 4): 5.0, ("sqrt", 4): 5.0, ("/", 8): 5.0, ("sqrt", 8): 9.0, ("rsqrt", 8): 14.0}
 DIVIDER_BITS = 256
-PREFERRED_BITS = 256  # what compilers choose by themselves where there are 512
+CALIBRATED_BITS = 256  # what units are counted for
 SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
 CONVERSION_OPERATIONS = 1.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
 CALL_CYCLES = 9.0
@@ -30,7 +30,7 @@ def cpu_kernel_time(
 ) -> KernelTime:
     """The time of one kernel on the cores that it is worth handing to, its elements spread evenly.
 
-    `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the compiler prefers (256).
+    `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the compiler prefers (`preferred_bits`).
     """
     seconds = cpu_units(work, device, vector_bits)
     pieces = -(-work.blocks // _grain(work, counts))
@@ -53,7 +53,8 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
     units: Counter[str] = Counter()
     for r in work.regions:
         units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
-    gain = device.vector_gain if vector_bits == device.vector_bits > PREFERRED_BITS else 1.0
+    bits = vector_bits or device.preferred_bits
+    gain = device.vector_gain if bits == device.vector_bits > CALIBRATED_BITS else 1.0
     return {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
 
 

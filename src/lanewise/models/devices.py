@@ -21,6 +21,7 @@ from lanewise.errors import DeviceError
 from lanewise.interrupts import interrupts_wait
 from lanewise.models.occupancy import LIMITS, Limits
 from lanewise.runtime.devices import cpu_threads, resolve
+from lanewise.runtime.preferred_width import preferred_bits
 from lanewise.target import is_gpu
 
 READ_GAIN = 1.5  # most that kernels which only read get beyond a copy, whose stores also fetch what they replace
@@ -35,7 +36,8 @@ class DeviceModel:
     sines, `conversion_lanes` conversions within 32 bits and `wide_conversion_lanes` those from and to 64 bits.
     Bandwidths are bytes a second, `memory_bandwidth` what a copy reaches. `clock_hz` is the highest clock.
     `launch_seconds` is a launch by itself, `graph_launch_seconds` one inside a graph. `limits` is None on a CPU, where
-    `vector_bits` is the width of a SIMD register, and `vector_gain` what 512 bits gain over 256. `memory_peak` is more than any
+    `vector_bits` is the width of a SIMD register, `preferred_bits` what the compiler takes of it by itself, and `vector_gain` what
+    512 bits gain over 256. `memory_peak` is more than any
     kernel gets of memory, and `last_cache_bytes` may lie in a cache from one launch to the next: what bounds take.
     """
 
@@ -59,6 +61,7 @@ class DeviceModel:
     launch_seconds: float = 4.5e-6
     graph_launch_seconds: float = 0.5e-6
     vector_bits: int = 0
+    preferred_bits: int = 256
     vector_gain: float = 1.0
     memory_peak: float = 0.0  # 0: not known
     last_cache_bytes: int = 0  # 0: the L2 cache
@@ -210,8 +213,8 @@ def _cpu_model() -> DeviceModel:
         name=processor_name(), kind="cpu", arch=platform.machine(), multiprocessors=cores, clock_hz=clock_hz(),
         fp32_lanes=fp32, fp64_lanes=fp32 // 2, special_lanes=fp32 // 8, int_lanes=fp32, conversion_lanes=fp32,
         wide_conversion_lanes=fp32 // 2, memory_bandwidth=bandwidth, l2_bandwidth=cores * clock_hz() * 32, l2_bytes=1 << 20,
-        limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=bits, vector_gain=vector_gain(),
-        memory_peak=READ_GAIN * bandwidth, last_cache_bytes=last_cache_bytes(),
+        limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=bits, preferred_bits=_preferred_bits(),
+        vector_gain=vector_gain(), memory_peak=READ_GAIN * bandwidth, last_cache_bytes=last_cache_bytes(),
     )  # fmt: skip
 
 
@@ -252,6 +255,14 @@ def vector_bits() -> int:
     if features.get("avx512f"):
         return 512
     return 256 if features.get("avx2") or features.get("avx") else 128
+
+
+@interrupts_wait()
+def _preferred_bits() -> int:
+    """What LLVM takes by itself for this processor."""
+    from llvmlite import binding
+
+    return preferred_bits(binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten())
 
 
 HALF_WIDE = ("znver4",)  # processors that split operations of 512 bits into two of 256
