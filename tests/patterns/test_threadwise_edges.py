@@ -247,3 +247,31 @@ def count(body: ir.Block, array: str, values: dict[str, Any], brought: Counter[t
                 brought[tuple(int(evaluate(i, values)) for i in s.indices)] += 1
             case _:
                 pass
+
+
+# ------------------------------------------------------------ tiles that differ
+
+
+@lw.threadwise
+def turned(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32], n: lw.i32):
+    s = a[(x + y) % n, n - 1 - y]
+    if y != y:
+        c[y, x] = a[x, y]
+        return
+    for _ in range(n):
+        s += a[n - 1 - y, y]
+    c[y, x] += s
+
+
+@pytest.mark.parametrize("tile", [4, 8])
+def test_the_inside_and_the_edges_may_have_tiles_of_other_shapes(tile: int) -> None:
+    """What the edges read apart in memory need not be what the inside does: they have memory of their own then."""
+    n = 37
+    a = np.random.default_rng(5).integers(-8, 9, (n, n)).astype("f4")
+    wanted, found = np.ones((n, n), "f4"), np.ones((n, n), "f4")
+    turned(a, wanted, n, grid=(n, n))
+    compiled = turned.compile(a, found, n, grid=(n, n))
+    kernel = stages(compiled.reference, Plan(block=32, across=4, targets=2, tile=tile))["shared-memory tiles"]
+    assert len({x.shape for x in kernel.arrays if x.space == "shared"}) > 1
+    interpret(kernel, {"a": a, "c": found}, (n, n), n=np.int32(n))
+    assert np.array_equal(found, wanted)
