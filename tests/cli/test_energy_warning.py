@@ -19,6 +19,8 @@ PYTHAGOREAN = (
     0,
     "--dt",
     0.004,
+    "--integrator",
+    "leapfrog",
     "--precision",
     "f64",
     "--device",

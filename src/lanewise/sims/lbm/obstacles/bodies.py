@@ -73,9 +73,16 @@ def _volumes(mesh: Mesh) -> Floats:
 def _overlaps(
     placed: Mesh, signs: NDArray[np.int8], numbers: Whole, volumes: Floats
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Of every body its cluster, which are bodies that share sites, and whether the mesh winds its way at one of its sites."""
+    """Of every body its cluster, which are bodies that share sites, and whether it reaches out of bodies of the other orientation.
+
+    Then it shares a site with one of them, and has another one at which the mesh winds its way.
+    """
     cluster, out = np.arange(len(volumes)), np.zeros(len(volumes), np.bool_)
     owner = np.full(signs.shape, -1, np.int64)
+    covered = {
+        way: windings(placed.vertices, placed.faces[np.sign(volumes)[numbers] == way], signs.shape) != 0
+        for way in (1, -1)
+    }
     order = np.argsort(numbers, kind="stable")
     ends = np.searchsorted(numbers[order], np.arange(len(volumes) + 1))
     for body in range(len(volumes)):
@@ -84,7 +91,8 @@ def _overlaps(
         met = cluster[np.unique(owner[part][mask & (owner[part] >= 0)])]
         cluster[np.isin(cluster, met)] = body
         owner[part][mask] = body
-        out[body] = (signs[part][mask] == np.sign(volumes[body])).any()
+        way = 1 if volumes[body] > 0 else -1
+        out[body] = covered[-way][part][mask].any() and (signs[part][mask] == way).any()
     return cluster, out
 
 
