@@ -1,5 +1,6 @@
 """Every structure meets the same sources: those of all pairs, of a float64 program, and of scipy's tree."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.errors import ArgumentError
 from lanewise.patterns.search.searched import structure_of
 from tests.search.clouds import CLOUDS, cloud, neighbours
 from tests.search.numbered import KINDS, expected, met, numbered
@@ -110,7 +112,7 @@ def test_the_function_sees_the_nearest_image():
 
 
 def test_what_becomes_no_number_meets_nobody_and_leads_nowhere():
-    """Within a run nobody looks at positions: a flock that blew up must not read beyond its memory."""
+    """In a graph nobody looks at positions: a flock that blew up must not read beyond its memory."""
     x, _ = cloud("uniform", COUNT, 3, "f4", seed=15)
     for wanted in ({"radius": 0.1}, {"k": 4}, {"radius": 0.1, "world": lw.Periodic((1.0, 1.0, 1.0))}):
         records = numbered(x)
@@ -119,7 +121,10 @@ def test_what_becomes_no_number_meets_nobody_and_leads_nowhere():
         broken[:3] = np.nan
         broken[3] = (np.inf, -np.inf, 0.5)
         records.position = broken
-        count, *_ = call()
+        with pytest.raises(ArgumentError, match="a search needs finite numbers"):
+            call()
+        replace(call.launch, guards=())()  # as a graph does
+        count, *_ = call.results
         assert count[:3].tolist() == [0, 0, 0]
         assert (count[4:] > 0).all()
 
