@@ -386,5 +386,7 @@ def test_ctrl_c_keeps_a_checkpoint_that_goes_on(lanewise: Command, tmp_path: Pat
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert err == "interrupted; continue with: lanewise lbm run --resume a.h5\n"
+    *notices, last = err.splitlines()
+    assert last == "interrupted; continue with: lanewise lbm run --resume a.h5"
+    assert all(line.startswith("compiling kernel") for line in notices)  # said where it takes long, on a busy machine
     assert lanewise("lbm", "run", "--resume", "a.h5", "--steps", 3).code == 0
