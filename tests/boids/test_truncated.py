@@ -26,11 +26,10 @@ def test_nothing_is_longer_than_most(precision: str, device: str) -> None:
     close = 1e-6 if precision == "f4" else 1e-14
     excess = np.tile([-0.5, -1e-2, -10 * close, 10 * close, 1e-4, 5e-3, 0.5, 1e3], 5)
     v, most = (directions * 2.75 * (1 + excess)[:, None]).astype(precision), np.dtype(precision).type(2.75)
+    given = pytest.importorskip("cupy").asarray(v) if device == "cuda" else v
     with lw.device(device):
-        if device == "cuda":
-            v = lw.array(v)
-        found = (single if precision == "f4" else double)(v, most)
-    found, v = (x.get() if hasattr(x, "get") else np.asarray(x) for x in (found, v))
+        found = (single if precision == "f4" else double)(given, most)
+    found = found.get() if hasattr(found, "get") else np.asarray(found)
     long = excess > 0
     assert (found[~long] == v[~long]).all()
     np.testing.assert_allclose(np.linalg.norm(found[long].astype("f8"), axis=1), 2.75, rtol=2 * close)
