@@ -116,7 +116,7 @@ def check_two_sides(device: str) -> None:
         lists = found.tolist()
         host.weight = np.arange(len(host), dtype="f4")
         assert to_host(found.data.weight).tolist() == list(range(len(host)))
-        factors = Scale.array(factor=np.full(1, 2, "f4"), device=device)
+        factors = Scale.array(factor=np.full(1, 2, "f4"), device=found.data.device)
         wanted = [2.0 * sum(x["weight"] for x in rows) for rows in found.tolist()]
         assert to_host(total(factors, found)).tolist() == [wanted]
         host.weight = np.ones(len(host), "f4")  # late on the device when it is copied

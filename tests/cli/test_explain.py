@@ -171,7 +171,7 @@ ARCHITECTURES = "sm_75, sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_12
         ("gravity --set softening2=small", "--set softening2=small: wanted NAME=NUMBER, as in --set softening2=1e-4"),
         ("gravity --set x=1 --set x=2", "--set x=2: x is set twice"),
         ("gravity --set mass=2", "gravity has no value 'mass' to set; it has softening2"),
-        ("gravity --set softening2=nan", "gravity: 'softening2' is a f32, found nan"),
+        ("gravity --set softening2=nan", "--set softening2=nan: wanted a finite number"),
         ("balls.py:pull --precision f64", "--precision belongs to gravity, boids and lbm; the types of balls.py:pull are those of its file"),
         ("balls.py:pull --layout foo", "unknown layout 'foo'; wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"),
         ("gravity --layout soaos", "unknown layout 'soaos'; did you mean 'soaoas'? wanted aos, soa, aoas, soaoas, aosoa, or a width with it as in aosoa(16)"),

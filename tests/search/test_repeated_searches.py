@@ -75,9 +75,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many calls were bound anew."""
     seen, bound = [0], Searched._bound
 
-    def counting(self: Searched, *arguments: Any) -> Any:
+    def counting(self: Searched, *arguments: Any, **named: Any) -> Any:
         seen[0] += 1
-        return bound(self, *arguments)
+        return bound(self, *arguments, **named)
 
     monkeypatch.setattr(Searched, "_bound", counting)
     return seen

@@ -77,7 +77,7 @@ def _of_place(dataset: Any, crc: int) -> int:
 def crc_of(values: NDArray[Any], before: int = 0) -> int:
     """CRC-32 of the bytes in the order of C, behind those whose sum is `before`."""
     if values.flags.c_contiguous:
-        return zlib.crc32(values.reshape(-1).view(np.uint8), before)
+        return zlib.crc32(values.reshape(-1).view(np.uint8).data, before)
     if values.ndim and values.nbytes > PIECE:  # without a copy of all of it
         rows = max(1, PIECE * len(values) // values.nbytes)
         for first in range(0, len(values), rows):
