@@ -20,7 +20,7 @@ METHOD: Mapping[str, float | str] = {"dt": 2e-5, "integrator": "yoshida4", "prec
 def pythagorean(bodies: int = 3, seed: int = 0) -> Particles:
     """At rest in the x-y plane, centre of mass at the origin, without softening. Raises InputError unless bodies == 3. Not random.
 
-    Bodies pass at 0.01 at t = 1.88, so a run takes the steps of `METHOD`. The closest approach wants a hundred times shorter ones.
+    Bodies pass at 0.01 at t = 1.88, so a run takes the steps of `METHOD`. The closest approach wants much shorter ones.
     """
     CONDITION.checked_count(bodies)
     del seed
