@@ -44,7 +44,7 @@ class interrupts_wait(ContextDecorator):
     def __exit__(self, *_: object) -> None:
         if self._before is None:
             return
-        if signal.getsignal(signal.SIGINT) is self._mine:  # nobody has set another one meanwhile
+        if signal.getsignal(signal.SIGINT) is self._mine:  # no other handler was set meanwhile
             signal.signal(signal.SIGINT, self._before)
         self._mine = None
         if self._kept is not None:

@@ -27,7 +27,7 @@ DENSEST = 1100
 """Bytes that a stored byte can stand for: deflate, the densest of HDF5's usual filters, has 1032 at most (zlib's documentation)."""
 
 SMALL = 1 << 24
-"""Bytes of a compressed dataset of which nobody asks how they were stored."""
+"""Bytes of a compressed dataset up to which its storage is not examined."""
 
 
 # ------------------------------------------------------------ writing

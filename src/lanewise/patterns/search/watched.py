@@ -275,7 +275,7 @@ class DeviceFilling:
     """What a bound call on a GPU does before its kernel: it looks at positions, fills its structure, and waits for the answer.
 
     in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph is captured there is no answer to wait
-    for: the structure is filled, and nobody looks.
+    for: the structure is filled without a look.
     """
 
     __slots__ = ("_device", "_filling", "_guards", "_in_graphs", "_look")
