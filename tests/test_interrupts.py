@@ -75,6 +75,25 @@ def test_pressed_again_it_says_that_it_waits(ctrl_c: None, capsys: pytest.Captur
     assert capsys.readouterr().err == f"{WAITING}\n"
 
 
+def test_every_press_is_handed_on(ctrl_c: None) -> None:
+    """A handler may count them: the one around steps stops at once at the second."""
+    seen: list[int] = []
+
+    @interrupts_wait()
+    def work() -> None:
+        with interrupts_wait():
+            press()
+            press()
+        press()
+
+    signal.signal(signal.SIGINT, lambda number, frame: seen.append(number))
+    try:
+        work()
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert seen == [signal.SIGINT] * 3
+
+
 def test_it_comes_with_an_error_too(ctrl_c: None) -> None:
     @interrupts_wait()
     def work() -> None:

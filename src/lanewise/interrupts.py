@@ -23,13 +23,14 @@ WAITING = "interrupting as soon as what is being imported or compiled is done"
 class interrupts_wait(ContextDecorator):
     """`with interrupts_wait():` or `@interrupts_wait()`: Ctrl-C waits for the end of the block, or of every call.
 
-    Pressed again, it says that it waits. Blocks within blocks are fine: the outermost end decides. In other threads than the main one
-    nothing changes, as Python runs handlers in the main thread; nor where Ctrl-C is ignored, or handled by no function of Python.
+    Pressed again, it says that it waits. Every press is handed on, as a handler may count them: a second one may mean "at once". Blocks
+    within blocks are fine: the outermost end decides. In other threads than the main one nothing changes, as Python runs handlers in the
+    main thread; nor where Ctrl-C is ignored, or handled by no function of Python.
     """
 
     def __init__(self) -> None:
         self._before: Callable[[int, FrameType | None], Any] | None = None
-        self._kept: tuple[int, FrameType | None] | None = None
+        self._kept: list[tuple[int, FrameType | None]] = []
         self._mine: Any = None
 
     def _recreate_cm(self) -> interrupts_wait:
@@ -47,14 +48,14 @@ class interrupts_wait(ContextDecorator):
         if signal.getsignal(signal.SIGINT) is self._mine:  # no other handler was set meanwhile
             signal.signal(signal.SIGINT, self._before)
         self._mine = None
-        if self._kept is not None:
-            self._before(*self._kept)
+        for press in self._kept:
+            self._before(*press)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._kept is not None and not isinstance(getattr(self._before, "__self__", None), interrupts_wait):
+        if self._kept and not isinstance(getattr(self._before, "__self__", None), interrupts_wait):
             with suppress(RuntimeError, OSError, ValueError):  # the stream is being written to just now, or closed
                 print(WAITING, file=sys.stderr, flush=True)
-        self._kept = number, frame
+        self._kept.append((number, frame))
 
 
 def imported(name: str) -> ModuleType:
