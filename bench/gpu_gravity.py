@@ -17,7 +17,7 @@ import numpy as np
 from bench.harness import Measurement, describe_machine, write_results
 from lanewise.models.devices import device_model
 from lanewise.models.least import least_time
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions

@@ -21,7 +21,7 @@ import numpy as np
 import lanewise as lw
 from bench.harness import Measurement, describe_machine, write_results
 from lanewise.patterns.sitewise import sites as array
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.sims.lbm.obstacles.surfaces import porous
 from lanewise.sims.lbm.operators import find_operator

@@ -38,7 +38,7 @@ from lanewise.ladders.compiler_kernels import (
     transposed,
 )
 from lanewise.ladders.compiler_plans import naive_plan
-from lanewise.plan import NEUTRAL
+from lanewise.planning.plan import NEUTRAL
 
 ROUNDS = 7
 SECONDS = 0.004  # of a measurement

@@ -22,6 +22,10 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.language.target import target_of
+from lanewise.language.types import I32, scalar_of
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import build_executable
 from lanewise.models.devices import device_model
@@ -30,15 +34,11 @@ from lanewise.models.predict import predict
 from lanewise.passes import gathering
 from lanewise.passes.gathering import INDEX
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.pipeline import build_program
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import array_module
-from lanewise.target import target_of
 from lanewise.tuning.job import Job, Workload
 from lanewise.tuning.measure import make_measurer
 from lanewise.tuning.tune import tune_job
-from lanewise.types import I32, scalar_of
 
 RESULTS = Path(__file__).parent / "results"
 TUNING_SECONDS = {"cuda": 15.0, "cpu": 40.0}

@@ -41,7 +41,7 @@ TIMED = ("seconds", "pairs_per_second", "steps_per_second", "agents_per_second",
 # What is timed, by module and function; of several that are active the innermost counts.
 PLACES = {
     "lanewise.frontend.function": {"lower_function": "frontend"},
-    "lanewise.pipeline": {"build_program": "passes"},
+    "lanewise.compiler.pipeline": {"build_program": "passes"},
     "lanewise.launch.kept_programs": {"entry_name": "programs", "_read": "programs"},
     "lanewise.launch.executable": {"generated_text": "emission"},
     "lanewise.runtime.nvrtc": {"compile_cubin": "NVRTC"},

@@ -25,7 +25,7 @@ LAYOUT = Addition(
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
+from lanewise.support.attributes import frozen
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
 
 
@@ -127,15 +127,15 @@ LATTICE = Addition(
 
 from fractions import Fraction
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 
 AXES = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
 CORNERS = tuple((s * x, s * y, s) for x in (1, -1) for y in (1, -1) for s in (1, -1))
 D3Q15 = Lattice("D3Q15", ((0, 0, 0), *AXES, *CORNERS), (Fraction(2, 9), *[Fraction(1, 9)] * 6, *[Fraction(1, 72)] * 8))
 ''',
-    (("lattices/__init__.py", "from lanewise.lattices.d2q9 import D2Q9\n", "from lanewise.lattices.d3q15 import D3Q15\n"),),
+    (("lattices/__init__.py", "from lanewise.language.lattices.d2q9 import D2Q9\n", "from lanewise.language.lattices.d3q15 import D3Q15\n"),),
     """
-from lanewise.lattices import D3Q15
+from lanewise.language.lattices import D3Q15
 spread = lw.sitewise(D3Q15)(diffusion)
 heat = spread.sites((6, 6, 6))
 start = np.zeros((15, 6, 6, 6)); start[0, 3, 3, 3] = 1.0
@@ -182,7 +182,7 @@ SEARCH = Addition(
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
+from lanewise.support.attributes import frozen
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.base import Search
 
@@ -399,7 +399,7 @@ def run(given):
     (("sims/__init__.py", '    "gravity": ', '    "pendulum": "A pendulum.",\n'),),
     """
 import json
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 assert run("pendulum", "run", "--steps", "6", "--out", "whole.json", "--json") == 0
 assert run("pendulum", "run", "--steps", "4", "--out", "first.json") == 0
 assert run("pendulum", "run", "--resume", "first.json", "--steps", "2", "--out", "rest.json", "--quiet") == 0
@@ -422,7 +422,7 @@ import sys
 import numpy as np
 import pytest
 import lanewise as lw
-import lanewise.errors
+import lanewise.support.errors
 
 @lw.record
 class Body:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.arrays import RecordArray
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import COMBINE
+from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array, flatten_uniforms
 from lanewise.launch.executable import BoundArray
 from lanewise.layouts import Layout
@@ -23,8 +23,8 @@ from lanewise.passes.uniform_parameters import packed
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.results import result_arrays
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.records.arrays import RecordArray
 from tests.corpus import Case
 
 Array = np.ndarray[Any, Any]

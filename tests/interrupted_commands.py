@@ -22,7 +22,9 @@ def main(moment: str, *arguments: str) -> None:
         nonlocal asked, done
         if done or event != "import" or threading.current_thread() is not threading.main_thread():
             return
-        if "lanewise.interrupts" not in sys.modules or not hasattr(sys.modules["lanewise.interrupts"], "is_command"):
+        if "lanewise.support.interrupts" not in sys.modules or not hasattr(
+            sys.modules["lanewise.support.interrupts"], "is_command"
+        ):
             return
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             return  # its own first lines

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from lanewise.target import LINE
+from lanewise.language.target import LINE
 
 Array = np.ndarray[Any, Any]
 OUTSIDE = 7  # what memory holds before a kernel writes

@@ -14,48 +14,64 @@ SOURCE = Path(__file__).parent.parent / "src" / "lanewise"
 PACKAGE = SOURCE.name
 
 STOREYS = (
-    ("_version", "errors", "installation", "interrupts", "moved", "tables"),
-    ("attributes", "checks", "naming"),
-    ("exact_sums", "fates", "scatter", "types"),
-    ("exact_sums_text",),
-    ("vectors",),
-    ("array_types", "interpolation", "lattices", "random_numbers", "target", "values"),
-    ("decision",),
-    ("record",),
-    ("layouts",),
-    ("io", "plan"),
-    ("profiling",),
-    ("ir",),
-    ("reductions",),
-    ("analysis", "frontend"),
-    ("derivatives", "emit", "passes"),
-    ("stages", "work"),
-    ("plans",),
-    ("pipeline",),
-    ("field_copies", "runtime"),
-    ("collective", "field_values"),
-    ("record_keys", "record_moves", "two_sides"),
-    ("arrays",),
-    ("compaction", "interchange", "pickled", "population", "ragged", "same_elements"),
-    ("array_files",),
-    ("launch",),
-    ("models", "optimisations", "patterns.plain_sums"),
-    ("tuning",),
-    ("patterns.no_gradient", "patterns.results", "patterns.variables"),
-    ("patterns.calls",),
-    ("patterns.kernels",),
-    ("patterns.gradients",),
-    ("patterns.tables",),
-    ("patterns.segmentwise", "patterns.sitewise", "patterns.threadwise"),
-    ("patterns.elementwise",),
-    ("patterns.search",),
-    ("patterns.pairwise",),
-    ("interop", "patterns.sequential"),
-    ("patterns", "patterns.samples"),
-    ("advice",),
-    ("explanation",),
-    ("plot",),
-    ("spellings",),
+    (
+        "_version",
+        "support",
+    ),
+    (
+        "io",
+        "language",
+    ),
+    (
+        "layouts",
+        "planning",
+        "plot",
+        "profiling",
+    ),
+    (
+        "ir",
+        "runtime",
+    ),
+    (
+        "analysis",
+        "collective",
+        "frontend",
+    ),
+    (
+        "derivatives",
+        "emit",
+        "passes",
+        "records",
+    ),
+    ("compiler",),
+    (
+        "launch",
+        "models",
+    ),
+    (
+        "patterns",
+        "tuning",
+    ),
+    (
+        "patterns.segmentwise",
+        "patterns.tables",
+    ),
+    (
+        "patterns.elementwise",
+        "patterns.search",
+        "patterns.sitewise",
+        "patterns.threadwise",
+    ),
+    (
+        "patterns.pairwise",
+        "spellings",
+    ),
+    (
+        "advice",
+        "explanation",
+        "interop",
+        "patterns.sequential",
+    ),
     ("lanewise",),
     ("sims",),
     ("ladders",),
@@ -134,9 +150,10 @@ def _known(*names: str) -> str:
 
 
 def room(module: str) -> str:
-    """The room that a module lies in."""
+    """The room that a module lies in. Single modules of `patterns/` are one room, on which the wings stand."""
     first, _, rest = module.partition(".")
-    return f"{first}.{rest.split('.')[0]}" if first == WINGS and rest else first
+    wing = f"{first}.{rest.split('.')[0]}"
+    return wing if first == WINGS and rest and modules()[wing].name == "__init__.py" else first
 
 
 @cache

@@ -15,7 +15,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir.printer import print_function, print_kernel
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import case
 from tests.harness import program, reference_kernel, stages
 from tests.storeys import drawing
@@ -117,7 +117,7 @@ def test_it_names_every_folder() -> None:
 def test_what_it_names_to_add_to_is_there() -> None:
     """The names in capitals, and the methods and classes, of the table of additions."""
     from lanewise.advice import choose
-    from lanewise.optimisations import OPTIMISATIONS
+    from lanewise.compiler.optimisations import OPTIMISATIONS
     from lanewise.patterns.search import base
     from lanewise.sims.gravity.initial import plummer
     from lanewise.sims.gravity.integrators import INTEGRATORS

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 from tests.io.samples import renew_sums
 from tests.layouts.test_layouts import ALL
 from tests.pickled_kernels import Grain

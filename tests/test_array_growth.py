@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lanewise as lw
-from lanewise.arrays import RecordArray, places_of
-from lanewise.errors import ArgumentError, InputError
+from lanewise.records.arrays import RecordArray, places_of
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
+from lanewise.support.errors import ArgumentError, InputError
 from tests.test_array_views import LAYOUTS, Grain, assert_equal, attract, grains, host, near, push, pushed
 
 FIELDS = ("position", "mass", "serial", "alive")

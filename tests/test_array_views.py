@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.arrays import RecordArray, places_of
-from lanewise.errors import ArgumentError
+from lanewise.records.arrays import RecordArray, places_of
+from lanewise.support.errors import ArgumentError
 
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.AoAS(8), lw.SoAoAS(), lw.AoSoA(1), lw.AoSoA(4), lw.AoSoA(8))
 SLICES = (

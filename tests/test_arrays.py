@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.record import Record, RecordValue
+from lanewise.language import types as t
+from lanewise.language.record import Record, RecordValue
+from lanewise.records.arrays import RecordArray
 from tests.corpus_kernels import Body, Charge, Mixed, kick_drift
 from tests.layouts.test_layouts import ALL, RECORDS
 

@@ -58,7 +58,7 @@ def test_command_lines_parse(line: str) -> None:
 
 
 def test_promotion_table_is_the_compilers() -> None:
-    from lanewise import types as t
+    from lanewise.language import types as t
 
     text = (ROOT / "docs/language.md").read_text(encoding="utf-8")
     named = {scalar.name: scalar for scalar in t.SCALARS}

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, InputError
 from lanewise.sims import boids, gravity
+from lanewise.support.errors import ArgumentError, InputError
 from tests.test_array_views import LAYOUTS, Grain, host
 
 SEARCHES = (

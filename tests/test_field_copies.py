@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.field_copies import WRITING, device_copy, device_copy_class, is_writable
+from lanewise.runtime.field_copies import WRITING, device_copy, device_copy_class, is_writable
 from lanewise.runtime.memory import array_module
 from tests.corpus_kernels import Body
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
-from lanewise.installation import install
+from lanewise.support.errors import ArgumentError
+from lanewise.support.installation import install
 from tests.layouts.test_layouts import ALL
 from tests.test_structured import Grain, assert_equal, values
 

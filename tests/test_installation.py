@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.installation import command
+from lanewise.support.installation import command
 
 ROOT = Path(__file__).parents[1]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.interrupts import WAITING, interrupts_wait, is_command
+from lanewise.support.interrupts import WAITING, interrupts_wait, is_command
 from tests.cli.command import start_process
 from tests.interrupted_calls import CALLS, digest
 from tests.storeys import SOURCE

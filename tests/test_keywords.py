@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import LanewiseError
+from lanewise.support.errors import LanewiseError
 
 
 def takes_keywords_only(thing: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import DeviceError, RecordError
+from lanewise.support.errors import DeviceError, RecordError
 from tests import pickled_kernels as module
 from tests.layouts.test_layouts import ALL
 from tests.pickled_kernels import Grain, attract, bounce, grow, near, total_mass, twice

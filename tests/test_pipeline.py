@@ -8,10 +8,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import CompileError, PlanError
 from lanewise.ir.functions import functions
 from lanewise.ir.verify import verify_kernel
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import CompileError, PlanError
 from tests.corpus import CASES, LAYOUTS, PAIRWISE, case
 from tests.corpus_kernels import Charge
 from tests.harness import Input, assert_close, expected, program, reference_kernel, run_kernels, stages

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
-from lanewise.plan import DECLARED, NEUTRAL, Plan
+from lanewise.planning.plan import DECLARED, NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 
 NUMBERS = [f.name for f in fields(Plan) if DECLARED[f.name].limits is not None]
 ABSURD: list[Any] = [-1, -(2**64), 10**6 + 2**20, 2**31, 2**63, 2**64, 10**30, sys.maxsize]

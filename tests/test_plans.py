@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.optimisations import LAYOUT, OPTIMISATIONS
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir.pattern import Work
+from lanewise.language.target import Machine
+from lanewise.language.types import I32
 from lanewise.launch.support import compile_kernel
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.pipeline import build_program
-from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.types import I32
-from lanewise.work import describe_work
+from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
+from lanewise.support.errors import PlanError
 from tests.corpus import CASES, case
 from tests.harness import reference_kernel
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 from tests.test_array_views import LAYOUTS
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 from tests.public_calls import ABSENT, CALLS, COMPILING, EXEMPT, SLOW, public_names
 
 

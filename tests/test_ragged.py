@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.ragged import PAD, padding
+from lanewise.records.ragged import PAD, padding
 from lanewise.runtime.memory import to_host
 
 ROWS = st.lists(st.lists(st.floats(-1e6, 1e6, width=32), max_size=5), min_size=1, max_size=6)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lanewise.compiler.optimisations import OPTIMISATIONS
 from lanewise.launch import tuned_plans as store
-from lanewise.optimisations import OPTIMISATIONS
 from tests.markdown import Block, blocks, commands, differences, run_blocks
 
 ROOT = Path(__file__).parent.parent

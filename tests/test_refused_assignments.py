@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, LanewiseError
+from lanewise.support.errors import ArgumentError, LanewiseError
 from tests.layouts.test_layouts import ALL
 
 

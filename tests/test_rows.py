@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 
 LAYOUTS = (lw.SoA(), lw.AoS(), lw.AoSoA(4), lw.AoAS(), lw.SoAoAS())
 

@@ -17,8 +17,8 @@ import pytest
 from typer.testing import CliRunner
 
 import lanewise as lw
-from lanewise.optimisations import OPTIMISATIONS, Optimisation
-from lanewise.plan import NEUTRAL
+from lanewise.compiler.optimisations import OPTIMISATIONS, Optimisation
+from lanewise.planning.plan import NEUTRAL
 from tests.figures_exempt import PAGES as REWRITTEN
 from tests.markdown import blocks
 
@@ -210,7 +210,7 @@ def test_whoever_begins_with_a_command_says_how_to_have_it() -> None:
 
 
 def test_what_pip_installs_can_be_installed() -> None:
-    """No index has lanewise: messages ask `lanewise.installation`, and documents name the checkout."""
+    """No index has lanewise: messages ask `lanewise.support.installation`, and documents name the checkout."""
     for path in (ROOT / "src").rglob("*.py"):
         if path.name != "installation.py":
             assert "pip install" not in path.read_text(encoding="utf-8"), path

@@ -8,15 +8,20 @@ from tests.storeys import STOREYS, imports, modules, room, storeys
 
 FACADE = {
     # methods of what users hold, which are at hand there and belong to rooms above
-    ("record", "arrays", "RecordArray"): "Body.array(...), Body.zeros(...)",
-    ("record", "layouts", "Layout"): "their argument `layout`, for type checkers",
+    ("language", "records.arrays", "RecordArray"): "Body.array(...), Body.zeros(...)",
+    ("language", "layouts", "Layout"): "their argument `layout`, for type checkers",
     ("launch", "explanation", "Explanation"): "what .explain() returns",
     ("launch", "explanation.build", "explain_compiled"): "call.explain()",
-    ("launch", "models.occupancy", "kernel_resources"): "call.compiled.resources, which models look at, too",
     ("launch", "tuning.job", "Job"): "what .tuning_job() returns",
     ("patterns.sitewise", "explanation", "Explanation"): "what .explain() returns",
     ("patterns.sitewise", "explanation.sites", "explain_step"): "stepper.explain()",
-    ("patterns.calls", "advice.choose", "layout_advice"): "kernel.tune() names a faster layout",
+    ("patterns", "tuning", "tune_job"): "kernel.tune()",
+    ("patterns", "tuning.job", "Job"): "what .tuning_job() returns",
+    ("patterns", "tuning.job", "Workload"): "what .tuning_job() is made of",
+    ("patterns", "tuning.job", "make_workload"): "what .tuning_job() is made of",
+    ("patterns", "tuning.job", "check_tunable"): "kernel.tune() refuses what it cannot measure",
+    ("patterns", "tuning.report", "Tuning"): "what .tune() returns",
+    ("patterns", "advice.choose", "layout_advice"): "kernel.tune() names a faster layout",
     (
         "tuning",
         "patterns.search.tuning.tune",
@@ -24,15 +29,10 @@ FACADE = {
     ): "lanewise.tuning.replay repeats every recorded search",
     ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
     ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
-    ("record", "interchange", "array_of"): "Body.array(...)",
-    ("record", "interchange", "structure_of"): "Body.dtype",
-    ("arrays", "interchange", "dtype_of"): "array.dtype",
-    ("arrays", "interchange", "structured"): "array.to_structured()",
-    ("arrays", "interchange", "dataframe"): "array.dataframe()",
-    ("arrays", "interchange", "contiguous"): "array.contiguous(...)",
+    ("language", "records.interchange", "array_of"): "Body.array(...)",
+    ("language", "records.interchange", "structure_of"): "Body.dtype",
     # pickle calls these functions by their names
-    ("record", "pickled", "restored_row"): "pickle.dumps(row)",
-    ("arrays", "pickled", "restored_array"): "pickle.dumps(array)",
+    ("language", "records.pickled", "restored_row"): "pickle.dumps(row)",
 }
 
 

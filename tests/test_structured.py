@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.runtime.memory import array_module
+from lanewise.support.errors import ArgumentError, DeviceError
 from tests.layouts.test_layouts import ALL
 
 DEVICES = [pytest.param("cuda", marks=pytest.mark.cuda), "cpu"]

@@ -16,14 +16,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import lanewise as lw
 from lanewise.analysis.access import field_accesses
-from lanewise.arrays import RecordArray, places_of
-from lanewise.errors import ArgumentError, RecordError
+from lanewise.language.record import Record
 from lanewise.launch.support import uses_of
 from lanewise.profiling import Profile
-from lanewise.record import Record
+from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.two_sides import bits_of
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
-from lanewise.two_sides import bits_of
+from lanewise.support.errors import ArgumentError, RecordError
 from tests.corpus import CASES, Case
 from tests.harness import reference_kernel
 from tests.test_array_views import LAYOUTS, host

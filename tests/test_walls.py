@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Iterator
 
 from lanewise.ir.pattern import COMBINE, Pattern
+from lanewise.language.target import TARGETS
 from lanewise.patterns.elementwise.build import ELEMENTWISE, REDUCTION
 from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.target import TARGETS
 from tests.storeys import modules
 
 PATTERNS: tuple[Pattern, ...] = (ELEMENTWISE, REDUCTION, PAIRWISE, SEARCH, SITEWISE, COMBINE)
-RIM = {"launch.executable": 4, "models.occupancy": 2}
+RIM = {"launch.executable": 4, "launch.resources": 2}
 """Where the names of devices are told apart: where one target is launched in another way than another."""
 
 

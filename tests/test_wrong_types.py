@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, ArgumentTypeError, DeviceError, InputError, PlanError, RecordError
-from lanewise.installation import install
 from lanewise.sims import boids, gravity, lbm
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, DeviceError, InputError, PlanError, RecordError
+from lanewise.support.installation import install
 from tests.pickled_kernels import Grain, attract, grow
 
 

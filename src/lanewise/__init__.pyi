@@ -4,52 +4,29 @@ from . import io as io
 from . import sims as sims
 from ._version import __version__
 from .advice import LayoutChoice, Use, choose_layout
-from .array_files import load, save
-from .array_types import Array1, Array2, Array3, index
-from .arrays import RecordArray, concatenate
 from .collective.cumsum import cumsum
 from .collective.histogram import histogram
-from .compaction import compact
-from .errors import (
-    ArgumentError,
-    CompileError,
-    DeviceError,
-    FileWarning,
-    InputError,
-    LanewiseError,
-    PlanError,
-    RecordError,
-    StateError,
-    VerificationError,
-)
-from .fates import Fate
 from .frontend.helpers import function
+from .frontend.reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
 from .interop.jax import jax_function
 from .interop.torch import torch_function
-from .interpolation import interpolate
-from .lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
-from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from .patterns.elementwise.kernel import elementwise
-from .patterns.pairwise.kernel import pairwise
-from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
-from .patterns.search.queries import nearest, neighbors
-from .patterns.search.ragged import Ragged
-from .patterns.segmentwise.kernel import segmentwise
-from .patterns.sitewise.couple import couple
-from .patterns.sitewise.kernel import Sitewise, sitewise
-from .patterns.sitewise.stencil import Stencil, stencil
-from .patterns.threadwise.kernel import threadwise
-from .plan import Plan
-from .population import Population
-from .profiling import Profile
-from .ragged import RaggedArray, ragged
-from .random_numbers import drandom, normal, normal4, random, random4, random_integer, unit_vector, unit_vector2
-from .record import record
-from .reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
-from .runtime.devices import device
-from .scatter import scatter_add, scatter_max, scatter_min
-from .spellings import Any, Record, abs, bool, max, min, pow, sum
-from .values import (
+from .language.array_types import Array1, Array2, Array3, index
+from .language.fates import Fate
+from .language.interpolation import interpolate
+from .language.lattices import D1Q3, D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
+from .language.random_numbers import (
+    drandom,
+    normal,
+    normal4,
+    random,
+    random4,
+    random_integer,
+    unit_vector,
+    unit_vector2,
+)
+from .language.record import record
+from .language.scatter import scatter_add, scatter_max, scatter_min
+from .language.values import (
     Field,
     Row,
     acos,
@@ -106,6 +83,38 @@ from .values import (
     vec4,
     window,
     zeros,
+)
+from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from .patterns.elementwise.kernel import elementwise
+from .patterns.pairwise.kernel import pairwise
+from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
+from .patterns.search.queries import nearest, neighbors
+from .patterns.search.ragged import Ragged
+from .patterns.segmentwise.kernel import segmentwise
+from .patterns.sitewise.couple import couple
+from .patterns.sitewise.kernel import Sitewise, sitewise
+from .patterns.sitewise.stencil import Stencil, stencil
+from .patterns.threadwise.kernel import threadwise
+from .planning.plan import Plan
+from .profiling import Profile
+from .records.arrays import RecordArray, concatenate
+from .records.compaction import compact
+from .records.files import load, save
+from .records.population import Population
+from .records.ragged import RaggedArray, ragged
+from .runtime.devices import device
+from .spellings import Any, Record, abs, bool, max, min, pow, sum
+from .support.errors import (
+    ArgumentError,
+    CompileError,
+    DeviceError,
+    FileWarning,
+    InputError,
+    LanewiseError,
+    PlanError,
+    RecordError,
+    StateError,
+    VerificationError,
 )
 
 __all__ = [

@@ -1,12 +1,12 @@
 """Names of the facade that no module may have, because Python means something else by them."""
 
+from lanewise.frontend.reductions import Any_ as Any
+from lanewise.language.record import RecordBase as Record
+from lanewise.language.values import abs_ as abs
+from lanewise.language.values import bool_ as bool
+from lanewise.language.values import pow_ as pow
 from lanewise.patterns.elementwise.kernel import max_ as max
 from lanewise.patterns.elementwise.kernel import min_ as min
 from lanewise.patterns.elementwise.kernel import sum_ as sum
-from lanewise.record import RecordBase as Record
-from lanewise.reductions import Any_ as Any
-from lanewise.values import abs_ as abs
-from lanewise.values import bool_ as bool
-from lanewise.values import pow_ as pow
 
 __all__ = ["Any", "Record", "abs", "bool", "max", "min", "pow", "sum"]

@@ -5,7 +5,7 @@ import pytest
 import lanewise as lw
 from lanewise.analysis.access import field_accesses, layout_traffic, reuse
 from lanewise.analysis.regions import analyse
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.corpus import LAYOUTS, case
 from tests.harness import program, reference_kernel
 

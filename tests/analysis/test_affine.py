@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
-from lanewise.errors import CompileError
 from lanewise.patterns.threadwise.kernel import threadwise
+from lanewise.support.errors import CompileError
 
 YX = ("y", "x")
 
@@ -227,7 +227,7 @@ NUMBERS = st.integers(-3, 3)
 def test_boxes_and_apartness_agree_with_all_places(rows, sides):
     from lanewise.analysis.affine import Affine, Loop
     from lanewise.ir import nodes as ir
-    from lanewise.types import F32
+    from lanewise.language.types import F32
 
     names = ("y", "x", "k")
     indices = tuple(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lanewise.analysis.bounds import Reached, decisive, reached, sites
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.types import BOOL, F32, I32
+from lanewise.language.types import BOOL, F32, I32
 
 N, T = ir.Local("n", I32), ir.Local("t", BOOL)
 

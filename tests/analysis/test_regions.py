@@ -13,8 +13,8 @@ import lanewise as lw
 from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import flat_map
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.types import I32
+from lanewise.language.types import I32
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.corpus import CASES, LAYOUTS, case
 from tests.harness import program
 from tests.passes.probe import PULL

@@ -13,7 +13,7 @@ from lanewise.analysis.self_term import Proof, violated, zero_self_term
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
 from lanewise.ir.printer import print_expression
-from lanewise.types import F64
+from lanewise.language.types import F64
 from tests.corpus import PAIRWISE, case
 from tests.corpus_kernels import Body
 from tests.passes.random_functions import LEAVES, UNIFORMS, pair_functions

@@ -17,9 +17,9 @@ import pytest
 from PIL import Image
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.sims.boids import Flock, Parameters, read_state
 from lanewise.sims.boids.parameters import NUMBERS
+from lanewise.support.errors import InputError
 from tests.boids.reference import DATA
 from tests.cli.command import Command, Outcome, start_process
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lanewise.installation import install
+from lanewise.support.installation import install
 from tests.cli.command import Command, state
 from tests.cli.test_user_errors import assert_refused
 
@@ -99,7 +99,7 @@ def test_every_initial_condition_runs(lanewise: Command, ic: str) -> None:
     assert abs(outcome.last_json["energy_drift"]) < 1e-3
 
 
-@pytest.mark.filterwarnings("ignore::lanewise.errors.FileWarning")  # CSV has no place for the softening
+@pytest.mark.filterwarnings("ignore::lanewise.FileWarning")  # CSV has no place for the softening
 @pytest.mark.parametrize("suffix", [".h5", ".tipsy", ".npz", ".csv"])
 def test_own_files_of_every_format_run(lanewise: Command, suffix: str) -> None:
     from lanewise.io import write_particles

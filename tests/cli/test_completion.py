@@ -12,8 +12,8 @@ import pytest
 import typer
 
 from lanewise.cli.commands import app
-from lanewise.interrupts import imported
 from lanewise.sims import PRODUCTS
+from lanewise.support.interrupts import imported
 from tests.cli.command import Command
 
 CASES: dict[str, list[str]] = {

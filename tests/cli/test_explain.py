@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lanewise.optimisations import OPTIMISATIONS
-from lanewise.plan import Plan
+from lanewise.compiler.optimisations import OPTIMISATIONS
+from lanewise.planning.plan import Plan
 from tests.cli.command import Command
 from tests.cli.test_user_errors import assert_refused
 

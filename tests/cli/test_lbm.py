@@ -248,7 +248,7 @@ def test_a_size_that_does_not_fit_the_memory(lanewise: Command, monkeypatch: pyt
     assert outcome.err.startswith("error: 512 x 512 sites of D2Q9 stored as f32 with in-place streaming need ")
     assert "0.001 GB are available" in outcome.err
     assert list(Path().iterdir()) == []
-    from lanewise.lattices import D2Q9
+    from lanewise.language.lattices import D2Q9
 
     assert memory_bytes((512, 512), D2Q9, "f32", "in-place") > 1_000_000
 

@@ -61,7 +61,7 @@ def without_sums(path: str) -> list[str]:
     return bad
 
 
-@pytest.mark.filterwarnings("always::lanewise.errors.FileWarning")
+@pytest.mark.filterwarnings("always::lanewise.FileWarning")
 @pytest.mark.parametrize("product", BEGUN)
 def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
     """In one part, and in two parts of which the second starts from a file of today."""
@@ -87,7 +87,7 @@ def test_it_goes_on_to_the_same_bits(lanewise: Command, product: str) -> None:
         assert datasets("whole.h5", STATE[product]) == datasets("parts.h5", STATE[product])
 
 
-@pytest.mark.filterwarnings("always::lanewise.errors.FileWarning")
+@pytest.mark.filterwarnings("always::lanewise.FileWarning")
 def test_walls_that_go_on_by_another_rule_say_so(lanewise: Command) -> None:
     """`lbm run karman --size 4 --steps 20 --out karman.h5` of the version before: links near the cylinder are cut before a quarter."""
     unpack("karman", "a.h5")

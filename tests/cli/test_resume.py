@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from lanewise.launch import tuned_plans as store
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.gravity.physics import make_physics
 from lanewise.sims.gravity.run import NO_FILES, resume
 from tests.cli.command import Command, Outcome, start_process, state

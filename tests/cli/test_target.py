@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lanewise.cli.target import load_kernel
-from lanewise.errors import InputError
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.support.errors import InputError
 
 GOOD = """\
 from __future__ import annotations

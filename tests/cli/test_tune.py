@@ -11,7 +11,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.launch import tuned_plans as store
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.sims import boids
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.lbm.cases import find_case

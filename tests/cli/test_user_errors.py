@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.installation import install
 from lanewise.runtime import devices
 from lanewise.sims.gravity import run as runner
+from lanewise.support.installation import install
 from tests.cli.command import Command, Outcome
 
 COLUMNS = "x,y,z,vx,vy,vz,mass\n"

@@ -9,7 +9,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.collective import bucket_counts_device, value_buckets
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 
 MOST = bucket_counts_device.ROOM * value_buckets.BUCKETS

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import exact_sums
 from lanewise.collective import bucket_sums_host, exact_buckets_host, exact_sums_host
-from lanewise.exact_sums import Format
+from lanewise.language import exact_sums
+from lanewise.language.exact_sums import Format
+from lanewise.language.types import F32, I32, I64
 from lanewise.patterns import plain_sums
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cpu
-from lanewise.types import F32, I32, I64
 
 
 @lw.elementwise

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import lanewise as lw
-from lanewise import record_moves
 from lanewise.collective import compaction_device, mask_count_device
-from lanewise.errors import ArgumentError
+from lanewise.records import moves as record_moves
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.support.errors import ArgumentError
 
 DEVICES = [pytest.param("cuda", marks=pytest.mark.cuda), "cpu"]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8), lw.SoAoAS()]

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.collective import cumsum_device as device
 from lanewise.collective.cumsum_host import BLOCK, CHAINS
-from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.support.errors import ArgumentError
 from tests.search import emulated_cuda
 
 Array = np.ndarray[Any, Any]

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import exact_sums
 from lanewise.collective import exact_sums_device
-from lanewise.exact_sums import F32, F64, Format
+from lanewise.compiler.pipeline import build_program
+from lanewise.language import exact_sums
+from lanewise.language.exact_sums import F32, F64, Format
 from lanewise.launch.executable import generated_texts
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.exact_sums import F32, F64, Format
+from lanewise.language.exact_sums import F32, F64, Format
 from tests.collective.test_exact_sums import nearest, on
 
 DEVICES = ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)]

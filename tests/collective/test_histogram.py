@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.collective import histogram_device as device
 from lanewise.collective.histogram_host import PART
-from lanewise.errors import ArgumentError
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.support.errors import ArgumentError
 from tests.search import emulated_cuda
 
 Array = np.ndarray[Any, Any]

@@ -9,10 +9,10 @@ import pytest
 
 import lanewise as lw
 from lanewise.collective import value_buckets, weighted_histogram
+from lanewise.language.types import F32, F64, I32
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.types import F32, F64, I32
 
 
 @lw.elementwise

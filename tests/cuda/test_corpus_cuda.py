@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError, InputError
-from lanewise.models.occupancy import LIMITS, resident
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.nvrtc import CodeResources, compile_cubin
+from lanewise.runtime.occupancy import LIMITS, resident
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.support.errors import ArgumentError, DeviceError, InputError
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
 from tests.harness import Input, assert_close, expected, plan_for, run_public
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lanewise.models.devices import device_model
-from lanewise.models.occupancy import LIMITS, resident
 from lanewise.runtime.nvrtc import cuda_core
+from lanewise.runtime.occupancy import LIMITS, resident
 from tests.conftest import why_no_gpu
 
 DEVICE = "cuda"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import lanewise as lw
+from lanewise.language.types import Scalar
 from lanewise.runtime.memory import to_host
-from lanewise.types import Scalar
 from tests.emit.operators import (
     CLOSE,
     EXACT,

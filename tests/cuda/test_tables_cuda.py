@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.patterns import tables as k
 from tests.patterns.tables import Grain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.patterns.reductions import columns, expected, inputs, rows, several, softmax, total
 
 pytestmark = pytest.mark.cuda

@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
 from lanewise.ir.traverse import flat_map, rewrite, rewrite_statement
-from lanewise.types import F32, F64, Scalar
+from lanewise.language.types import F32, F64, Scalar
 
 STEP = 1e-5
 

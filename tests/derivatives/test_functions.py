@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
 from lanewise.analysis.value_numbering import NotNumbered
 from lanewise.derivatives.gradient import Asked, Cotangents, gradient
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
@@ -16,6 +15,7 @@ from lanewise.derivatives.rules import DIFFERENTIABLE
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_function
 from lanewise.ir.verify import verify_function
+from lanewise.language import types as t
 from lanewise.patterns.variables import cotangent_leaves
 from tests import corpus_kernels as corpus
 from tests.derivatives.differences import central, value, widened

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
 from lanewise.derivatives.gradient import Asked, Cotangents
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
+from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.patterns.variables import cotangent_leaves
-from lanewise.record import Record
 from tests import corpus_kernels as corpus
 from tests.corpus import CASES, Case
 from tests.derivatives.differences import value, widened

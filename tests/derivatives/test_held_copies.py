@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.pairwise import cotangents
+from lanewise.support.errors import ArgumentError
 from tests.derivatives.test_gradients import DEVICES, host
 
 every_device = pytest.mark.parametrize("device", DEVICES)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.installation import install
+from lanewise.support.installation import install
 from tests import corpus_kernels as corpus
 from tests.corpus import CASES
 

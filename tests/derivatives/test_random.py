@@ -13,7 +13,7 @@ from lanewise.derivatives.gradient import Asked, Cotangents
 from lanewise.derivatives.gradient import _Maker as Maker  # pyright: ignore[reportPrivateUsage]
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_function
-from lanewise.types import F64
+from lanewise.language.types import F64
 from tests.derivatives.differences import central, value
 
 NAMES = ("x", "y", "z")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
+from lanewise.compiler.pipeline import Program
 from lanewise.emit import cuda_prelude, numba_prelude
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
-from lanewise.pipeline import Program
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 
 BACK = re.compile(r'^#line (\d+) "(\w+\.cu)"$', re.MULTILINE)
 

@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call
 from lanewise.ir.names import COUNT
 from lanewise.ir.values import value_array
+from lanewise.language import types as t
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import compile_kernel
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import bring, to_host
-from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
 
 ARITHMETIC = "a + b; a - b; a * b; a // b; a % b"
 COMMON = "a if a < b else b; lw.min(a, b); lw.max(a, b); lw.clamp(a, b, lw.max(a, b)); lw.select(a == b, a, b)"

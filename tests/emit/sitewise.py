@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import Program, build_program
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import Plan
 from tests.lbm.boxes import LID, WALL
 from tests.lbm.kernels import INLET, colliding
 from tests.patterns.sitewise import read_by_words

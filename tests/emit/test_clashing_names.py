@@ -13,7 +13,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import CUDA_WORDS, PYTHON_WORDS, Names
 from lanewise.ir.names import numbered, own
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import Case
 from tests.harness import Input, program, run_kernels, run_public

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import CASES, LAYOUTS, PAIRWISE, case
 from tests.harness import Input, assert_close, expected, run_public
 

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import entry_name
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import Machine
 from lanewise.launch.executable import switches_of
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import default_layout
@@ -22,13 +26,9 @@ from lanewise.patterns.elementwise.build import ELEMENTWISE, ElementwiseArgument
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.pipeline import Program
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
-from lanewise.record import Record
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import Cubin, code_resources, compile_cubin
 from lanewise.sims.gravity.physics import RECORDS, make_physics
-from lanewise.target import Machine
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.harness import program
 from tests.runtime.test_nvrtc import reported

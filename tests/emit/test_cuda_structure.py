@@ -12,11 +12,11 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.declarations import Declarations, kinds_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import apart
+from lanewise.language.types import BOOL, F32, I32, LocalArray
 from lanewise.passes import layout_lowering, thread_mapping
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.plan import Plan
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.types import BOOL, F32, I32, LocalArray
 from tests.corpus import CASES
 from tests.harness import program
 

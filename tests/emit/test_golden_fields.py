@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import Program, build_program
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import Plan
 from tests.emit.bodies import cuda_bodies, numba_bodies
 from tests.emit.sitewise import CPU, GPU
 from tests.patterns.sitewise import read_by_place, reference_kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import LAYOUTS, case
 from tests.emit.bodies import cuda_bodies, numba_bodies
 from tests.harness import program

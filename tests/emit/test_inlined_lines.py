@@ -8,9 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from lanewise.compiler.pipeline import build_program
 from lanewise.launch.executable import generated_texts
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case
 
 NOTE = re.compile(r"\s*(.*?)  (?://|#) threadwise_kernels\.py:(\d+)$")

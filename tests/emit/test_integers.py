@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.cuda_expressions import cuda_expression
-from lanewise.errors import VerificationError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.pipeline import Program
-from lanewise.plan import Plan
-from lanewise.types import F32, F64, I32, I64, U32, Scalar, convert, limits
+from lanewise.language.types import F32, F64, I32, I64, U32, Scalar, convert, limits
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import VerificationError
 from tests.corpus import LAYOUTS, Case
 from tests.emit.operators import define
 from tests.emit.whole import Whole, truncated

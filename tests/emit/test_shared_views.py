@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.names import entry_name
 from lanewise.ir.shared import shared_bytes, shared_groups
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.layouts import Layout
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.pipeline import build_program
-from lanewise.plans import complete_plan
 from lanewise.runtime.nvrtc import code_resources, compile_cubin
-from lanewise.target import Machine
-from lanewise.work import describe_work
 from tests import corpus
 from tests.harness import CUDA_PLAN, Input, assert_close, program, run_kernels
 

@@ -8,12 +8,12 @@ from itertools import product
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import build_program
+from lanewise.language import types as t
 from lanewise.patterns.sitewise.interpolated_walls import build_interpolated_walls
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.pipeline import build_program
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.emit.sitewise import GPU, PHASES, site_program, sites_of
 from tests.emit.test_cubins import ARCHITECTURES, check
 from tests.lbm.boxes import LID, WALL

@@ -8,7 +8,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import Case, case
 from tests.emit.operators import define

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
 
 
 @dataclass(frozen=True)

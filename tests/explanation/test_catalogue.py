@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
-from lanewise.optimisations import (
+from lanewise.compiler.optimisations import (
     LAYOUT,
     OPTIMISATIONS,
     UNCHANGED,
@@ -20,10 +19,11 @@ from lanewise.optimisations import (
     reason_of,
     without,
 )
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.compiler.pipeline import build_program
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.pairwise.build import PAIRWISE
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 from tests.corpus import case
 from tests.harness import CUDA_PLAN, reference_kernel
 from tests.patterns.panelled import CASES

@@ -15,24 +15,24 @@ import pytest
 from rich.console import Console
 
 import lanewise as lw
-from lanewise.decision import DECISION
-from lanewise.errors import ArgumentError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.optimisations import OPTIMISATIONS, possible
+from lanewise.compiler.work import describe_work
 from lanewise.explanation import Explanation
 from lanewise.explanation.build import explain
 from lanewise.explanation.measure import Times
 from lanewise.explanation.offline import Offline
+from lanewise.explanation.samples import sample_arguments
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import COUNT, count_of
+from lanewise.language.target import Machine
 from lanewise.launch.trial import changes
 from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, table_model
-from lanewise.optimisations import OPTIMISATIONS, possible
-from lanewise.patterns.samples import sample_arguments
-from lanewise.plan import DECLARED, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.decision import DECISION
+from lanewise.planning.plan import DECLARED, Plan
+from lanewise.support.errors import ArgumentError
 from tests.corpus import Case, case
 from tests.harness import reference_kernel
 

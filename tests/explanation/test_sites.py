@@ -8,12 +8,12 @@ import pytest
 from rich.console import Console
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, InputError
+from lanewise.compiler.optimisations import OPTIMISATIONS
 from lanewise.explanation.offline import compile_offline
 from lanewise.models.devices import table_model
 from lanewise.models.roofline import SiteTraffic, step_time
-from lanewise.optimisations import OPTIMISATIONS
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import ArgumentError, InputError
 from tests.kernels.test_sitewise import EDGES, FLOW, MASK, VALUES
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
 from lanewise.frontend.function import Lowered, lower_function, read_signature
 from lanewise.ir.functions import functions
 from lanewise.ir.interpret import call
 from lanewise.ir.verify import verify_function
-from lanewise.lattices import Lattice
-from lanewise.values import to_python_value
+from lanewise.language import types as t
+from lanewise.language.lattices import Lattice
+from lanewise.language.values import to_python_value
 
 Array = np.ndarray[Any, Any]
 Function = Callable[..., Any]

@@ -10,7 +10,7 @@ import pytest
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import Case
 from tests.emit.operators import define
 from tests.frontend.ways import run

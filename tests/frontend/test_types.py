@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.language import types as t
 from tests.frontend.ways import agree, run
 from tests.written import module
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.record import Record
-from lanewise.values import to_python_value
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.values import to_python_value
+from lanewise.records.arrays import RecordArray
 
 Array = np.ndarray[Any, Any]
 

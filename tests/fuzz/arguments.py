@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.errors import LanewiseError
+from lanewise.support.errors import LanewiseError
 from tests.fuzz.campaign import Campaign, Case
 from tests.pickled_kernels import Grain, attract, grow
 from tests.public_calls import CALLS, COMPILING, SLOW, folder

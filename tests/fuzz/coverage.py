@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lanewise import types as t
 from lanewise.ir.interpret import INTRINSICS
+from lanewise.language import types as t
 from tests.fuzz.plans import CHOICES, values_of
 from tests.fuzz.programs import FLOATS, NUMBERS, WHOLE
 

@@ -23,10 +23,10 @@ import h5py
 import numpy as np
 from PIL import Image
 
-from lanewise.errors import LanewiseError
 from lanewise.io.formats import write_particles
 from lanewise.sims.gravity import make_initial_conditions
 from lanewise.sims.lbm.obstacles import as_solid, read_mask
+from lanewise.support.errors import LanewiseError
 from tests.fuzz import waves_files
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.commands import RUNS, SCRATCH, Ended, command, folder, remember_programs, state

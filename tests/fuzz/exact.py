@@ -15,13 +15,13 @@ from unittest import mock
 
 import numpy as np
 
-from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.emit.numba_expressions import numba_expression
 from lanewise.emit.numba_prelude import IMPORTS, prelude
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
+from lanewise.language import types as t
 from lanewise.launch import executable, kept_programs, support
 from lanewise.runtime import nvrtc
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
 from lanewise.emit.cuda import emit_cuda
-from lanewise.errors import CompileError, PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.language import types as t
+from lanewise.language.values import to_python_value
 from lanewise.layouts import Layout
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.values import to_python_value
+from lanewise.support.errors import CompileError, PlanError
 from tests import corpus, harness
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.exact import library_of_the_cpu, strict_cpu, strict_gpu

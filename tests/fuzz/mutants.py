@@ -21,15 +21,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.arrays import RecordArray
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
-from lanewise.errors import ArgumentError, CompileError, LanewiseError, RecordError
+from lanewise.language import types as t
+from lanewise.language.record import Record, RecordValue
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.plan import Plan
-from lanewise.record import Record, RecordValue
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import RecordArray
+from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, RecordError
 from tests import corpus, harness
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.exact import library_of_the_cpu, strict_cpu

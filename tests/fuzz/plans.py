@@ -6,12 +6,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from lanewise.errors import PlanError
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS, Optimisation
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.compiler.optimisations import LAYOUT, OPTIMISATIONS, Optimisation
+from lanewise.compiler.pipeline import Program
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.pairwise.build import PAIRWISE
-from lanewise.pipeline import Program
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 
 # What the interpreter can run: it steps every thread of every block.
 SMALL = {

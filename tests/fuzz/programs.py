@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from lanewise import types as t
+from lanewise.language import types as t
 
 FLOATS, WHOLE = (t.F32, t.F64), (t.I32, t.I64, t.U32)
 NUMBERS = (*FLOATS, *WHOLE)

@@ -7,7 +7,7 @@ import pytest
 
 from lanewise.launch.executable import generated_texts
 from lanewise.launch.support import compile_kernel
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.fuzz.exact import strict_cpu, strict_gpu
 from tests.fuzz.texts import executed

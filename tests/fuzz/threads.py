@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.errors import LanewiseError
+from lanewise.support.errors import LanewiseError
 from tests.fuzz.campaign import Campaign, Case
 from tests.fuzz.texts import executed
 

@@ -16,25 +16,25 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.optimisations import LAYOUT, OPTIMISATIONS
+from lanewise.compiler.pipeline import Program, build_program
+from lanewise.compiler.work import describe_work
 from lanewise.emit.cuda import emit_cuda
-from lanewise.errors import CompileError, PlanError
 from lanewise.explanation.build import counts_of, explain
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern as IrPattern
+from lanewise.language import types as t
+from lanewise.language.target import Machine, target_of
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.models.devices import table_model
-from lanewise.optimisations import LAYOUT, OPTIMISATIONS
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.pattern import SITEWISE
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Decisions, Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.target import Machine, target_of
-from lanewise.work import describe_work
+from lanewise.support.errors import CompileError, PlanError
 from tests.fuzz.campaign import Case
 from tests.fuzz.patterns.written import Pattern, whole
 from tests.fuzz.plans import SMALL

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
+from lanewise.language import types as t
 
 Array = np.ndarray[Any, Any]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path, writable_folder
+from lanewise.support.errors import InputError
 
 
 def test_writes_and_leaves_nothing_else(tmp_path: Path) -> None:

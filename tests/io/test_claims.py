@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io import claims
 from lanewise.io.claims import Owner, claimed, lock_of
+from lanewise.support.errors import InputError
 
 ME = Owner(socket.gethostname(), os.getpid(), claims._start_of(os.getpid()) or 0.0, "2026-01-01 00:00:00")  # pyright: ignore[reportPrivateUsage]
 HOLD = """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.csv import read_csv, write_csv
 from lanewise.io.particles import Particles
+from lanewise.support.errors import InputError
 
 HEAD = "x,y,z,vx,vy,vz,mass"
 NAMES = f"{HEAD} and perhaps id,component"

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from lanewise.errors import InputError
 from lanewise.io import Particles, read_particles, write_particles
 from lanewise.io.formats import formats
+from lanewise.support.errors import InputError
 from tests.io.samples import assert_same, assert_same_bodies, mixed, particles
 
 SUFFIXES = [".h5", ".hdf5", ".tipsy", ".std", ".bin", ".npz", ".csv"]
 ONE_EACH = [".h5", ".tipsy", ".npz", ".csv"]
 WANTED = "wanted CSV (.csv), Gadget HDF5 (.h5 .hdf5), NPZ (.npz), Tipsy (.tipsy .std .bin)"
 
-pytestmark = pytest.mark.filterwarnings("ignore::lanewise.errors.FileWarning")  # of what a format cannot hold
+pytestmark = pytest.mark.filterwarnings("ignore::lanewise.FileWarning")  # of what a format cannot hold
 
 
 @pytest.fixture(scope="module")

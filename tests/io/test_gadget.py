@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.gadget import read_gadget, write_gadget
 from lanewise.io.hdf5 import open_hdf5
 from lanewise.io.particles import Particles
+from lanewise.support.errors import InputError
 from tests.io.samples import assert_same, mixed, renew_sums
 
 

@@ -13,7 +13,6 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io import hdf5
 from lanewise.io.hdf5 import (
     add_dataset,
@@ -26,6 +25,7 @@ from lanewise.io.hdf5 import (
     write_hdf5,
 )
 from lanewise.io.sums import append_rows
+from lanewise.support.errors import InputError
 
 LONG = "".join(f"{k}é" for k in range(9000))
 VALUES = np.random.default_rng(1).random((300, 3))
@@ -145,7 +145,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from pathlib import Path
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 from lanewise.io.hdf5 import write_hdf5
 from tests.io.test_hdf5 import fill
 path, limit = Path(sys.argv[1]), int(sys.argv[2])

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.npz import read_npz
+from lanewise.support.errors import InputError
 
 GOOD: dict[str, Any] = {"position": np.zeros((3, 3)), "velocity": np.zeros((3, 3)), "mass": np.ones(3)}
 NAMES = "position, velocity, mass and perhaps ids, component, time, softening"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles, concatenate
+from lanewise.support.errors import InputError
 from tests.io.samples import mixed
 
 ZEROS = np.zeros((3, 3))

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import lanewise
-from lanewise.errors import InputError
 from lanewise.io.source import matching
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.run import start
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, load_sfts, write_sfts
 from lanewise.sims.waves.units.run import SEARCH, forget
+from lanewise.support.errors import InputError
 
 MARKED = ("a[1]", "a[", "[a-z]", "a]b[", "[!x]", "a?", "a*", "[[]", "**")
 """Names that stand for others, or for nothing, where they are read as patterns."""

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import FileWarning, InputError
 from lanewise.io.formats import read_particles, write_particles
 from lanewise.io.gadget import read_gadget
 from lanewise.io.particles import Particles
+from lanewise.support.errors import FileWarning, InputError
 from tests.io.samples import particles
 
 TYPES = 8

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.sims.boids.checkpoint import read_checkpoint as read_flock
 from lanewise.sims.gravity.checkpoint import read_checkpoint as read_gravity
@@ -21,6 +20,7 @@ from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.run import start
 from lanewise.sims.lbm.checkpoint import read_checkpoint as read_flow
 from lanewise.sims.lbm.files import read_flow as read_fields
+from lanewise.support.errors import InputError
 
 SECTOR = 512
 

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.io.tipsy import read_tipsy, write_tipsy
+from lanewise.support.errors import InputError
 from tests.io.samples import assert_same_bodies, mixed
 
-pytestmark = pytest.mark.filterwarnings("ignore::lanewise.errors.FileWarning")  # of what a format cannot hold
+pytestmark = pytest.mark.filterwarnings("ignore::lanewise.FileWarning")  # of what a format cannot hold
 
 
 def made_by_hand(order: str, padding: bytes) -> bytes:

@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.io.vti import CHUNK, write_vti
+from lanewise.support.errors import ArgumentError, InputError
 
 SHAPES = [(3, 5), (2, 3, 5), (1, 1), (1, 4, 1)]
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import VerificationError
 from lanewise.ir import interpret
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import call, evaluate
 from lanewise.ir.interpreter import Interpreter, Memory
+from lanewise.language.record import Leaf
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
 from lanewise.layouts import AoSoA
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.record import Leaf
-from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray, Scalar
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.support.errors import VerificationError
 
 INT_MIN = -(2**31)
 

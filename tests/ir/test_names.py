@@ -7,8 +7,8 @@ import pytest
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions, with_distinct_functions
 from lanewise.ir.names import copy_of, count_of, identifier, is_own, numbered, original, own, owner, partial_of
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.types import F32, I32
+from lanewise.language.types import F32, I32
+from lanewise.patterns.elements import ELEMENTWISE
 
 
 def test_own_names_are_no_identifiers():

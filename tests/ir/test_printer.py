@@ -10,9 +10,9 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.printer import print_expression, print_kernel
+from lanewise.language.types import BOOL, I64
 from lanewise.passes import layout_lowering
-from lanewise.plan import Plan
-from lanewise.types import BOOL, I64
+from lanewise.planning.plan import Plan
 from tests.corpus import CASES, case
 from tests.harness import reference_kernel, stages
 

@@ -17,7 +17,7 @@ from lanewise.ir.traverse import (
     subexpressions,
     writes,
 )  # fmt: skip
-from lanewise.types import BOOL, F32, I32, LocalArray
+from lanewise.language.types import BOOL, F32, I32, LocalArray
 
 X, N, FLAG = ir.Local("x", F32), ir.Local("n", I32), ir.Local("flag", BOOL)
 ONE = ir.Literal(1, I32)

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_function, verify_kernel
+from lanewise.language.record import Leaf
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, LocalArray
 from lanewise.layouts import AoS
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.record import Leaf
-from lanewise.types import BOOL, F32, F64, I32, I64, U32, LocalArray
+from lanewise.patterns.elements import ELEMENTWISE
+from lanewise.support.errors import VerificationError
 
 X, Y, N, FLAG = ir.Local("x", F32), ir.Local("y", F64), ir.Local("n", I32), ir.Local("flag", BOOL)
 ONE, TWO = ir.Literal(1, I32), ir.Literal(2, I32)

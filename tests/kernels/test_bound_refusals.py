@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import LanewiseError
 from lanewise.patterns.search import Search, watched
 from lanewise.patterns.search.points import points_of
 from lanewise.runtime.memory import to_host
+from lanewise.support.errors import LanewiseError
 
 CPUS = ["python", "cpu"]
 COUNT = 40

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.pattern import Work
+from lanewise.language.target import Machine
+from lanewise.language.types import F32, F64, I32, Vector
 from lanewise.launch.executable import build_executable, generated_texts
 from lanewise.patterns.elementwise.build import ELEMENTWISE, ElementwiseArguments, build_reduction
-from lanewise.pipeline import build_program
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.types import F32, F64, I32, Vector
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.runtime.memory import to_host
+from lanewise.support.errors import ArgumentError
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 every_device = pytest.mark.parametrize("device", DEVICES)

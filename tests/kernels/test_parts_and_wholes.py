@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
+from lanewise.language import types as t
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import compile_kernel
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.points import points_of
-from lanewise.plan import NEUTRAL
+from lanewise.planning.plan import NEUTRAL
 from lanewise.runtime.memory import to_host
+from lanewise.support.errors import PlanError
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 COUNT, RADIUS = 48, 2.0

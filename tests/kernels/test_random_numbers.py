@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.language.random_numbers import philox
 from lanewise.launch.support import compile_kernel
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.random_numbers import philox
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.written import module
 
 SEED = 2**40 + 5

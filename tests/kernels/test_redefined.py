@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError
 from lanewise.runtime import compiling
+from lanewise.support.errors import ArgumentError, CompileError
 
 
 class Notebook:

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.arrays import MOST_PARTS, places_of
 from lanewise.collective import value_buckets
-from lanewise.errors import ArgumentError
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
+from lanewise.records.arrays import MOST_PARTS, places_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import overlap, to_host
+from lanewise.support.errors import ArgumentError
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8)]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
-from lanewise.patterns.samples import sample_arguments, sample_roles, sample_values
+from lanewise.explanation.samples import sample_arguments, sample_roles, sample_values
+from lanewise.support.errors import InputError
 from tests.corpus import CASES, case
 from tests.corpus_kernels import Body, Charge
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.language.types import F16, F32, F64
 from lanewise.patterns.sitewise import calls as site_stepper
 from lanewise.patterns.sitewise.calls import LONG_RUN
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.making import LINE, LONG_LINE, _layout
 from lanewise.runtime import whole_steps
-from lanewise.types import F16, F32, F64
 from tests.kernels.test_sitewise import FLOW, VALUES, full, whole
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError, PlanError
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import ArgumentError, CompileError, PlanError
 from tests.written import module
 
 D2Q9 = lw.D2Q9

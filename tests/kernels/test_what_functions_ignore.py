@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
+from lanewise.support.errors import PlanError
 from tests.written import module
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]

@@ -32,7 +32,7 @@ from lanewise.ladders.compiler_run import Bound, Runner, bound_of
 from lanewise.ladders.rung import Options, Rung, as_json
 from lanewise.launch.support import compile_kernel
 from lanewise.models.devices import table_model
-from lanewise.plan import FIELDS, NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import FIELDS, NEUTRAL, Decisions, Plan
 
 BY_NAME = {b.name: b for b in BENCHMARKS}
 FEW = ("mm", "rd", "strsm", "tp", "softmax")

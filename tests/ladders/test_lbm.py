@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError, PlanError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ladders import find_ladder, lbm, lbm_run
 from lanewise.ladders.lbm import (
     AUTOMATIC,
@@ -32,7 +32,9 @@ from lanewise.ladders.lbm_model import Part, equation_1, predicted_seconds
 from lanewise.ladders.lbm_run import SiteRunner
 from lanewise.ladders.lbm_truth import STEPS, Form, Truth, make_truth, mark_densely
 from lanewise.ladders.rung import Options, Rung, as_json
-from lanewise.lattices import D2Q9, D3Q19
+from lanewise.language.lattices import D2Q9, D3Q19
+from lanewise.language.target import Machine
+from lanewise.language.types import I32
 from lanewise.launch.executable import Executable, build_executable
 from lanewise.layouts import AoSoA
 from lanewise.models.devices import table_model
@@ -42,9 +44,7 @@ from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import DENSE as MANY
 from lanewise.patterns.sitewise.sites import LEAST_DENSE, Sites
-from lanewise.pipeline import build_program
-from lanewise.target import Machine
-from lanewise.types import I32
+from lanewise.support.errors import InputError, PlanError
 from tests.lbm.reference import Reference, Wall
 
 SITES = 32**2

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.ladders import layouts, tutorial
 from lanewise.ladders.plot import EDGE_HIGH, EDGE_LOW, factor_ticks, plot_ladder
 from lanewise.ladders.plot import _limits as limits
 from lanewise.ladders.plot import _panels as panels
 from lanewise.ladders.rung import Ladder, Rung
+from lanewise.support.errors import InputError
 
 
 def size(path: Path) -> tuple[int, int]:

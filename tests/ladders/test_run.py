@@ -8,7 +8,7 @@ import pytest
 from lanewise.ladders import run
 from lanewise.ladders.run import RUNS, Version, duration, one_thread
 from lanewise.layouts import SoA
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.devices import cpu_threads
 from tests.ladders.problems import runner
 

@@ -6,7 +6,8 @@ from functools import cache
 
 import pytest
 
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ladders import run, tutorial
@@ -14,15 +15,14 @@ from lanewise.ladders.problem import ACCELERATION, Law
 from lanewise.ladders.run import predict_executable
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.tutorial import ASKED, AUTOMATIC, GPUS, LADDER, NAMES, RECORD, SERIAL, STEPS, THREADS
+from lanewise.language.target import Machine
+from lanewise.language.types import F32, I32
 from lanewise.launch.support import compile_kernel
 from lanewise.layouts import AoS, Layout, default_layout
 from lanewise.models.devices import table_model
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.types import F32, I32
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 from tests.ladders.problems import problem
 
 TUTORIAL = (

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.lattices import Direction
-from lanewise.vectors import LiteralVector
+from lanewise.language.lattices import Direction
+from lanewise.language.vectors import LiteralVector
 
 LATTICES = (lw.D2Q9, lw.D3Q19, lw.D3Q27)
 SCALARS = (lw.D2Q5, lw.D3Q7)

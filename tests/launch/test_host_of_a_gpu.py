@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 from tests.launch.stand_in_gpu import DEVICE, Array, Launches, put_in
 
 pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.launch import kept_programs
 from lanewise.launch.executable import generated_texts
 from lanewise.launch.kept_programs import Built
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 from lanewise.runtime import cache
 from lanewise.runtime.cache import cache_directory, read_entry, write_entry
 
@@ -130,7 +130,7 @@ def test_no_folder_that_is_left_out_has_a_part_in_a_program() -> None:
     """What `build_program` imports, in a process that imports nothing else, lies in none of them."""
     root = Path(__file__).parents[2]
     listing = (
-        "import sys; from lanewise.launch.kept_programs import ABOVE; import lanewise.stages, lanewise.pipeline; "
+        "import sys; from lanewise.launch.kept_programs import ABOVE; import lanewise.compiler.stages, lanewise.compiler.pipeline; "
         "import ast, pathlib; root = pathlib.Path(lanewise.__file__).parent\n"
         "for room in ('passes', 'analysis', 'ir', 'layouts', 'emit'):\n"
         "    for path in (root / room).rglob('*.py'):\n"

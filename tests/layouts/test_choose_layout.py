@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import lanewise as lw
-from lanewise import types as t
 from lanewise.advice.choose import by_components, by_frequency, hot_cold, whole_fields
 from lanewise.advice.cost import CPU, Access, MemoryModel, Role, cost, memory_model
 from lanewise.advice.uses import accesses_of
+from lanewise.language import types as t
+from lanewise.language.record import Field, Leaf, Record
 from lanewise.layouts import Layout, default_layout, draw, layout_by_name, prove
 from lanewise.layouts.traffic import gathered, streamed
 from lanewise.models.devices import table_model
-from lanewise.record import Field, Leaf, Record
 from tests.corpus_kernels import Body, DBody, gravity, gravity_f64, kick_drift
 
 LEAVES: tuple[Leaf, ...] = Body.__record__.leaves

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.language import types as t
+from lanewise.language.record import Field, Record
 from lanewise.layouts import Arrangement, Buffer, Layout, Slot, draw, layout_by_name, prove
 from lanewise.layouts.strided import strided
-from lanewise.record import Field, Record
 from tests.corpus_kernels import Body, Mixed
 
 BODY = ("position.x", "position.y", "position.z", "mass", "velocity.x", "velocity.y", "velocity.z")

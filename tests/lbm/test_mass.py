@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.sims.lbm import Simulation
 from lanewise.sims.lbm import Wall as SimulationWall
 from lanewise.sims.lbm.operators import OPERATORS
+from lanewise.support.errors import InputError
 from tests.lbm.boxes import LATTICES, LID, WALL, Box, boxes, populations
 from tests.lbm.kernels import colliding
 from tests.lbm.links import EDGE

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import lanewise as lw
+from lanewise.compiler.pipeline import Program
 from lanewise.ir.shared import shared_bytes
-from lanewise.pipeline import Program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources
 from tests.corpus import case
 from tests.harness import program

@@ -9,7 +9,7 @@ import pytest
 import lanewise as lw
 from lanewise.models.devices import DeviceModel, table_model
 from lanewise.models.predict import predict
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.corpus import case
 from tests.harness import program
 from tests.models.measured import product_rows, sweep_rows

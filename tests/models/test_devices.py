@@ -4,10 +4,10 @@ import platform
 
 import pytest
 
-from lanewise.errors import DeviceError
 from lanewise.models.devices import device_model, table_model
-from lanewise.models.occupancy import LIMITS
+from lanewise.runtime.occupancy import LIMITS
 from lanewise.runtime.preferred_width import preferred_bits
+from lanewise.support.errors import DeviceError
 
 
 @pytest.mark.parametrize("arch", LIMITS)

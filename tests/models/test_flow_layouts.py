@@ -8,18 +8,18 @@ import math
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.names import COUNT
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.layouts import Layout
 from lanewise.models.devices import table_model
 from lanewise.models.predict import predict
 from lanewise.patterns.sitewise.kernel import sitewise
 from lanewise.patterns.sitewise.links import box_counts
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.pipeline import build_program
 from lanewise.runtime.nvrtc import Resources
 from lanewise.sims.lbm.operators.bgk import make_bgk
-from lanewise.target import Machine
 from tests.models.measured import RESULTS
 from tests.patterns.sitewise import read_by_place, reference_kernel
 

@@ -19,11 +19,16 @@ from bench.gpu_scatter import add32, add64, count32, largest
 from bench.gpu_tables import between, copied, drawn
 from bench.gpu_tables import looked_up as looked
 from bench.optimiser import SUBJECTS
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.report import Explanation
 from lanewise.ir.names import COUNT, length_of
 from lanewise.ladders.compiler_problems import BENCHMARKS
 from lanewise.ladders.compiler_run import bound_of
+from lanewise.language.target import Machine
+from lanewise.language.types import I32
 from lanewise.launch.arguments import Arguments
 from lanewise.models.devices import table_model
 from lanewise.models.least import least_time
@@ -33,14 +38,9 @@ from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elem
 from lanewise.patterns.elementwise.scattered import scattered_arrays_of
 from lanewise.patterns.elementwise.scattering import build_scattering
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import NEUTRAL
 from lanewise.sims.boids.explain import explained as boids
 from lanewise.sims.waves.explain import explained as waves
-from lanewise.target import Machine
-from lanewise.types import I32
-from lanewise.work import describe_work
 from tests.models.measured import RESULTS, plan_of, product_rows, sweep_rows
 from tests.models.subjects import environment, reference
 from tests.models.threadwise_rows import Shaped

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.models.occupancy import LIMITS, occupancy, resident
+from lanewise.runtime.occupancy import LIMITS, occupancy, resident
 
 KIB = 1024
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from bench.optimiser import SUBJECTS, Subject
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
+from lanewise.language.target import Machine
 from lanewise.launch.executable import build_executable
 from lanewise.models.devices import table_model
 from lanewise.models.predict import Prediction, predict
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.models.measured import RESULTS, plan_of
 from tests.models.subjects import environment, reference
 

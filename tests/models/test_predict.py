@@ -15,7 +15,7 @@ from lanewise.models.devices import table_model
 from lanewise.models.gpu_time import estimated_registers
 from lanewise.models.predict import Prediction, fits, predict
 from lanewise.models.roofline import Bound, bound_in_sequence, bound_of
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
 from tests.harness import program

@@ -9,16 +9,16 @@ from types import SimpleNamespace
 from typing import Any
 
 from bench import gpu_threadwise
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import Program, build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import WORK, extent_of, length_of
+from lanewise.language.target import Machine
 from lanewise.launch.shaped_arrays import NARROW
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.models.measured import RESULTS, plan_of
 
 Shapes = Mapping[str, tuple[int, ...]]

@@ -10,12 +10,12 @@ import numpy as np
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.verify import verify_kernel
 from lanewise.layouts import Layout
 from lanewise.passes import constant_folding, dead_code
+from lanewise.support.errors import PlanError
 from tests.corpus import LAYOUTS, Case, Fields
 from tests.harness import Array, Input, reference_kernel, run_kernels
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.passes import branch_splitting
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import LAYOUTS, Case, case
 from tests.emit.test_cubins import check as check_compiled

@@ -15,6 +15,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.memory_cells import ACCESSES, NO_READING, Bodies, Cell, cell_program, clocked_program, make_bodies
+from lanewise.language.types import F32, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import bind_record
 from lanewise.layouts import Layout
@@ -22,7 +23,6 @@ from lanewise.layouts.traffic import streamed
 from lanewise.passes import clocking, layout_lowering, thread_mapping
 from lanewise.passes.clocking import CYCLES
 from lanewise.passes.gathering import INDEX
-from lanewise.types import F32, I32, I64
 from tests.corpus import LAYOUTS, case
 from tests.emit.bodies import cuda_body
 from tests.harness import Array, reference_kernel, run_kernel

@@ -15,8 +15,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.printer import print_expression, print_function
 from lanewise.ir.verify import verify_function
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32
 from lanewise.passes.constant_folding import fold_function
-from lanewise.types import BOOL, F32, F64, I32, I64, U32
 
 DEBUG = False
 ORDER = 4

@@ -9,9 +9,9 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_block
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.types import BOOL, I32
 from lanewise.passes import constant_folding, dead_code, thread_mapping
-from lanewise.patterns.elementwise.build import ELEMENTWISE
-from lanewise.types import BOOL, I32
+from lanewise.patterns.elements import ELEMENTWISE
 from tests.corpus import CASES, LAYOUTS, Case
 from tests.corpus_kernels import Body
 from tests.harness import Input, reference_kernel, run_kernels

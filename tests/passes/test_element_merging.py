@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import MANY
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
-from lanewise.patterns.elementwise import merging
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.language.target import Machine
+from lanewise.patterns import element_merging as merging
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 from tests.corpus import ELEMENTWISE, Case, case
 from tests.emit.bodies import cuda_bodies
 from tests.harness import Input, reference_kernel, run_kernels

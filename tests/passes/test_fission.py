@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.errors import PlanError
+from lanewise.language.types import I64
 from lanewise.passes import fission
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_reduction
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.types import I64
+from lanewise.support.errors import PlanError
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.emit.test_cubins import check as check_compiled
 from tests.harness import Input, assert_close, expected, program, run_kernels, run_public

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT
 from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.memory_cells import RECORD, Cell, bind, cell_program, compile_cell, hot_total, make_bodies
+from lanewise.language.types import F32, I32
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import bind_record
 from lanewise.layouts import Layout
 from lanewise.passes import dead_code, gathering, thread_mapping
 from lanewise.passes.gathering import INDEX
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.types import F32, I32
+from lanewise.support.errors import VerificationError
 from tests.corpus import LAYOUTS, case
 from tests.harness import Array, reference_kernel, run_kernel
 from tests.passes.probe import PULL, before_and_after, refusal, simple

@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import loop_sharing
 from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import grouping
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.patterns.reductions import columns, expected, inputs, reference, rows, run, several, softmax, total
 
 

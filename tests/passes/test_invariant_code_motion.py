@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
+from lanewise.language.types import F64
 from lanewise.passes import invariant_code_motion, self_term, thread_merging
-from lanewise.plan import Plan
-from lanewise.types import F64
+from lanewise.planning.plan import Plan
 from tests.corpus import Case, case
 from tests.corpus_kernels import Charge
 from tests.harness import Input, assert_close, expected, program, run_public, stages

@@ -9,11 +9,11 @@ import pytest
 
 import lanewise as lw
 from lanewise.analysis.affine import nest_of
-from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import kept_values, loop_sharing
 from lanewise.passes.loop_sharing import Sharing, shareable_loops
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.patterns.reductions import softmax
 
 

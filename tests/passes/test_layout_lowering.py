@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.types import F32, I64
 from lanewise.passes import layout_lowering, thread_mapping
-from lanewise.types import F32, I64
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, case
 from tests.harness import Input, reference_kernel, run_kernels
 from tests.lbm.boxes import LID, WALL, Box, boxes
@@ -82,8 +82,8 @@ def test_a_vector_that_is_written_in_part_keeps_the_rest():
 
 
 def test_truth_values_are_loaded_one_by_one():
+    from lanewise.language.types import I32
     from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-    from lanewise.types import I32
 
     for layout in (*LAYOUTS.values(), lw.AoAS(8)):
         arguments = ElementwiseArguments({"item": (rotate.signature.parameters["item"], layout)}, {}, {})

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.passes import loop_sharing
 from lanewise.passes.loop_sharing import Sharing
+from lanewise.support.errors import PlanError
 from tests.passes.ptx import check_cubin, ptx
 from tests.patterns.reductions import columns, expected, inputs, reference, rows, run, several, softmax, total
 

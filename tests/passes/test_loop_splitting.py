@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
 from lanewise.passes import loop_sharing, loop_splitting
 from lanewise.passes.loop_sharing import Sharing
+from lanewise.support.errors import PlanError
 from tests.patterns.reductions import (
     columns,
     count,

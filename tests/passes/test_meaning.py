@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import CASES, ELEMENTWISE, LAYOUTS, PAIRWISE, Case, case
 from tests.harness import Input, expected, run_kernels, stages
 

@@ -15,7 +15,7 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_function
 from lanewise.passes import dead_code
 from lanewise.passes.outputs import keep_outputs
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elements import ELEMENTWISE
 from tests.frontend.test_random_programs import HEAD, block
 from tests.passes.probe import Bead
 from tests.written import module

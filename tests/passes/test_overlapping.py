@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.passes.points import overlapping
 from lanewise.patterns.threadwise.host import sliced
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.lines import part_of_memory
 from tests.patterns.reductions import expected, inputs, reference, rows, run, softmax
 

@@ -10,12 +10,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError, VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import SHARED, Interpreter, Memory, Shared
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.record import Leaf
+from lanewise.language.types import F32, I32
 from lanewise.launch.executable import build_executable
 from lanewise.passes import (
     accumulation,
@@ -29,9 +30,8 @@ from lanewise.passes import (
     tiling,
 )
 from lanewise.patterns.pairwise.build import PAIRWISE
-from lanewise.plan import Plan
-from lanewise.record import Leaf
-from lanewise.types import F32, I32
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError, VerificationError
 from tests.corpus import CASES, LAYOUTS, Case, case
 from tests.emit.test_cubins import check
 from tests.harness import Input, assert_close, expected, program, run_kernels, run_public, stages

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
+from lanewise.language.types import F64
 from lanewise.passes import reciprocal_square_root
-from lanewise.plan import Plan
-from lanewise.types import F64
+from lanewise.planning.plan import Plan
 from tests.corpus import CASES, Case, case
 from tests.corpus_kernels import Body
 from tests.harness import Input, assert_close, expected, program, run_public

@@ -6,16 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.work import describe_work
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.target import Machine
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, build_executable
 from lanewise.passes import reciprocity, thread_mapping, tiling
 from lanewise.patterns.results import result_arrays
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.corpus import Case, Fields, case
 from tests.harness import Input, assert_close, expected, program, run_kernel, run_kernels
 from tests.passes.probe import PULL, Bead, before_and_after, check, layouts, refusal, simple

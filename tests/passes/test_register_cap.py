@@ -6,7 +6,7 @@ import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
 from lanewise.launch.support import compile_kernel
 from lanewise.passes import register_cap, thread_mapping
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import case
 from tests.harness import Input, assert_close, expected, program, reference_kernel, run_public

@@ -14,10 +14,10 @@ from lanewise.ir.interpret import call
 from lanewise.ir.printer import print_function
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_function
+from lanewise.language.types import BOOL, F32, F64, I32, LocalArray, Scalar
 from lanewise.passes import scalar_replacement
 from lanewise.passes.constant_folding import fold_function
 from lanewise.passes.scalar_replacement import replace_arrays
-from lanewise.types import BOOL, F32, F64, I32, LocalArray, Scalar
 from tests.corpus import CASES, LAYOUTS
 from tests.harness import Input, reference_kernel, run_kernels
 from tests.passes.probe import assert_equal

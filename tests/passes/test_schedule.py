@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.optimisations import Programs
 from lanewise.emit.cuda import emit_cuda
 from lanewise.launch.support import compile_kernel
-from lanewise.optimisations import Programs
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.corpus import case
 from tests.harness import Input, assert_close, expected, program, reference_kernel, run_kernels, run_public
 from tests.passes.probe import refusal

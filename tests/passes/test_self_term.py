@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.passes import self_term
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import Case, case
 from tests.corpus_kernels import Body
 from tests.harness import Input, assert_close, expected, program, run_public, stages

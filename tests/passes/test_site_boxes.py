@@ -9,19 +9,19 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.target import Machine
+from lanewise.language.types import I32
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
-from lanewise.pipeline import build_program
-from lanewise.plan import Plan
-from lanewise.target import Machine
-from lanewise.types import I32
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.emit.bodies import cuda_bodies
 from tests.passes.test_site_merging import simplified
 from tests.patterns.sitewise import after, lowered, read_by_place, reference_kernel, relax

@@ -13,12 +13,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.target import Machine
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
 from lanewise.patterns.sitewise.passes import merging as site_merging
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.plan import Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import Plan
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.passes.probe import changes, refusal

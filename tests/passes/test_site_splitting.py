@@ -15,7 +15,7 @@ from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.passes import constant_folding, dead_code, scalar_replacement, thread_mapping
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import case
 from tests.harness import program
 from tests.lbm.boxes import D3Q15, LID, WALL, boxes

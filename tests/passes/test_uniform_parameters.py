@@ -11,7 +11,7 @@ import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.layouts import Layout
 from lanewise.passes import thread_mapping, thread_merging, uniform_parameters
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.corpus import Case, case
 from tests.corpus_kernels import Mixed
 from tests.harness import Input, assert_close, expected, program, run_public, stages

@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern
 from lanewise.ir.values import pairs, uniform_leaves, value_array
+from lanewise.language.types import Scalar, scalar_of
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Wing
 from lanewise.patterns.kernels import kernel_of
 from lanewise.patterns.results import result_arrays, sum_name
-from lanewise.types import Scalar, scalar_of
+from lanewise.support.errors import ArgumentError
 
 WIDTH = 5
 

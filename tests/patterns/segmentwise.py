@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.harness import run_kernel
 
 Array = np.ndarray[Any, Any]

@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.calls import bind_phase
 from lanewise.patterns.sitewise.flags import make_flags, make_marks, mark_shared_sectors
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import row_block_of
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import Plan
 from tests.harness import run_kernel
 from tests.lbm.boxes import Box
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.interop import tensors
 from lanewise.interop.jax import _axes as axes_for_jax  # pyright: ignore[reportPrivateUsage]
 from lanewise.launch.repeated import Repeated
 from lanewise.runtime.memory import array_module, to_host
+from lanewise.support.errors import ArgumentError
 from tests import corpus_kernels as corpus
 
 Body: Any = corpus.Body

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError, PlanError, VerificationError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.executable import generated_texts
 from lanewise.launch.support import compile_kernel
 from lanewise.patterns.elementwise import scattered
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import ArgumentError, CompileError, PlanError, VerificationError
 
 DEVICES = [pytest.param("cuda", marks=pytest.mark.cuda), "cpu", "python"]
 LAYOUTS = [lw.SoA(), lw.AoS(), lw.AoSoA(8), lw.SoAoAS()]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.sims.lbm.operators import find_operator
+from lanewise.support.errors import ArgumentError
 
 EDGES: list[dict[str, Any]] = [
     {"x": ("wall", "outflow"), "y": "periodic"},

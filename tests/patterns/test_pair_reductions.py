@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.layouts import AoAS, AoS, AoSoA, SoA, SoAoAS
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 from tests.corpus import Case
 from tests.harness import Input, expected, run_kernels, run_public, stages
 from tests.patterns.pair_reductions import CASES, EXACT, Point, extremes, points

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import CompileError
+from lanewise.support.errors import CompileError
 
 COUNT = 5
 NUMBER = itertools.count()

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
 from lanewise.emit.cuda import emit_cuda
-from lanewise.errors import ArgumentError, PlanError
-from lanewise.pipeline import build_program
-from lanewise.plans import complete_plan
+from lanewise.language.target import Machine
 from lanewise.runtime.memory import to_host
-from lanewise.target import Machine
+from lanewise.support.errors import ArgumentError, PlanError
 from tests.patterns.rowwise import ROWWISE, WIDTH, reference, rowwise
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]

@@ -16,13 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.language import types as t
+from lanewise.language.target import Machine
 from lanewise.launch.support import compile_kernel
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.target import Machine
 from tests.patterns.segmentwise import (
     Case,
     Sft,
@@ -326,10 +326,10 @@ def test_pickles_and_copies() -> None:
 
 
 def test_text_of_the_kernels(golden: Callable[[str, str], None]) -> None:
+    from lanewise.compiler.pipeline import build_program
     from lanewise.emit.cuda import emit_cuda
     from lanewise.emit.numba import emit_numba
     from lanewise.ir.printer import print_kernel
-    from lanewise.pipeline import build_program
 
     arguments = Case(MIXED).arguments(layout=lw.AoS())
     reference = reference_kernel(power, arguments, {"scale": 1.0})

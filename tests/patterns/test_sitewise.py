@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import statements
 from lanewise.ir.verify import verify_kernel
+from lanewise.language import types as t
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.kernel import SiteFunction
 from lanewise.patterns.sitewise.momentum_exchange import build_momentum_exchange
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import ArgumentError
 from tests.lbm.boxes import LID, WALL, boxes
 from tests.lbm.kernels import NEGATED, REVERSED, SOURCE, exact
 from tests.patterns.sitewise import (

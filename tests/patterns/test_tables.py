@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.ir import nodes as ir
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from tests.patterns import tables as k
 from tests.patterns.tables import Grain
 

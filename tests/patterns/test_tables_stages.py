@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise import types as t
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of, length_of
 from lanewise.ir.pattern import COMBINE
+from lanewise.language import types as t
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.layouts import AoS, SoA
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.harness import run_kernel
 from tests.patterns import tables as k
 
@@ -115,7 +115,7 @@ def test_cuda_texts_compile(name):
 
 
 def test_reciprocity_is_refused_where_directions_differ():
-    from lanewise.errors import PlanError
+    from lanewise.support.errors import PlanError
 
     plan = Plan(reciprocity="ordered", block=32, targets=2).filled(NEUTRAL)
     for kernel in (k.weighed, k.by_kind, k.drawn):

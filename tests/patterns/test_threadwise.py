@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.support import compile_kernel
 from lanewise.passes.thread_mapping import MAX_THREADS
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case, matmul, smooth, transpose
 
 Array = np.ndarray[Any, Any]

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import PlanError
 
 f32, f64, i32, u32 = np.float32, np.float64, np.int32, np.uint32
 

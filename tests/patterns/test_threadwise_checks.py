@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.printer import print_kernel
 from lanewise.launch.support import compile_kernel
 from lanewise.passes import index_tests as guards
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise import run_stage
 from tests.patterns.threadwise_kernels import CASES, Case
 

@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import PlanError, VerificationError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_block, print_kernel
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.compiler_kernels import batched, convolve
+from lanewise.language.target import Machine, copies_asynchronously
+from lanewise.language.types import BOOL, F32, I32
 from lanewise.launch.executable import build_executable, generated_texts
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine, copies_asynchronously
-from lanewise.types import BOOL, F32, I32
-from lanewise.work import describe_work
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError, VerificationError
 from tests.patterns.test_threadwise import copies
 from tests.patterns.threadwise import run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME

@@ -13,19 +13,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.names import own
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.traverse import blocks, statements
+from lanewise.language.types import I32
 from lanewise.launch.support import compile_kernel
 from lanewise.passes.base import source_loops
 from lanewise.passes.points import merging, staging, unrolling
 from lanewise.passes.points.shape import THREAD, shape_of
 from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.types import I32
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import VerificationError
 from tests.patterns.test_threadwise import arguments, copies
 from tests.patterns.threadwise import interpret, run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME

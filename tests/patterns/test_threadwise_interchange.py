@@ -12,15 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError, VerificationError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import CPU, Machine
-from lanewise.work import describe_work
+from lanewise.language.target import CPU, Machine
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError, VerificationError
 from tests.patterns.test_threadwise import copies
 from tests.patterns.threadwise import run_stage, stages
 

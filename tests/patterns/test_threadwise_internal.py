@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.explanation.build import counts_of, explain
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.subject import Subject
+from lanewise.language import types as t
+from lanewise.language.target import Machine, target_of
 from lanewise.models.devices import table_model
-from lanewise.pipeline import build_program
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine, target_of
-from lanewise.work import describe_work
+from lanewise.planning.plan import Plan
 from tests.patterns.threadwise import run_stage
 
 N = 8

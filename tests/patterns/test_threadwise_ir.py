@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import CompileError, Location, VerificationError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.types import BOOL, F32, I32, I64
 from lanewise.launch.executable import generated_texts
 from lanewise.passes.points.mapping import block_shape
+from lanewise.patterns.tables.returns import without_returns
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
-from lanewise.patterns.threadwise.returns import without_returns
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.types import BOOL, F32, I32, I64
+from lanewise.support.errors import CompileError, Location, VerificationError
 from tests.patterns.threadwise import interpret
 
 X, Y, K = ir.Local("x", I32), ir.Local("y", I32), ir.Local("k", I32)

@@ -12,17 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
+from lanewise.language.target import CPU, Machine
 from lanewise.patterns.threadwise.host_plans import suggested_on_host
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime import simd
-from lanewise.target import CPU, Machine
-from lanewise.work import describe_work
+from lanewise.support.errors import PlanError
 from tests.lines import part_of_memory
 from tests.patterns.reductions import softmax, total
 from tests.patterns.test_threadwise import arguments, check, copies

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.threadwise import meetings
+from lanewise.support.errors import ArgumentError
 
 
 @lw.threadwise

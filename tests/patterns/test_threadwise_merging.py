@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ladders.compiler_kernels import batched
+from lanewise.language.target import Machine
 from lanewise.launch.support import compile_kernel
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 from tests.patterns.test_threadwise import arguments, check, copies
 from tests.patterns.threadwise import run_stage, stages
 from tests.patterns.threadwise_kernels import BY_NAME, CASES, Case

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 
 f32, f64 = np.float32, np.float64
 

@@ -12,18 +12,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression, print_kernel
 from lanewise.ir.series import launches, typical
 from lanewise.ir.traverse import statements
+from lanewise.language.target import Machine
 from lanewise.launch.support import compile_kernel
 from lanewise.passes import kept_rounds, panels
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import Machine
-from lanewise.work import describe_work
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import PlanError
 from tests.patterns.panelled import CASES, Case, copies, forward, lower, run_program
 
 SHAPES = [(1, 1), (0, 3), (3, 0), (7, 5), (8, 16), (13, 9), (16, 4), (29, 17)]

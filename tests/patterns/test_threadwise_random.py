@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.affine import accesses, nest_of
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.interpreter import Interpreter
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.patterns.threadwise import run_stage
 
 SIDE = 5  # of every array

@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError, PlanError, VerificationError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.verify import verify_kernel
+from lanewise.language.scatter import combined
+from lanewise.language.types import BOOL, F32, I32
 from lanewise.launch.executable import generated_texts
 from lanewise.patterns.threadwise.build import ThreadwiseArguments, build_threadwise
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.scatter import combined
-from lanewise.types import BOOL, F32, I32
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import ArgumentError, CompileError, PlanError, VerificationError
 from tests.patterns.threadwise_kernels import counted
 
 

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import PlanError
 from lanewise.ir.printer import print_kernel
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import simd
+from lanewise.support.errors import PlanError
 from tests.lines import part_of_memory
 from tests.patterns.threadwise import stages
 

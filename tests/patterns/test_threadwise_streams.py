@@ -19,10 +19,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import meaning_of
 from lanewise.ir.names import own
 from lanewise.ir.traverse import rewrite
+from lanewise.language.types import BOOL, I64
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK
-from lanewise.plan import Plan
-from lanewise.types import BOOL, I64
+from lanewise.planning.plan import Plan
 from tests.lines import part_of_memory
 
 WIDTHS = (1, 15, 16, 63, 64, 65, 100, 129, 387, 2065)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.analysis.regions import analyse
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.launch.support import compile_kernel
 from lanewise.models import predict
 from lanewise.models.devices import table_model
 from lanewise.passes.points.boxes import wavefronts
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import Resources
 from tests.passes.ptx import check_cubin
 from tests.patterns.threadwise import run_stage, stages

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError, PlanError
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.pattern import Work
+from lanewise.language.target import Machine
 from lanewise.launch.executable import generated_texts
 from lanewise.patterns.threadwise.pattern import THREADWISE
 from lanewise.patterns.threadwise.plans import default_plan
 from lanewise.patterns.threadwise.work import describe
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.nvrtc import compile_cubin
-from lanewise.target import Machine
+from lanewise.support.errors import ArgumentError, CompileError, PlanError
 from tests.patterns.reductions import (
     columns,
     count,

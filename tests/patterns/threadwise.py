@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
-from lanewise.patterns.threadwise.names import extent_of, length_of
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.patterns.tables.names import extent_of, length_of
+from lanewise.planning.plan import NEUTRAL, Plan
 
 Array = np.ndarray[Any, Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere
 from lanewise.sims.boids.view.camera import CAMERAS, around, looking
 from lanewise.sims.boids.view.colours import COLOURINGS
 from lanewise.sims.boids.view.flock import FlockMovie, Moment, Painter, View, plot_flock
 from lanewise.sims.boids.view.raster import dart_length, darts
+from lanewise.support.errors import InputError
 from tests.plot.flocks import SIZE, alone, moment, view
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.boids.view.camera import CAMERAS, WITH_AGENT, around, beside, check_camera, looking
+from lanewise.support.errors import InputError
 from tests.plot.flocks import unit
 
 SIZE = (100, 200)

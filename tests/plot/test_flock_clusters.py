@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError
 from lanewise.sims.boids.view.colours import clusters
+from lanewise.support.errors import ArgumentError
 
 pytest.importorskip("scipy", reason="scipy is what clusters are compared with")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.boids.view.colours import (
     HUES,
     PALE,
@@ -16,6 +15,7 @@ from lanewise.sims.boids.view.colours import (
     scaled_colours,
     speed_table,
 )
+from lanewise.support.errors import InputError
 
 
 def test_headings() -> None:

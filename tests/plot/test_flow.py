@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.raster import Scale, colour, colour_table, picture_size, resample
 from lanewise.sims.lbm.view.flow import LEFT, TOP, flow_title, plot_flow
 from lanewise.sims.lbm.view.slices import (
@@ -27,6 +26,7 @@ from lanewise.sims.lbm.view.slices import (
     value_range,
     vorticity,
 )
+from lanewise.support.errors import ArgumentError, InputError
 from tests.plot.flows import past_ball, pixels, png_size, street
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.sims.gravity.view import FEW, frame, plot_gravity, point_style, speed_range
+from lanewise.support.errors import ArgumentError, InputError
 
 SIZE = (2040, 990)
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanewise.errors import ArgumentError, InputError
-from lanewise.installation import install
 from lanewise.plot.encoders import find_ffmpeg
 from lanewise.plot.movie import MovieWriter
 from lanewise.plot.raster import Scale, colour, resample
 from lanewise.plot.text import Key, text_strip
 from lanewise.sims.lbm.view.movie import LETTERS, FlowMovie
 from lanewise.sims.lbm.view.slices import Reference, middle_slice
+from lanewise.support.errors import ArgumentError, InputError
+from lanewise.support.installation import install
 from tests.plot.flows import past_ball, street
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError
 from lanewise.sims.lbm.view.slices import stream_function, vorticity
+from lanewise.support.errors import ArgumentError
 
 
 def test_a_rigid_rotation_has_twice_its_rate_everywhere() -> None:

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import DeviceError
 from lanewise.runtime import cpu
 from lanewise.runtime.devices import cpu_threads
+from lanewise.support.errors import DeviceError
 
 
 @lw.record

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import lanewise as lw
-from lanewise.errors import DeviceError
 from lanewise.runtime import devices, memory
+from lanewise.support.errors import DeviceError
 
 
 def test_the_default_is_the_cpu_and_with_changes_it() -> None:

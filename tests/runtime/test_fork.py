@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.runtime import cpu, devices
 from lanewise.runtime.prepared import Turns
+from lanewise.support.errors import ArgumentError, DeviceError
 from tests.runtime.forked_kernel import Body, near
 
 pytestmark = [

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import DeviceError
 from lanewise.runtime import compiling, nvrtc, nvrtc_apart, nvrtc_child
 from lanewise.runtime.cache import cache_directory, write_entry
 from lanewise.runtime.nvrtc import NONE, CodeResources, Switches, code_resources, compile_cubin, options, parse_spills
+from lanewise.support.errors import DeviceError
 
 SWITCHES = [NONE, Switches(fast_math=True), Switches(fast_math=True, in_order=True)]
 TEXT = 'extern "C" __global__ void twice_kernel(float *a) { a[threadIdx.x] *= 2.0f; }'

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.profiling import profile as profile_module
 from lanewise.profiling import span
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, SHARE, interval
@@ -22,6 +21,7 @@ from lanewise.profiling.summary import seconds_text
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part
 from lanewise.runtime.stepping import make_program, make_stepper
+from lanewise.support.errors import InputError
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 

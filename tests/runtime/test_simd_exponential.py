@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cpu, simd_exponential, vector_width
 
 EDGES = [np.inf, -np.inf, np.nan, 0.0, -0.0, 1e30, -1e30, 88.72283, 88.72284, -87.4, -103.9, -104.0]

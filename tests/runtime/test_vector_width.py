@@ -11,7 +11,7 @@ import pytest
 import lanewise as lw
 from lanewise.emit.numba import emit_numba
 from lanewise.launch.executable import build_executable
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cpu, vector_width
 from tests.corpus import case
 from tests.harness import Input, assert_close, expected, program, run_public

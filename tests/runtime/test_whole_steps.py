@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lanewise.errors import StateError
 from lanewise.runtime import cuda, whole_steps
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.runtime.stepping import make_stepper
 from lanewise.runtime.whole_steps import WholeSteps, deferred_interruption
+from lanewise.support.errors import StateError
 
 
 @pytest.fixture(autouse=True)

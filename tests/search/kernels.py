@@ -3,14 +3,14 @@
 from typing import Any
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.frontend.function import lower_function
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 from lanewise.patterns.search import Search
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.searched import Searched, complete_search_plan
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 
 
 @lw.record

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.builders.ordering import Recursive, make_parts, world_box
 from lanewise.patterns.search.dynamic_grid import WAITING, DynamicGrid
 from lanewise.patterns.search.points import points_of_values
+from lanewise.support.errors import ArgumentError
 from tests.search.clouds import CLOUDS, Array, cloud
 from tests.search.numbered import KINDS, met, numbered
 

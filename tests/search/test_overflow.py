@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 from tests.search.numbered import KINDS, numbered
 
 SEARCHES = [lw.AllPairs, lw.StaticGrid, lw.DynamicGrid, lw.Nearest]

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.points import Points, points_of, points_of_values
 from lanewise.patterns.search.worlds import Bounded, World
+from lanewise.support.errors import ArgumentError
 
 
 @lw.record

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.builders.survey import NONE, sampled
 from lanewise.runtime import cuda, devices
+from lanewise.support.errors import ArgumentError
 
 DEVICE = 97  # kernels are kept by the names of devices: no test on a GPU finds those of the stand-in
 COUNT = 20_000

@@ -8,6 +8,7 @@ import pytest
 import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
+from lanewise.language.types import F32, F64, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.support import compile_kernel
 from lanewise.patterns.search.base import ORDER, RADIUS2
@@ -27,8 +28,7 @@ from lanewise.patterns.search.builders.rows import sort_keys
 from lanewise.patterns.search.queries import points_from
 from lanewise.patterns.search.query_calls import Queried, as_bound
 from lanewise.patterns.search.searched import complete_search_plan
-from lanewise.plan import Plan
-from lanewise.types import F32, F64, I32, I64
+from lanewise.planning.plan import Plan
 from tests.harness import run_kernel
 from tests.search.clouds import cloud
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
+from lanewise.support.errors import ArgumentError, DeviceError
 
 X = np.random.default_rng(0).random((5, 3)).astype("f4")
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.builders.geometry import MARGIN, TAIL, box_of
 from lanewise.patterns.search.builders.survey import NONE, SAMPLE, THREADS, sampled, survey_text
 from lanewise.patterns.search.points import Points, points_of, points_of_values
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.support.errors import ArgumentError
 from tests.search.clouds import cloud
 from tests.search.emulated_cuda import COMPILER, launch
 from tests.search.numbered import numbered

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, CompileError, DeviceError
 from lanewise.patterns.search.builders.geometry import MOST_CELLS, Geometry
 from lanewise.patterns.search.points import points_of
 from lanewise.patterns.search.static_grid import check_constant
+from lanewise.support.errors import ArgumentError, CompileError, DeviceError
 from tests.search.numbered import KINDS, numbered
 
 MEET = KINDS["f4", 3][1]

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search.repeated import MOST, RepeatedSearches
 from lanewise.patterns.search.searched import Searched
 from lanewise.runtime.memory import to_host
+from lanewise.support.errors import ArgumentError
 
 DEVICES = ["python", "cpu", pytest.param("cuda", marks=pytest.mark.cuda)]
 SEARCHES = {

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import build_program
 from lanewise.ir.printer import print_kernel
+from lanewise.language import types as t
 from lanewise.launch.executable import build_executable
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from tests.emit.bodies import cuda_body, numba_body
 from tests.search.kernels import Boid, cuda_program, reference_kernel, steer
 from tests.search.numbered import KINDS, numbered

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.searched import structure_of
+from lanewise.support.errors import ArgumentError
 from tests.search.clouds import CLOUDS, cloud, neighbours
 from tests.search.numbered import KINDS, expected, met, numbered
 

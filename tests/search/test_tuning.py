@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
+from lanewise.compiler.pipeline import build_program
 from lanewise.launch.trial import Failure
 from lanewise.patterns.search.automatic import FEW, look
 from lanewise.patterns.search.base import Search
@@ -33,8 +33,8 @@ from lanewise.patterns.search.tuning.candidates import (
 )
 from lanewise.patterns.search.tuning.job import Choice, SearchJob, space_of
 from lanewise.patterns.search.tuning.tune import CallMeasurer, tune_search
-from lanewise.pipeline import build_program
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import StoreWarning, Tuning, replay
 from tests.search.clouds import Array
 from tests.search.kernels import reference_kernel

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import watched
 from lanewise.patterns.search.points import Points, points_of
@@ -18,6 +17,7 @@ from lanewise.patterns.search.watched import ANSWERS, NONE, DeviceLook
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.nvrtc import compile_cubin
+from lanewise.support.errors import ArgumentError
 
 PERIODIC = lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1, 1)))
 CUDA = pytest.mark.cuda

@@ -14,11 +14,11 @@ import typer
 from typer.testing import CliRunner
 
 from lanewise import sims
-from lanewise.errors import InputError
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.options import Asked, parse_size
 from lanewise.sims.boids.parameters import NUMBERS, Parameters
 from lanewise.sims.common.options import METHOD, Given, Option, option_of, run_command, setting
+from lanewise.support.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.patterns.sitewise import kernel as flows
 from lanewise.patterns.sitewise import sites as array
 from lanewise.patterns.sitewise.kinds import REST
 from lanewise.runtime import memory
+from lanewise.support.errors import ArgumentError, DeviceError
 
 
 @lw.sitewise(lw.D2Q9)

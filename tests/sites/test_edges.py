@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from lanewise.errors import ArgumentError
 from lanewise.patterns.sitewise.kinds import OUTFLOW, Edges, read_edges
+from lanewise.support.errors import ArgumentError
 from tests.lbm.boxes import edges_of
 from tests.sites.follow import WALLS
 

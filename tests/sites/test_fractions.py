@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.fractions import WallFractions, interpolation_weights, link_weights
 from lanewise.patterns.sitewise.kinds import read_edges
+from lanewise.support.errors import ArgumentError
 
 WALL = frozenset({1})
 LATTICE: Lattice = lw.D2Q9

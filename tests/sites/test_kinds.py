@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import ArgumentError
 from lanewise.patterns.sitewise.kinds import check_new
+from lanewise.support.errors import ArgumentError
 
 TAKEN = [(0, "flow"), (2, "wall")]
 RANGE = "wanted a whole number from 1 to 31; 0 is the function itself"

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import ArgumentError
 from lanewise.patterns.sitewise.flags import make_flags
 from lanewise.patterns.sitewise.streaming import EVEN, FIRST_PULL, FORMS, ODD, PULL, PUSH, Phase, form_by_name
+from lanewise.support.errors import ArgumentError
 from tests.lbm.boxes import LID, WALL, Box, boxes
 from tests.sites.follow import WALLS, Place, Walk
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lanewise.launch.trial import Failure
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.tuning.space import Examined, Family
 
 AXES: dict[str, tuple[Any, ...]] = {

@@ -9,8 +9,8 @@ from pathlib import Path
 import typer
 
 from lanewise.cli.main import app
-from lanewise.optimisations import OPTIMISATIONS
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.compiler.optimisations import OPTIMISATIONS
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.pairwise.build import PAIRWISE
 from lanewise.tuning import measure, race, search
 from tests.markdown import commands, differences, run_blocks

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import DeviceError, PlanError
 from lanewise.launch.executable import Executable
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import table_model
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime import timing
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.runtime.timing import CpuStopwatch
+from lanewise.support.errors import DeviceError, PlanError
 from lanewise.tuning import measure
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.measure import CpuMeasurer

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Entry
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import InputError
 from lanewise.tuning import Tuning, replay, tune_job
 from lanewise.tuning.search import search
 from lanewise.tuning.tune import RecordedMeasurer, families_to, read_recording, recording_of

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import LanewiseError
 from lanewise.launch.trial import Failure
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import LanewiseError
 from lanewise.tuning.search import SMALL, Progress, search
 from tests.tuning.landscapes import AXES, BASE, MadeUpMeasurer, MadeUpSpace, family
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.trial import Failure
 from lanewise.patterns.sitewise.tuning import StepMeasurer
 from lanewise.sims.lbm.explain import tuning_job
+from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import replay
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.compiler.pipeline import build_program
+from lanewise.compiler.work import describe_work
+from lanewise.language.target import CPU, Machine
 from lanewise.models.devices import device_model, table_model
-from lanewise.patterns.threadwise.names import POINTS
+from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.threadwise.work import describe
-from lanewise.pipeline import build_program
-from lanewise.plan import Plan
-from lanewise.target import CPU, Machine
+from lanewise.planning.plan import Plan
 from lanewise.tuning.job import Job
 from lanewise.tuning.space import KernelSpace, ModelEstimator
-from lanewise.work import describe_work
 from tests.corpus import case
 from tests.harness import reference_kernel
 from tests.patterns.threadwise_kernels import BY_NAME

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from lanewise.errors import ArgumentError
 from lanewise.launch.tuned_plans import Entry, Key, StoreWarning, read_entry, size_class, store_enabled, write_entry
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import ArgumentError
 
 KEY = Key(
     kernel="gravity", function="f00d", layouts="target: SoA, source: SoA", identical=True, device="NVIDIA H200", arch="sm_90",

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.launch import tuned_plans as lookup
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning import Tuning, tune_job
 from lanewise.tuning.job import Job
 from tests.tuning.kernels import attraction, double, drift, points, without_itself

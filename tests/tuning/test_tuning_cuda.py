@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.timing import CudaStopwatch
 from lanewise.tuning import CudaMeasurer, replay
 from lanewise.tuning.space import KernelSpace, make_estimator

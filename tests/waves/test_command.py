@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.waves.command import app
 from lanewise.sims.waves.tables import read_sky, read_templates
+from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
 SIGNAL = "h0=8e-25,cosi=0.8,psi=0.2,phi0=1,freq=60.0101,alpha=2.0,delta=0.3,f1dot=-2e-10"

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import DeviceError, InputError
 from lanewise.launch.support import compile_kernel
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.sims import waves
 from lanewise.sims.waves.demodulation import f_statistic
@@ -54,6 +53,7 @@ from lanewise.sims.waves.kernels import Sft
 from lanewise.sims.waves.prepared import earth_states, geometry, prepare, search_margin
 from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.timing import Ephemeris, Orbit
+from lanewise.support.errors import DeviceError, InputError
 from tests.patterns.segmentwise import reference_kernel
 from tests.waves.test_f_statistic import REFERENCE, SQRT_S, made, model, some_templates
 from tests.waves.test_hough import HIER, SKY, SMALL, WIDE

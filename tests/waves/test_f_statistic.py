@@ -9,7 +9,6 @@ import math
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import atoms, f_statistic, two_f
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.noise import median_bias, noise_floor, normalised, running_median
@@ -18,6 +17,7 @@ from lanewise.sims.waves.resampling import Band, f_statistic_band
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, load_sfts
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, Orbit
+from lanewise.support.errors import InputError
 from tests.waves.truth import DATA, TRUTH, excerpt, needs_tables, needs_truth, table
 
 REFERENCE = 1238166018 * SECOND

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.hierarchical import (
@@ -37,6 +36,7 @@ from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
 from lanewise.sims.waves.timing.arrival import sky_vectors
+from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth
 
 HIER = TRUTH / "hier"

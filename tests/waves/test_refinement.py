@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.waves.hierarchical import CANDIDATE, Grids
 from lanewise.sims.waves.refinement import follow_up, lattice, phase_metric, regrouped, some_stacks
 from lanewise.sims.waves.refinement.follow_up import false_alarm, pixel_size
 from lanewise.sims.waves.refinement.metric import tangents
+from lanewise.support.errors import InputError
 
 START = 1238166018
 REFERENCE = waves.gps_time(START + 432_000)

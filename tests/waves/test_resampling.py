@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.gps import SECOND
 from lanewise.sims.waves.prepared import prepare, search_margin
@@ -16,6 +15,7 @@ from lanewise.sims.waves.sft import load_sfts
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, Orbit
+from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
 REFERENCE = 1238166018 * SECOND

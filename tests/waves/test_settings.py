@@ -9,11 +9,11 @@ from decimal import Decimal, getcontext
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.waves.hough import Significance
 from lanewise.sims.waves.lost import ALLOWED, mismatch
 from lanewise.sims.waves.ranges import LOUDEST, QUIETEST
+from lanewise.support.errors import InputError
 from tests.waves.test_invariance import START, ephemeris, made
 
 SEARCH = {"freq": 60.0, "freq_band": 0.1, "f1dot": 0.0, "f1dot_band": 0.0, "reference": 0, "stack": 3600.0}

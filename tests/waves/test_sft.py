@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.sft import (
     DetectorSfts,
     SftName,
@@ -26,6 +25,7 @@ from lanewise.sims.waves.sft import (
     write_sfts,
 )
 from lanewise.sims.waves.sft.crc import START, crc64
+from lanewise.support.errors import InputError
 from tests.waves.truth import DATA, TRUTH, needs_truth
 
 H1 = DATA / "H-2_H1_1800SFT_signal-1238166018-3600.sft"

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.commands.sky import directions
 from lanewise.sims.waves.sky import Cap, Rectangle, isotropic_sky, uniform_sky
+from lanewise.support.errors import InputError
 
 
 def vectors(grid: np.ndarray) -> np.ndarray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import f_statistic
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND
@@ -14,6 +13,7 @@ from lanewise.sims.waves.sft import load_sfts, write_sfts
 from lanewise.sims.waves.synthesis import Signal, make_data
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, Orbit, antenna_patterns, barycentre, earth_state, emission
+from lanewise.support.errors import InputError
 from tests.waves.truth import TRUTH, needs_tables, needs_truth, table
 
 REFERENCE = 1238166018 * SECOND

@@ -10,8 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
-from lanewise.installation import install
 from lanewise.sims.waves.detectors import DETECTORS, detector
 from lanewise.sims.waves.gps import LEAPS, SECOND, gps_time, leap_seconds
 from lanewise.sims.waves.timing import (
@@ -25,6 +23,8 @@ from lanewise.sims.waves.timing import (
     emission,
 )
 from lanewise.sims.waves.timing.ephemeris import read_table
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
 from tests.waves.truth import DATA, excerpt, needs_tables, needs_truth, table
 
 LAL = json.loads((DATA / "barycentre.json").read_text(encoding="utf-8"))

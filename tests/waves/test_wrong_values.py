@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import LanewiseError
 from lanewise.sims import waves
 from lanewise.sims.waves.timing.ephemeris import Table
+from lanewise.support.errors import LanewiseError
 from tests.fuzz.arguments import POOL
 
 START = 1238166018

@@ -14,10 +14,8 @@ from typing import Any
 from lanewise.advice.choice import Candidate, LayoutChoice
 from lanewise.advice.cost import Access, MemoryModel, cost, memory_model
 from lanewise.advice.uses import accesses_of
-from lanewise.arrays import RecordArray
-from lanewise.attributes import settings_by_name
-from lanewise.checks import checked, shown
-from lanewise.errors import ArgumentError
+from lanewise.language.record import Leaf, Record, RecordValue
+from lanewise.language.target import TARGETS
 from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
@@ -25,8 +23,10 @@ from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Layout
 from lanewise.layouts.named import default_layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
-from lanewise.record import Leaf, Record, RecordValue
-from lanewise.target import TARGETS
+from lanewise.records.arrays import RecordArray
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import checked, shown
+from lanewise.support.errors import ArgumentError
 
 COUNT = 1_000_000  # records, when the caller names no number
 
@@ -119,7 +119,7 @@ def _copies(arrangement: Arrangement, leaves: tuple[Leaf, ...]) -> int:
 
 def _record(subject: Any) -> tuple[Record, Any]:
     """The record, and the array of records if one was given."""
-    from lanewise.arrays import RecordArray
+    from lanewise.records.arrays import RecordArray
 
     if isinstance(subject, RecordArray):
         return subject.record, subject

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
+from lanewise.language.target import is_gpu
 from lanewise.layouts.base import Arrangement, Slot
 from lanewise.layouts.traffic import Traffic, gathered, streamed
-from lanewise.target import is_gpu
 
 Role = Literal["streamed", "broadcast", "gathered"]
 Placement = Literal["contiguous", "packed", "strided", "blocked"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from lanewise.advice.cost import Access, Role
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
-from lanewise.record import Record
+from lanewise.language.record import Record
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 Pattern = Literal["streamed", "broadcast", "gathered"]
 
@@ -75,8 +75,8 @@ def _accesses(record: Record, use: Use) -> list[Access]:
 
 
 def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
+    from lanewise.language.types import I64
     from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-    from lanewise.types import I64
 
     if use.pattern == "broadcast":
         raise ArgumentError(
@@ -95,9 +95,9 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
 
 
 def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
+    from lanewise.language.types import I64
     from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
     from lanewise.patterns.search import AllPairs
-    from lanewise.types import I64
 
     if use.pattern == "streamed":
         raise ArgumentError(

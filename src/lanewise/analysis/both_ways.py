@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
-from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
 from lanewise.ir.traverse import subexpressions
-from lanewise.types import BOOL
+from lanewise.language.types import BOOL
+from lanewise.support.errors import NOWHERE
 
 LEAST_SAVING = (
     0.15  # of the work for both directions: below that, the exchange between threads costs more than it saves

@@ -14,7 +14,7 @@ from math import gcd
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, reads, statements, writes
-from lanewise.types import BOOL, Scalar, limits
+from lanewise.language.types import BOOL, Scalar, limits
 
 Coefficients = tuple[tuple[str, int], ...]
 Span = tuple[int, int]

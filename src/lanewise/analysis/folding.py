@@ -12,7 +12,7 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
 from lanewise.ir.traverse import children
-from lanewise.types import BOOL, U32
+from lanewise.language.types import BOOL, U32
 
 
 def fold(e: ir.Expression) -> ir.Expression:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, statements, writes
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)

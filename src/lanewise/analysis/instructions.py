@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from lanewise.analysis.value_numbering import Table
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, statements, subexpressions
-from lanewise.types import BOOL, F32, F64, I64, Scalar
+from lanewise.language.types import BOOL, F32, F64, I64, Scalar
 
 PREDICATED = frozenset({"branch", "barrier"})
 

@@ -13,7 +13,7 @@ from lanewise.analysis.affine import accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, Operation
 from lanewise.ir.traverse import blocks, expressions, reads, rename, statements, subexpressions, writes
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
 
 FOLDS = (
     "by x += e, x -= e, x *= e, x = lw.min(x, e), x = lw.max(x, e), if e > x: x = e, "

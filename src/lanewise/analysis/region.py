@@ -11,7 +11,7 @@ from lanewise.analysis.instructions import Instructions, mix
 from lanewise.analysis.value_numbering import Table, Value, number_expression
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import rewrite
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
 
 SECTOR = 32  # bytes that memory moves at least
 Pattern = Literal["streamed", "strided", "broadcast", "gathered"]

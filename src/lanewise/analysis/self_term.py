@@ -23,7 +23,7 @@ from lanewise.ir.interpret import evaluate
 from lanewise.ir.names import own, owner
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import subexpressions
-from lanewise.types import BOOL, F64
+from lanewise.language.types import BOOL, F64
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from lanewise.analysis.value_numbering import Node, Table, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import owner
 from lanewise.ir.printer import print_expression
-from lanewise.types import BOOL, Scalar
+from lanewise.language.types import BOOL, Scalar
 
 SHOWN = 70  # characters of an expression in a message
 LONG = 2000  # operations of a condition, written out, that are still worth evaluating

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from math import copysign
 from typing import assert_never
 
-from lanewise.errors import Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
-from lanewise.types import BOOL, Scalar
+from lanewise.language.types import BOOL, Scalar
+from lanewise.support.errors import Location
 
 ODD = frozenset({"sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "trunc"})
 EVEN = frozenset({"cos", "cosh", "abs"})

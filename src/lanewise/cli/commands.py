@@ -12,10 +12,10 @@ from lanewise.cli.explain import explain
 from lanewise.cli.info import info
 from lanewise.cli.ladder import ladder
 from lanewise.cli.tune import tune
-from lanewise.errors import InputError
-from lanewise.interrupts import imported
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.options import Command, Listed
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import imported
 
 
 class Commands(Listed):

@@ -11,10 +11,10 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
-from lanewise.errors import FileWarning
 from lanewise.runtime import compiling
 from lanewise.runtime.cache import CacheWarning, keeps
 from lanewise.runtime.compiling import Compilation
+from lanewise.support.errors import FileWarning
 
 MOMENT = 1.0  # seconds of compiling that need no word
 _ERASE = "\r\x1b[2K"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
+from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
 from lanewise.sims.common.options import at_least, whole_number
-from lanewise.target import CPU, CUDA, is_gpu
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.explanation.offline import Offline

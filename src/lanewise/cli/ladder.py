@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
+from lanewise.language.target import is_compiled, is_gpu
 from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.sims.common.options import whole_number
-from lanewise.target import is_compiled, is_gpu
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder, Options, Rung

@@ -14,9 +14,9 @@ import threading
 from types import FrameType
 from typing import Any
 
-from lanewise.errors import LanewiseError
-from lanewise.interrupts import INTERRUPTED, interrupts_wait, leave, leave_when_interrupted
-from lanewise.naming import at_first_use
+from lanewise.support.errors import LanewiseError
+from lanewise.support.interrupts import INTERRUPTED, interrupts_wait, leave, leave_when_interrupted
+from lanewise.support.naming import at_first_use
 
 YOUNG = 100_000  # objects that Python makes before it looks for garbage: modules and compilers make many that stay
 

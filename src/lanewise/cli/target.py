@@ -13,13 +13,13 @@ from types import ModuleType
 from typing import Any, overload
 
 from lanewise import sims
-from lanewise.attributes import near
-from lanewise.errors import InputError, LanewiseError
 from lanewise.launch.arguments import describe
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError, LanewiseError
 
 
 def product_kernels(name: str) -> Any:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, assert_never
 import typer
 
 from lanewise.cli.explain import read_values
-from lanewise.errors import InputError
 from lanewise.sims.common.completion import DEVICES, LAYOUTS, PRECISIONS, completing
 from lanewise.sims.common.options import at_least, real_number, whole_number
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob
@@ -116,8 +116,8 @@ def tune(
 def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:
     """A kernel of a file on made-up arguments."""
     from lanewise.cli.target import load_kernel
+    from lanewise.explanation.samples import sample_arguments
     from lanewise.layouts import layout_by_name
-    from lanewise.patterns.samples import sample_arguments
 
     kernel = load_kernel(name)
     kind = layout_by_name(layout) if layout else None

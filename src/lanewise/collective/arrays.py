@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
-from lanewise.field_copies import advice_of, is_writable
+from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import device_of, module_of
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 
 def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:

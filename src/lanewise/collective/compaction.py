@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.checks import shown
 from lanewise.collective import compaction_device, compaction_host
 from lanewise.collective.arrays import check_row, is_array, place_of
-from lanewise.errors import ArgumentError
 from lanewise.runtime.memory import device_of
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 ADVICE = "a comparison makes one: values > 0"
 WANTED = "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import settings_by_name
-from lanewise.checks import shown
 from lanewise.collective import cumsum_device, cumsum_host
 from lanewise.collective.arrays import check_out, check_row, empty_beside
-from lanewise.errors import ArgumentError
 from lanewise.runtime.memory import address, overlap
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 TYPES = tuple(cumsum_device.ELEMENTS)
 ADVICE = ".astype(...) converts it, to int64 where sums get large"

@@ -3,7 +3,7 @@
 A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of `top`, which the last bits of the sum say
 as a whole number; what is left over is split at `low` in the same way, and has to have nothing left over then. So a value takes five
 additions of floats, which go over several values at once, and two of whole numbers to the element, which need no test of a carry: after
-`MOST` values of a bucket its numbers go to the words of `lanewise.exact_sums`. There go also values that are too large, too small or not
+`MOST` values of a bucket its numbers go to the words of `language.exact_sums`. There go also values that are too large, too small or not
 finite. Both are exact, so where a value ends up changes no bit. The weights are chosen by the largest of a sample of the values.
 
 At the end the two numbers of an element, and the element, are three floats whose sum is rounded once; what is left over of adding two of
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.collective.bucket_sums_host import HEAD, buckets_of, splits
-from lanewise.exact_sums import ABOVE, BELOW, FORMATS, NAN, Format
+from lanewise.language.exact_sums import ABOVE, BELOW, FORMATS, NAN, Format
 from lanewise.runtime import cpu
 
 ROOM = 2**15  # elements of a bucket, which are 512 KiB of numbers

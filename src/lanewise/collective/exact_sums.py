@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import exact_sums
 from lanewise.collective import exact_sums_device, exact_sums_host
+from lanewise.language import exact_sums
+from lanewise.language.target import CPU, PYTHON
 from lanewise.runtime import memory
 from lanewise.runtime.memory import on
 from lanewise.runtime.prepared import Turns
-from lanewise.target import CPU, PYTHON
 
 
 def words_for(array: Any, device: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import exact_sums
+from lanewise.language import exact_sums
 from lanewise.runtime import cuda, memory
 
 THREADS = 128

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from lanewise import exact_sums
+from lanewise.language import exact_sums
 from lanewise.runtime import cpu
 
 GRAIN = 1_024  # elements

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import settings_by_name
-from lanewise.checks import shown
 from lanewise.collective import histogram_device, histogram_host
 from lanewise.collective.arrays import check_out, check_row, empty_beside
-from lanewise.errors import ArgumentError
 from lanewise.runtime.memory import overlap
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 TYPES = tuple(histogram_device.VALUES)
 ADVICE = "bins are whole numbers: .astype(np.int32) of what tells them"

@@ -2,7 +2,7 @@
 
 Values go to buckets first (`collective.value_buckets`); then blocks add up what is in a bucket. A block counts in units of its own, by the
 largest of the values that it sees first: whole numbers of 64 bits, too many bits apart for the others, which go to the words of the exact
-sums (`lanewise.exact_sums`), as do the block's totals and what a bucket has no room for. All of it is exact, so that no order matters.
+sums (`language.exact_sums`), as do the block's totals and what a bucket has no room for. All of it is exact, so that no order matters.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from lanewise.collective import value_buckets
 from lanewise.collective.value_buckets import WIDE, Split
-from lanewise.exact_sums import F32, GROUP
-from lanewise.exact_sums_text import SCATTER_SUM
+from lanewise.language.exact_sums import F32, GROUP
 from lanewise.runtime import cuda, memory
+from lanewise.runtime.exact_sums_text import SCATTER_SUM
 from lanewise.runtime.memory import device_of
 
 ROOM = 8_192  # elements of a bucket: 64 KB of shared memory

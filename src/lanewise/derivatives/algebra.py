@@ -14,7 +14,7 @@ import numpy as np
 from lanewise.analysis.value_numbering import Table, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import evaluate
-from lanewise.types import BOOL, Scalar
+from lanewise.language.types import BOOL, Scalar
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 MOST_FACTORS = 6  # of products that are compared

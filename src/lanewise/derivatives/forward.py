@@ -13,11 +13,11 @@ from typing import assert_never
 
 from lanewise.analysis.spreading import spread
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
-from lanewise.errors import CompileError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import rewrite
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
+from lanewise.support.errors import CompileError
 
 Returned = Callable[[ir.Return], ir.Return]
 Inputs = tuple[frozenset[str], ...]

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from lanewise import types as t
 from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
 from lanewise.derivatives.forward import forward
 from lanewise.derivatives.reverse import Choice, backward
@@ -22,6 +21,7 @@ from lanewise.derivatives.writing import Writer
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner
 from lanewise.ir.traverse import expressions, reads, statements
+from lanewise.language import types as t
 
 Mode = Literal["forward", "reverse"]
 SAME = own("same")

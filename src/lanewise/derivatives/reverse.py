@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from lanewise.analysis.value_numbering import Node, NotNumbered, Table, Value
 from lanewise.derivatives.algebra import Algebra
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
-from lanewise.errors import NOWHERE
 from lanewise.ir.names import own
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
+from lanewise.support.errors import NOWHERE
 
 MOST_PATHS = 32  # combinations of conditions; beyond them forward mode, which keeps the branches, is shorter
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import math
 from functools import cache
 
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
+from lanewise.support.errors import VerificationError
 
 OUT = own("out")
 

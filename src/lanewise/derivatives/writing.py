@@ -9,10 +9,10 @@ from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.value_numbering import Table, Value
 from lanewise.derivatives.algebra import Algebra
 from lanewise.derivatives.reverse import Choice
-from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
+from lanewise.support.errors import NOWHERE
 
 _FREE = frozenset({"leaf", "literal"})
 

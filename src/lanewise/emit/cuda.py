@@ -13,13 +13,13 @@ from lanewise.emit.cuda_expressions import cuda_expression
 from lanewise.emit.cuda_prelude import TYPES, literal, prelude, vector_type
 from lanewise.emit.declarations import Declarations, kinds_of
 from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, user_names
-from lanewise.errors import Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import buffers_read, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import apart
-from lanewise.types import LocalArray, limits
+from lanewise.language.types import LocalArray, limits
+from lanewise.support.errors import Location
 
 LINE_LENGTH = 110
 _RESUME = "@resume"

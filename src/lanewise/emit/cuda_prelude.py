@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from lanewise.exact_sums_text import SCATTER_SUM
-from lanewise.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
+from lanewise.language.types import BOOL, F16, F32, F64, I32, I64, U32, Scalar
+from lanewise.runtime.exact_sums_text import SCATTER_SUM
 
 TYPES = {
     BOOL: "bool", I32: "int", U32: "unsigned int", I64: "long long", F16: "unsigned short", F32: "float", F64: "double",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
-from lanewise.types import LocalArray, Scalar
+from lanewise.language.types import LocalArray, Scalar
 
 Kinds = dict[str, Scalar | LocalArray]
 

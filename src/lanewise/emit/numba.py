@@ -35,7 +35,7 @@ from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import HostCode
 from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import rewrite, statements, subexpressions
-from lanewise.types import I64, LocalArray, limits
+from lanewise.language.types import I64, LocalArray, limits
 
 Arrays = dict[str, LocalArray]
 LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some

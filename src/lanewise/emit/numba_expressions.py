@@ -8,7 +8,7 @@ from typing import assert_never
 from lanewise.emit.numba_prelude import CONVERSIONS, TYPES, literal
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import subexpressions
-from lanewise.types import BOOL, I32, I64, U32
+from lanewise.language.types import BOOL, I32, I64, U32
 
 _BINDING = {"or": 1, "and": 2, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from lanewise import exact_sums
-from lanewise.exact_sums import ABOVE, BELOW, NAN
-from lanewise.types import BOOL, F32, F64, I32, I64, U32, Scalar
+from lanewise.language import exact_sums
+from lanewise.language.exact_sums import ABOVE, BELOW, NAN
+from lanewise.language.types import BOOL, F32, F64, I32, I64, U32, Scalar
 
 TYPES = {BOOL: "bool_", I32: "i32", U32: "u32", I64: "i64", F32: "f32", F64: "f64"}
 

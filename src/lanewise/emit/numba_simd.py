@@ -25,8 +25,8 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite, statements, subexpressions
-from lanewise.target import LINE, LONG_IN_ORDER, PAGE
-from lanewise.types import BOOL, I64, Scalar
+from lanewise.language.target import LINE, LONG_IN_ORDER, PAGE
+from lanewise.language.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded

@@ -1,8 +1,5 @@
 """What was decided about a kernel, why, what a model predicts of it, and what was measured."""
 
 from lanewise.explanation.report import Analysis, Bottleneck, Change, Explanation, Row
-from lanewise.moved import forward
-
-__getattr__ = forward(__name__)
 
 __all__ = ["Analysis", "Bottleneck", "Change", "Explanation", "Row"]

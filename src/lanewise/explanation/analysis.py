@@ -9,6 +9,7 @@ from lanewise.analysis.access import field_accesses, reuse
 from lanewise.analysis.both_ways import both_ways
 from lanewise.analysis.instructions import count_operations
 from lanewise.analysis.regions import KernelWork
+from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Analysis
 from lanewise.explanation.subject import Subject
 from lanewise.explanation.tables import table_accesses
@@ -17,7 +18,6 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.series import typical
 from lanewise.models.predict import Analyses
-from lanewise.pipeline import Program
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
 UNITS = {

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lanewise.errors import ArgumentError
+from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
@@ -15,15 +16,14 @@ from lanewise.explanation.rows import Rows
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
+from lanewise.language.target import is_compiled, is_gpu, target_of
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.models.devices import device_model
-from lanewise.optimisations import Programs
 from lanewise.patterns.search.build import SEARCH
-from lanewise.patterns.threadwise.names import POINTS
-from lanewise.plan import Decisions, Plan
-from lanewise.target import is_compiled, is_gpu, target_of
-from lanewise.work import describe_work
+from lanewise.patterns.tables.names import POINTS
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.support.errors import ArgumentError
 
 
 def explain(

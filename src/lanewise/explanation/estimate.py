@@ -8,22 +8,22 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lanewise.analysis.regions import KernelWork, Region, Unknown, analyse
-from lanewise.errors import PlanError
+from lanewise.compiler.optimisations import Programs
+from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import MARK
+from lanewise.language.target import is_gpu
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.least import least_time
-from lanewise.models.occupancy import resident
 from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
-from lanewise.optimisations import Programs
-from lanewise.pipeline import Program
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import Resources
-from lanewise.target import is_gpu
+from lanewise.runtime.occupancy import resident
+from lanewise.support.errors import PlanError
 
 
 @dataclass(frozen=True, slots=True)

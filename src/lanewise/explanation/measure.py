@@ -9,22 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.field_values import brought
+from lanewise.explanation.samples import random_values
 from lanewise.ir.names import COUNT, WORK, count_of
 from lanewise.ir.pattern import Work
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import is_compiled
+from lanewise.language.values import to_python_value
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.trial import plan_from
 from lanewise.launch.tuned_plans import make_key, read_entry, store_enabled
-from lanewise.patterns.samples import random_values
-from lanewise.patterns.threadwise.names import POINTS
-from lanewise.plan import Decisions, Plan
-from lanewise.record import Record
-from lanewise.target import is_compiled
+from lanewise.patterns.tables.names import POINTS
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import RecordArray
+from lanewise.records.field_values import brought
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
-from lanewise.values import to_python_value
 
 ROUNDS = 7  # interleaved: the median of 7 times of each plan
 

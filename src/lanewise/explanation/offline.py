@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.work import describe_work
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Explanation
+from lanewise.explanation.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.explanation.sites import explain_flow
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
+from lanewise.language.target import CPU, Machine, is_gpu, target_of
 from lanewise.launch.arguments import flatten_uniforms
 from lanewise.launch.executable import Executable
+from lanewise.launch.resources import kernel_resources
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import Layout, default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
-from lanewise.models.occupancy import kernel_resources
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.samples import Kernel, Roles, sample_roles, sample_values
 from lanewise.patterns.sitewise.kernel import Sitewise
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.devices import missing_for_cuda
-from lanewise.target import CPU, Machine, is_gpu, target_of
-from lanewise.work import describe_work
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

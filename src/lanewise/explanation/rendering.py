@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-from lanewise.decision import Place
 from lanewise.explanation.report import Change, Explanation, Row
-from lanewise.tables import html_table
+from lanewise.planning.decision import Place
+from lanewise.support.html_tables import html_table
 
 SHOWN = 12  # lines of the drawing of a layout
 OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them

@@ -7,8 +7,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewise.decision import Place
-from lanewise.plan import Decisions
+from lanewise.planning.decision import Place
+from lanewise.planning.plan import Decisions
 
 
 @dataclass(frozen=True, slots=True)

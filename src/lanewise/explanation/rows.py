@@ -6,15 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.errors import PlanError
-from lanewise.explanation.estimate import Estimates, formula
-from lanewise.explanation.measure import Times
-from lanewise.explanation.rendering import show
-from lanewise.explanation.report import Change, Row
-from lanewise.explanation.subject import Subject
-from lanewise.ir.pattern import Pattern
-from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
-from lanewise.optimisations import (
+from lanewise.compiler.optimisations import (
     BESIDE_THE_KERNELS,
     LAYOUT,
     OPTIMISATIONS,
@@ -24,8 +16,16 @@ from lanewise.optimisations import (
     neutral,
     reason_of,
 )
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import is_gpu
+from lanewise.explanation.estimate import Estimates, formula
+from lanewise.explanation.measure import Times
+from lanewise.explanation.rendering import show
+from lanewise.explanation.report import Change, Row
+from lanewise.explanation.subject import Subject
+from lanewise.ir.pattern import Pattern
+from lanewise.language.target import is_gpu
+from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.support.errors import PlanError
 
 WORTH_IT = 1.02  # a factor within 2 % is none
 SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice

@@ -6,9 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanewise import types as t
 from lanewise.analysis.instructions import count_operations
-from lanewise.errors import ArgumentError, InputError
 from lanewise.explanation.build import explain
 from lanewise.explanation.report import Analysis, Explanation
 from lanewise.explanation.subject import Subject
@@ -16,11 +14,13 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
+from lanewise.language import types as t
+from lanewise.language.target import Machine, is_compiled, is_gpu
 from lanewise.launch.executable import Executable
+from lanewise.launch.resources import kernel_resources
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.occupancy import kernel_resources
 from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
@@ -30,7 +30,7 @@ from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
-from lanewise.target import Machine, is_compiled, is_gpu
+from lanewise.support.errors import ArgumentError, InputError
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.kernel import Sitewise

@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
+from lanewise.language.target import Machine, copies_asynchronously, is_gpu
 from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import SiteTraffic
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.plan import Decisions, Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.nvrtc import Resources
-from lanewise.target import Machine, copies_asynchronously, is_gpu
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, length_of
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import expressions, reads, statements, writes
+from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel
-from lanewise.target import is_gpu
+from lanewise.support.errors import NOWHERE
 
 NEAR_BYTES = {True: 128 << 10, False: 32 << 10}  # of the cache beside the threads of a GPU, and of a core of a CPU
 

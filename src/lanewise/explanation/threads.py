@@ -6,10 +6,10 @@ import linecache
 from typing import Any
 
 from lanewise.analysis.affine import Access, accesses, nest_of
-from lanewise.errors import NOWHERE
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
 from lanewise.patterns.plain_sums import told
+from lanewise.support.errors import NOWHERE
 
 WAYS = {
     "same": "broadcast", "next": "coalesced", "apart": "strided", "row": "strided by rows", "unknown": "gathered",

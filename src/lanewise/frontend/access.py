@@ -8,8 +8,6 @@ from types import ModuleType
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.errors import Location
 from lanewise.frontend.directions import ATTRIBUTES, direction_attribute
 from lanewise.frontend.elements import array_attribute
 from lanewise.frontend.rows import row_element, window_element
@@ -31,7 +29,9 @@ from lanewise.frontend.values import (
     weak_vector,
 )
 from lanewise.ir import nodes as ir
-from lanewise.lattices.base import Direction, Lattice
+from lanewise.language import types as t
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.support.errors import Location
 
 
 def name_value(scope: Scope, name: str, node: ast.Name) -> Value:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from lanewise.array_types import ArrayType, array_of_annotation
-from lanewise.errors import CompileError
 from lanewise.frontend.source import Source
+from lanewise.language.array_types import ArrayType, array_of_annotation
+from lanewise.support.errors import CompileError
 
 INDEXED = "@lw.threadwise above the function"
 READING = "@lw.elementwise, @lw.pairwise, @lw.sitewise(...) or @lw.threadwise above the function"

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from lanewise import types as t
-from lanewise import values as v
 from lanewise.frontend.access import checked_index
 from lanewise.frontend.directions import population_index
 from lanewise.frontend.elements import index_nodes, lengths, store
@@ -33,7 +31,9 @@ from lanewise.frontend.values import (
     component,
 )
 from lanewise.ir import nodes as ir
-from lanewise.lattices.base import Direction
+from lanewise.language import types as t
+from lanewise.language import values as v
+from lanewise.language.lattices.base import Direction
 
 
 def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:

@@ -13,8 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise import values as v
 from lanewise.frontend import mathematics, operators
 from lanewise.frontend.directions import along, along_of
 from lanewise.frontend.elements import length as array_length
@@ -36,7 +34,9 @@ from lanewise.frontend.values import (
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.names import own
-from lanewise.vectors import LiteralVector
+from lanewise.language import types as t
+from lanewise.language import values as v
+from lanewise.language.vectors import LiteralVector
 
 Lowering = Callable[[Scope, list[Value], ast.AST], Value]
 _OnNumbers = Callable[[Scope, list[Number], ast.AST], Number]

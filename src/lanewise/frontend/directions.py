@@ -9,7 +9,6 @@ import ast
 from collections.abc import Callable
 from types import MethodType
 
-from lanewise.errors import Location
 from lanewise.frontend.literals import Known, combine, exact_of, negate
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import (
@@ -24,7 +23,8 @@ from lanewise.frontend.values import (
     whole,
 )
 from lanewise.ir import nodes as ir
-from lanewise.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.support.errors import Location
 
 ATTRIBUTES = ".x .y .z .index .weight .velocity .opposite .along(v)"
 

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Callable
 from typing import Literal
 
-from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.access import attribute, name_value, number_inside, subscript
 from lanewise.frontend.calls import lowering_of
@@ -30,10 +29,11 @@ from lanewise.frontend.values import (
     weak,
     whole,
 )
-from lanewise.interpolation import interpolate
 from lanewise.ir import nodes as ir
-from lanewise.lattices.base import Direction
-from lanewise.values import index_of
+from lanewise.language import types as t
+from lanewise.language.interpolation import interpolate
+from lanewise.language.lattices.base import Direction
+from lanewise.language.values import index_of
 
 NESTED = 120  # blocks one inside the other
 

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
 from lanewise.ir.traverse import expressions, flat_map, reads, statements
 from lanewise.ir.values import pairs
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
 
 
 def with_flat_tables(f: ir.Function, tables: Mapping[str, ArrayType]) -> ir.Function:

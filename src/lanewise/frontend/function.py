@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from lanewise import types as t
-from lanewise.errors import CompileError
 from lanewise.frontend.flat_tables import with_flat_tables
 from lanewise.frontend.helpers import Helpers
 from lanewise.frontend.scope import Inferred, Names, Retype, Scope
@@ -27,7 +25,9 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, own
 from lanewise.ir.reductions import SUM, Reduction
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.lattices.base import Lattice
+from lanewise.support.errors import CompileError
 
 __all__ = ["Lowered", "Signature", "lower_function", "read_signature"]
 

@@ -11,10 +11,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from lanewise import types as t
-from lanewise.attributes import sealed
-from lanewise.checks import plain_function
-from lanewise.errors import CompileError
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import settle
 from lanewise.frontend.scope import Scope
@@ -32,9 +28,13 @@ from lanewise.frontend.values import (
     literal_values,
 )
 from lanewise.ir import nodes as ir
-from lanewise.lattices.base import Direction
-from lanewise.naming import by_name
-from lanewise.record import Record
+from lanewise.language import types as t
+from lanewise.language.lattices.base import Direction
+from lanewise.language.record import Record
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import plain_function
+from lanewise.support.errors import CompileError
+from lanewise.support.naming import by_name
 
 
 class LoweredHelper(Protocol):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import ast
 
-from lanewise import types as t
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name
+from lanewise.language import types as t
 
 
 def index_of(scope: Scope, node: ast.Call) -> Number:

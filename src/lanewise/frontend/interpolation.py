@@ -1,4 +1,4 @@
-"""`lw.interpolate` in the kernel language: reads of tables and arithmetic, in the order of `lanewise.interpolation`.
+"""`lw.interpolate` in the kernel language: reads of tables and arithmetic, in the order of `lanewise.language.interpolation`.
 
 Indices end in a clamp between 0 and the last one, so that every read is proved to be inside, whatever the coordinates are.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from lanewise import types as t
-from lanewise.errors import Location
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import ElementsReference, Number, Value
-from lanewise.interpolation import EDGES, Edge
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL, I64, Scalar
+from lanewise.language import types as t
+from lanewise.language.interpolation import EDGES, Edge
+from lanewise.language.types import BOOL, I64, Scalar
+from lanewise.support.errors import Location
 
 
 def interpolation(scope: Scope, node: ast.Call, arguments: list[Value]) -> Number:

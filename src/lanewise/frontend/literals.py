@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lanewise import types as t
-from lanewise.errors import Location
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Exact, Number, component, weak, weak_vector
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.support.errors import Location
 
 MAX_BITS = 1024  # a float holds less; it keeps `2 ** 10**9` from filling the memory
 

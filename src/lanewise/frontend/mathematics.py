@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from functools import reduce
 
-from lanewise import types as t
 from lanewise.frontend.literals import combine, exact_of, exact_result, fold
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
@@ -13,7 +12,8 @@ from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
-from lanewise.values import on_python_numbers
+from lanewise.language import types as t
+from lanewise.language.values import on_python_numbers
 
 
 def check_count(scope: Scope, name: str, arguments: list[Number], count: int, node: ast.AST, hint: str = "") -> None:

@@ -7,7 +7,6 @@ import operator
 from dataclasses import replace
 from typing import Any
 
-from lanewise import types as t
 from lanewise.frontend.literals import MAX_BITS, combine, exact_of, exact_result, fold, fold_binary, negative
 from lanewise.frontend.mathematics import intrinsic
 from lanewise.frontend.promotion import common_scalar, signed_scalar
@@ -15,6 +14,7 @@ from lanewise.frontend.scope import Scope
 from lanewise.frontend.shapes import same_shape
 from lanewise.frontend.values import Number, weak
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 
 _BINARY: dict[type[ast.operator], tuple[ir.BinaryOperator, Any]] = {
     ast.Add: ("+", operator.add),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from lanewise import types as t
 from lanewise.frontend.promotion import fits
 from lanewise.frontend.scope import Scope, Variable
 from lanewise.frontend.values import (
@@ -22,6 +21,7 @@ from lanewise.frontend.values import (
 )
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
+from lanewise.language import types as t
 
 
 def assign_field(scope: Scope, record: RecordReference, attribute: str, value: Number, node: ast.AST) -> None:

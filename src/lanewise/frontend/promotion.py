@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lanewise import types as t
 from lanewise.frontend.values import Number
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 
 
 class Misfit(Exception):

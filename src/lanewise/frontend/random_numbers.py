@@ -1,4 +1,4 @@
-"""Random numbers in kernels: the functions of `lanewise.random_numbers` in the kernel language, to the bit.
+"""Random numbers in kernels: the functions of `lanewise.language.random_numbers` in the kernel language, to the bit.
 
 All of it is arithmetic of whole numbers, and roundings of single conversions, products and square roots: no product of floats is added to
 anything, which a compiler might fuse.
@@ -10,13 +10,13 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from lanewise import random_numbers as draws
-from lanewise import types as t
-from lanewise import values as v
 from lanewise.frontend.helpers import HelperFunction, function
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, Value
 from lanewise.ir import nodes as ir
+from lanewise.language import random_numbers as draws
+from lanewise.language import types as t
+from lanewise.language import values as v
 
 i64, u32 = v.i64, v.u32
 
@@ -191,7 +191,7 @@ _LANGUAGE: dict[Callable[..., Any], HelperFunction] = {
 
 
 def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | None:
-    """How a call of a function of `lanewise.random_numbers` is lowered; None of others."""
+    """How a call of a function of `lanewise.language.random_numbers` is lowered; None of others."""
     try:
         helper = _LANGUAGE.get(python)
     except TypeError:  # it cannot be hashed

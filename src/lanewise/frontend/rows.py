@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import ast
 
-from lanewise import types as t
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number, RowReference, Value, WindowReference
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads
 from lanewise.ir.values import pairs
-from lanewise.values import WINDOW
+from lanewise.language import types as t
+from lanewise.language.values import WINDOW
 
 
 def row_element(scope: Scope, row: RowReference, index: Number, node: ast.Subscript) -> Number:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache, reduce
 from typing import Any
 
-from lanewise.array_types import ArrayType
 from lanewise.frontend.source import Source
 from lanewise.ir import nodes as ir
+from lanewise.language.array_types import ArrayType
 
 
 def operation_of(value: Any) -> ir.ScatterOperation | None:

@@ -14,7 +14,7 @@ from lanewise.frontend.places import coerce
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import ElementsReference
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL
+from lanewise.language.types import BOOL
 
 
 def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> None:

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewise import types as t
-from lanewise.errors import CompileError, Location
 from lanewise.frontend.promotion import settle
 from lanewise.frontend.source import Source
 from lanewise.frontend.values import Number, PythonObject, Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import children, reads
+from lanewise.language import types as t
+from lanewise.support.errors import CompileError, Location
 
 DEEP = 64  # operations one inside the other
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from lanewise import types as t
 from lanewise.frontend.scope import Scope
 from lanewise.frontend.values import Number
+from lanewise.language import types as t
 
 
 def spread(scope: Scope, single: Number, length: int) -> Number:

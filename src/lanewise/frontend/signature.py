@@ -8,17 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType, is_array, is_index
-from lanewise.errors import CompileError
 from lanewise.frontend.array_parameters import array_parameter, index_parameter
+from lanewise.frontend.reductions import Reduced, ReductionName
 from lanewise.frontend.scattered import scattered_arrays
 from lanewise.frontend.source import Source, read_source
 from lanewise.frontend.values import PythonObject
 from lanewise.ir.reductions import SUM, Reduction
-from lanewise.record import Record, record_of
-from lanewise.reductions import Reduced, ReductionName
-from lanewise.values import (
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType, is_array, is_index
+from lanewise.language.record import Record, record_of
+from lanewise.language.values import (
     Row,
     field_of_annotation,
     is_field,
@@ -26,6 +25,7 @@ from lanewise.values import (
     row_of_annotation,
     type_of_annotation,
 )
+from lanewise.support.errors import CompileError
 
 
 @dataclass(frozen=True, slots=True)

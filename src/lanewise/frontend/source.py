@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from types import CellType, CodeType, ModuleType
 from typing import Any
 
-from lanewise.errors import CompileError, Location
 from lanewise.frontend.typed_text import typed_lines, why_lost
+from lanewise.support.errors import CompileError, Location
 
 
 @dataclass(frozen=True)

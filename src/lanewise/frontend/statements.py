@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from lanewise import types as t
 from lanewise.frontend import operators
 from lanewise.frontend.assignments import assign, assignment, declaration
 from lanewise.frontend.directions import items_of, unroll
@@ -17,6 +16,7 @@ from lanewise.frontend.scope import Retype, Scope
 from lanewise.frontend.syntax import describe_syntax
 from lanewise.frontend.values import Number, PythonObject, Several
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
 
 
 def lower_block(scope: Scope, nodes: list[ast.stmt]) -> bool:

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
-from lanewise.errors import NOWHERE, Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
-from lanewise.lattices.base import Direction, Lattice
-from lanewise.record import Record
-from lanewise.values import PopulationsName, VectorValue, type_of_annotation
-from lanewise.vectors import LiteralVector
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.language.record import Record
+from lanewise.language.values import PopulationsName, VectorValue, type_of_annotation
+from lanewise.language.vectors import LiteralVector
+from lanewise.support.errors import NOWHERE, Location
 
 Exact = int | None  # the whole number that a direction gives a component, or that it gives none
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.errors import ArgumentError
-from lanewise.installation import install
 from lanewise.interop.tensors import Inputs, check_kernel, device_of, float_results, gradients, inputs_of
+from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.launch.arguments import axes_of, shape_of_result
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.record import Record
+from lanewise.support.errors import ArgumentError
+from lanewise.support.installation import install
 
 
 def jax_function(kernel: Any) -> Callable[..., Any]:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.language import types as t
+from lanewise.language.record import Record, make_class, unknown_field
+from lanewise.language.target import CPU, CUDA, is_gpu
 from lanewise.launch.arguments import name_arguments
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.variables import check_results
-from lanewise.record import Record, make_class, unknown_field
-from lanewise.target import CPU, CUDA, is_gpu
+from lanewise.records.arrays import RecordArray
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 Differentiable = Pairwise | Elementwise
 

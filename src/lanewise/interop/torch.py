@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.errors import ArgumentError
-from lanewise.installation import install
 from lanewise.interop.tensors import check_kernel, device_of, float_results, gradients, inputs_of
-from lanewise.target import is_gpu
+from lanewise.language.target import is_gpu
+from lanewise.support.errors import ArgumentError
+from lanewise.support.installation import install
 
 
 def torch_function(kernel: Any) -> Callable[..., Any]:

@@ -12,8 +12,8 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath
+from lanewise.support.errors import InputError
 
 
 def writable_target(path: FilePath, overwrite: bool) -> Path:

@@ -26,8 +26,8 @@ from typing import Any
 
 import psutil
 
-from lanewise.errors import InputError
 from lanewise.io.atomic import unwritable, writable_target
+from lanewise.support.errors import InputError
 
 SAME_START = 1.0  # seconds between two readings of one process's start; a reused number started at another time
 ATTEMPTS, PATIENCE = 8, 0.02  # seconds

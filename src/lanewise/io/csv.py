@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import near
-from lanewise.errors import FileWarning, InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import DARK, Particles
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.attributes import near
+from lanewise.support.errors import FileWarning, InputError
 
 NAMES = ("name", "names", "label", "object", "body", "star", "planet")
 REAL = ("x", "y", "z", "vx", "vy", "vz", "mass")

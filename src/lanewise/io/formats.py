@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles, check_any
 from lanewise.io.source import FilePath, existing_file
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 HEAD = 512
 

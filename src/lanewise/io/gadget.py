@@ -21,13 +21,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import shown
-from lanewise.errors import FileWarning, InputError
 from lanewise.io.formats import Format
 from lanewise.io.hdf5 import MAGIC, add_dataset, add_rows, open_hdf5, write_hdf5
 from lanewise.io.particles import COMPONENTS, Particles, as_float32, check_any
 from lanewise.io.source import FilePath
 from lanewise.io.sums import read_array
+from lanewise.support.checks import shown
+from lanewise.support.errors import FileWarning, InputError
 
 
 def read_gadget(path: FilePath) -> Particles:

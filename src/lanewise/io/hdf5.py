@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import FileWarning, InputError, RecordError
-from lanewise.interrupts import imported
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.sums import promise, promised, put_rows, put_sum
+from lanewise.support.errors import FileWarning, InputError, RecordError
+from lanewise.support.interrupts import imported
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file (HDF5 file format specification 3.0, superblock)."""

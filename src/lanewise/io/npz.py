@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import Particles
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 REQUIRED = ("position", "velocity", "mass")
 OPTIONAL = ("ids", "component", "time", "softening")

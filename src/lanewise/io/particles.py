@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked, host_array, shown
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked, host_array, shown
+from lanewise.support.errors import InputError
 
 DARK = 1
 """The component of bodies that say nothing else: Gadget's type 1, collisionless halo matter."""

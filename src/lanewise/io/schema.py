@@ -15,9 +15,9 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.io.hdf5 import read_text
 from lanewise.io.sums import read_array
+from lanewise.support.errors import InputError
 
 LARGEST = float(np.finfo(np.float64).max)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 
 FilePath: TypeAlias = str | os.PathLike[str]
 

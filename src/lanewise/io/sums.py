@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.interrupts import imported
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import imported
 
 PROMISE, SUM = "lanewise_sums", "lanewise_crc32"
 KIND = b"crc32"

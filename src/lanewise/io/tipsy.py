@@ -16,11 +16,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import FileWarning, InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.formats import Format
 from lanewise.io.particles import Particles, as_float32
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.errors import FileWarning, InputError
 
 
 def read_tipsy(path: FilePath) -> Particles:

@@ -17,9 +17,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.errors import ArgumentError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath
+from lanewise.support.errors import ArgumentError
 
 NAMES = {
     "float32": "Float32", "float64": "Float64", "bool": "UInt8", "uint8": "UInt8", "int8": "Int8", "uint16": "UInt16",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL, Scalar
+from lanewise.language.types import BOOL, Scalar
 
 Operand = ir.Expression | int
 

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from lanewise.ir import nodes as ir
-from lanewise.types import BOOL, Scalar
+from lanewise.language.types import BOOL, Scalar
 
 Operation = Literal["+", "*", "&", "|", "^", "min", "max", "and", "or", "<", "<=", ">", ">="]
 """The comparisons take a value `e` that is so compared with what was gathered: `if e > m: m = e`, which no NaN passes."""

@@ -14,10 +14,10 @@ from typing import Any, Literal, Never, TypeVar, assert_never
 
 import numpy as np
 
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
-from lanewise.types import Scalar, convert, holds, limits
-from lanewise.values import SCALAR_FUNCTIONS
+from lanewise.language.types import Scalar, convert, holds, limits
+from lanewise.language.values import SCALAR_FUNCTIONS
+from lanewise.support.errors import VerificationError
 
 T = TypeVar("T")
 M = TypeVar("M")

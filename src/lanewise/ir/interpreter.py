@@ -17,8 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import exact_sums
-from lanewise.errors import NOWHERE, VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import (
     MEMORY,
@@ -37,8 +35,10 @@ from lanewise.ir.interpret import (
 from lanewise.ir.races import Races, Touch, element_place, thread_of
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import expressions, statements
+from lanewise.language import exact_sums
+from lanewise.language.scatter import combined
 from lanewise.layouts.base import Arrangement
-from lanewise.scatter import combined
+from lanewise.support.errors import NOWHERE, VerificationError
 
 
 @dataclass

@@ -10,7 +10,7 @@ from __future__ import annotations
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.types import I64, Scalar
+from lanewise.language.types import I64, Scalar
 
 STEP, SHIFT, APART = own("itself.step"), own("itself.shift"), own("itself.apart")
 ITSELF = own("itself")

@@ -12,12 +12,12 @@ from math import copysign
 from typing import TYPE_CHECKING
 from typing import Literal as Choice
 
-from lanewise.errors import NOWHERE, Location
 from lanewise.ir.pattern import Pattern
+from lanewise.language.record import Leaf
+from lanewise.language.scatter import Operation as ScatterOperation
+from lanewise.language.types import BOOL, LocalArray, Scalar
 from lanewise.layouts.base import Arrangement
-from lanewise.record import Leaf
-from lanewise.scatter import Operation as ScatterOperation
-from lanewise.types import BOOL, LocalArray, Scalar
+from lanewise.support.errors import NOWHERE, Location
 
 if TYPE_CHECKING:
     from lanewise.ir.reductions.base import Accumulator
@@ -330,9 +330,9 @@ class StoreElement:
 class ScatterElement:
     """Add a value to one element of an array that has a shape, or take the smaller or larger of the two; indices as in `LoadElement`.
 
-    Many threads may do so with one element at the same time: the result has the same bits whatever their order, for `lanewise.scatter`
+    Many threads may do so with one element at the same time: the result has the same bits whatever their order, for `language.scatter`
     says what is combined how. The kernel neither reads nor stores elements of the array. Of a sum of floats the array has words of
-    `lanewise.exact_sums` in place of its elements; indices are those of the elements.
+    `lanewise.language.exact_sums` in place of its elements; indices are those of the elements.
     """
 
     array: str

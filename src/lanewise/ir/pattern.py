@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine, Target
+from lanewise.language.target import Machine, Target
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 if TYPE_CHECKING:
     from lanewise.ir.nodes import Kernel

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal
 
-from lanewise.errors import NOWHERE, Location, VerificationError
 from lanewise.ir import nodes as ir
+from lanewise.support.errors import NOWHERE, Location, VerificationError
 
 Place = tuple[str, int]
 Touch = Literal["reads", "writes", "scatters to"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from lanewise import types as t
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.language.record import Leaf
 from lanewise.layouts import AoS, Layout
-from lanewise.record import Leaf
 
 
 def value_leaves(value_type: t.ValueType) -> tuple[Leaf, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 
-from lanewise.errors import VerificationError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, owner
 from lanewise.ir.printer import print_block
 from lanewise.ir.traverse import expressions, statements, subexpressions, writes
 from lanewise.ir.verify_expression import Known, expression_problem
-from lanewise.types import BOOL, F32, F64, I64, LocalArray, Scalar
+from lanewise.language.types import BOOL, F32, F64, I64, LocalArray, Scalar
+from lanewise.support.errors import VerificationError
 
 WARP = 32
 RANK = 3  # dimensions of an array at most

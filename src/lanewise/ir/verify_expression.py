@@ -10,7 +10,7 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpret import INTRINSICS
 from lanewise.ir.printer import print_expression
-from lanewise.types import BOOL, I64, LocalArray, Scalar
+from lanewise.language.types import BOOL, I64, LocalArray, Scalar
 
 Known = dict[str, Scalar | LocalArray]
 

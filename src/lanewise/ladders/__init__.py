@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.ladders.rung import Ladder

@@ -25,7 +25,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.target import is_gpu
+from lanewise.language.target import is_gpu
 
 RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from lanewise.errors import DeviceError, LanewiseError
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
+from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
@@ -30,7 +30,7 @@ from lanewise.sims.boids.flock import Flock
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
 from lanewise.sims.boids.state import State
-from lanewise.target import is_gpu
+from lanewise.support.errors import DeviceError, LanewiseError
 
 RUNS = 3
 ENOUGH = 1.0  # seconds of a step from which on one is measured once

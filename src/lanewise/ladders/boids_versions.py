@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.language.target import CPU, target_of
 from lanewise.patterns.search import AllPairs, Nearest, Search, StaticGrid
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.parameters import THESIS, THESIS_K
-from lanewise.target import CPU, target_of
 
 OWN_CELLS, CURVE, AUTOMATIC = "static grid, own cells", "dynamic grid, curve", "automatic"
 IN_TURN = "one after another"

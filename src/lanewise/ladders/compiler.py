@@ -15,7 +15,6 @@ from math import isqrt
 from statistics import geometric_mean
 from typing import Any
 
-from lanewise.errors import InputError, LanewiseError
 from lanewise.ladders.compiler_plans import Change, changes, every_pass, left_out, naive_plan
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, make_case
@@ -33,10 +32,11 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.plan import Decisions, Plan
+from lanewise.language.target import is_gpu
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module
-from lanewise.target import is_gpu
+from lanewise.support.errors import InputError, LanewiseError
 
 NAIVE, DEFAULT, LIBRARY = "naive", "default plan", "library"
 BESIDES = "besides: "  # what begins the names of passes that the default plan leaves out

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.ir.pattern import BLOCK
-from lanewise.plan import DECLARED, FIELDS, NEUTRAL, Decisions, Plan
-from lanewise.target import is_gpu
+from lanewise.language.target import is_gpu
+from lanewise.planning.plan import DECLARED, FIELDS, NEUTRAL, Decisions, Plan
 
 
 @dataclass(frozen=True, slots=True)

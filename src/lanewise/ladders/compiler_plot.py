@@ -11,11 +11,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from lanewise.interrupts import interrupts_wait
 from lanewise.ladders.compiler_plans import every_pass
 from lanewise.ladders.plot import factor_ticks
 from lanewise.ladders.rung import Ladder, Rung, digits, number
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lanewise.ladders import compiler_kernels as kernels
 from lanewise.launch.compiled import Call
 from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module, require_memory, to_host
 

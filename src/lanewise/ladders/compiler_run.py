@@ -9,21 +9,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.errors import DeviceError, LanewiseError, PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.ladders.compiler_plans import naive_plan
 from lanewise.ladders.compiler_problems import Benchmark, Case, Library, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
+from lanewise.language.target import is_gpu
 from lanewise.launch.compiled import Call
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.plan import Decisions, Plan
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.memory import array_module
-from lanewise.target import is_gpu
+from lanewise.support.errors import DeviceError, LanewiseError, PlanError
 
 RUNS = 3
 LEAST, QUICK_LEAST = 0.015, 0.01  # seconds of one timed run: short kernels are repeated within it

@@ -14,9 +14,9 @@ from lanewise.ladders.gravity_table import RATES, number, rate_text
 from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.run import Runner, Version
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text, seconds_text
+from lanewise.language.target import is_gpu
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.target import is_gpu
+from lanewise.planning.plan import NEUTRAL, Plan
 
 GPU = "GeForce 8800 GTX"
 SERIAL = "one CPU thread"

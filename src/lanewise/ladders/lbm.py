@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import isqrt
 
-from lanewise.errors import InputError
 from lanewise.ladders.lbm_flow import Box
 from lanewise.ladders.lbm_run import SiteRunner
 from lanewise.ladders.lbm_truth import Form
@@ -26,10 +25,11 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.lattices import D2Q9, D3Q19
+from lanewise.language.lattices import D2Q9, D3Q19
+from lanewise.language.target import is_gpu, target_of
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from lanewise.plan import Plan
-from lanewise.target import is_gpu, target_of
+from lanewise.planning.plan import Plan
+from lanewise.support.errors import InputError
 
 RATE = Rate("sites_per_second", "millions of sites a second", 1e6)
 SPLIT = ("loops split", "branches split", "loops and branches split")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 

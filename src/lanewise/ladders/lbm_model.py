@@ -10,16 +10,16 @@ import numpy as np
 
 from lanewise.explanation.sites import operations_of, traffic_of
 from lanewise.ir.names import COUNT
+from lanewise.language.target import is_gpu
 from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel
 from lanewise.models.formulas import Branch, branch_splitting_speedup
-from lanewise.models.occupancy import LIMITS, occupancy
 from lanewise.models.predict import ALONE_SECONDS, predict
 from lanewise.models.roofline import step_time
 from lanewise.patterns.sitewise.links import box_counts
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.target import is_gpu
+from lanewise.runtime.occupancy import LIMITS, occupancy
 
 
 def predicted_seconds(

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import DeviceError, PlanError
 from lanewise.ladders.lbm_flow import SOLID, Box, values_of
 from lanewise.ladders.lbm_model import Equation1, Part, equation_1, occupancies, parts_of, predicted_seconds
 from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
+from lanewise.language.target import is_gpu
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.kernel import Sitewise
@@ -25,7 +25,7 @@ from lanewise.runtime import cuda
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
-from lanewise.target import is_gpu
+from lanewise.support.errors import DeviceError, PlanError
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
 LARGEST = 1.0  # deviation of a population in a flow that is not destroyed

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from lanewise.ladders.lbm_flow import SOLID, Box, Loop, make_flow, values_of
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.flags import make_marks
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import bring, to_host
 
 CHECKED = 1 << 16  # sites of the largest box that is held against float64 as a whole

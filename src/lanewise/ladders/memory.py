@@ -18,8 +18,8 @@ from lanewise.advice.cost import Access, cost, memory_model
 from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell, Measurer
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
+from lanewise.language.target import is_gpu, target_of
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from lanewise.target import is_gpu, target_of
 
 RECORD_BYTES = 28  # seven elements of four bytes
 PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}

@@ -13,12 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.arrays import RecordArray
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.run import one_thread
 from lanewise.ladders.rung import Options
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu
+from lanewise.language.types import F32, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import Executable, Launch, build_executable
 from lanewise.launch.support import bind_record, index_type
@@ -28,12 +31,9 @@ from lanewise.passes.clocking import CYCLES, WARP
 from lanewise.passes.gathering import INDEX
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.record import Record
+from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, bring, to_host
-from lanewise.target import is_gpu
-from lanewise.types import F32, I32, I64
 
 AccessName = Literal["streamed", "subset", "gathered"]
 ACCESSES: tuple[AccessName, ...] = ("streamed", "subset", "gathered")

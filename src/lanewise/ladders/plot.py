@@ -13,9 +13,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Literal
 
-from lanewise.interrupts import interrupts_wait
 from lanewise.ladders.rung import Ladder, Rung, digits
 from lanewise.plot.canvas import FAINT, GRID, TEXT, dark_axes, dark_figure, save_png
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,19 +12,19 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lanewise.errors import PlanError
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
+from lanewise.language.target import is_gpu
 from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Executable
 from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.least import least_time
 from lanewise.models.predict import predict
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
-from lanewise.target import is_gpu
+from lanewise.support.errors import PlanError
 
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
 LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from lanewise.errors import PlanError
 from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung, digits, seconds_text
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu
 from lanewise.layouts import AoS, Layout, SoA, default_layout
-from lanewise.plan import NEUTRAL, Plan
-from lanewise.record import Record
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.gravity.physics import RECORDS
-from lanewise.target import is_gpu
+from lanewise.support.errors import PlanError
 
 GPUS = ("Quadro FX 5800", "Tesla C2050", "GeForce GTX 680")
 THREADS = 256

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import DeviceError
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, digits, number, number_text, seconds_text
 from lanewise.ladders.waves_data import THESIS, Data, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
 from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock, Version
-from lanewise.target import is_gpu
+from lanewise.language.target import is_gpu
+from lanewise.support.errors import DeviceError
 
 SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
 TOLERANCE = 1e-4  # of the largest amplitude: sums in float32

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.errors import DeviceError, InputError
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
+from lanewise.language.target import is_gpu
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
 from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, MapSearch, Search, candidates, search_maps
@@ -36,7 +36,7 @@ from lanewise.sims.waves.hough import (
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
 from lanewise.sims.waves.prepared import SearchData, earth_states, geometry
 from lanewise.sims.waves.timing import Ephemeris
-from lanewise.target import is_gpu
+from lanewise.support.errors import DeviceError, InputError
 
 Floats = NDArray[np.float64]
 START = 1_238_166_018 * 10**9  # GPS nanoseconds

@@ -17,10 +17,10 @@ import numpy as np
 import lanewise as lw
 from lanewise.ladders.waves_data import DTERMS, Data
 from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
+from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
-from lanewise.target import is_gpu
 
 KINDS = ("transfer", "memory", "kernel")
 

@@ -13,11 +13,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from lanewise.arrays import RecordArray, places_of, side_at
-from lanewise.field_values import FieldViews
+from lanewise.language.vectors import VectorValue
 from lanewise.launch.slots import Given, RecordSlot, SameRecords, SameSlot, Slot, ValueSlot
+from lanewise.records.arrays import RecordArray, places_of, side_at
+from lanewise.records.field_values import FieldViews
 from lanewise.runtime.prepared import ArrayPlace, Template
-from lanewise.vectors import VectorValue
 
 NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
 

@@ -13,20 +13,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, check_usable
-from lanewise.checks import check_unmasked, host_array, shown
-from lanewise.errors import ArgumentError
-from lanewise.field_copies import advice_of, is_writable
-from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir.values import value_array
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu
+from lanewise.language.values import to_python_value
 from lanewise.launch.executable import BoundArray
-from lanewise.record import Record
+from lanewise.records.arrays import RecordArray, check_usable
+from lanewise.records.field_values import brought, check_type, converted
 from lanewise.runtime.devices import default_device
+from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import array_module, device_of, home
-from lanewise.target import is_gpu
-from lanewise.values import to_python_value
+from lanewise.support.checks import check_unmasked, host_array, shown
+from lanewise.support.errors import ArgumentError
 
 
 class Tests(Protocol):

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lanewise.attributes import frozen
-from lanewise.errors import brief
 from lanewise.frontend.function import Signature
 from lanewise.ir import nodes as ir
 from lanewise.launch.executable import Executable, Launch
+from lanewise.launch.resources import kernel_resources
 from lanewise.launch.trial import changes
 from lanewise.layouts import Layout
-from lanewise.plan import Decisions, Plan
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.memory import on
-from lanewise.tables import html_table
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import brief
+from lanewise.support.html_tables import html_table
 
 if TYPE_CHECKING:
     from lanewise.explanation import Explanation
@@ -79,8 +80,6 @@ class Inspectable(ABC):
 
         On CUDA registers, shared memory, stack, spills and occupancy; on a CPU its threads.
         """
-        from lanewise.models.occupancy import kernel_resources
-
         return kernel_resources(self.executable)
 
 

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 
 from lanewise._version import __version__
+from lanewise.compiler.pipeline import Program
 from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches, whole
+from lanewise.language.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
-from lanewise.pipeline import Program
-from lanewise.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
 from lanewise.runtime.memory import allocate, on
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
-from lanewise.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
+from lanewise.support.errors import PlanError
 
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
 MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits

@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from lanewise._version import __version__
+from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
+from lanewise.language.target import is_compiled, is_gpu, target_of
 from lanewise.launch.executable import generated_text
-from lanewise.pipeline import Program, build_program
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, sources_key, write_entry
-from lanewise.target import is_compiled, is_gpu, target_of
 
 FORMAT = "2"
 PACKAGE = "lanewise"

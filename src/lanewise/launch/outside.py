@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lanewise.analysis.bounds import Reached
-from lanewise.errors import ArgumentError, VerificationError, located
 from lanewise.ir import nodes as ir
 from lanewise.passes.index_tests import MOST, Failure
+from lanewise.support.errors import ArgumentError, VerificationError, located
 
 
 def surely_outside(kernel: str, r: Reached, shape: Sequence[int], with_what: str, hint: str) -> ArgumentError:

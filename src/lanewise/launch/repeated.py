@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, are_same, places_of, side_of
 from lanewise.frontend.function import Signature
+from lanewise.language import types as t
+from lanewise.language.target import is_gpu
 from lanewise.launch.again import Again
 from lanewise.launch.arguments import (
     Arguments,
@@ -28,10 +28,10 @@ from lanewise.launch.shaped_arrays import check_results_apart
 from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SameSlot, Slot, ValueSlot, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
+from lanewise.records.arrays import RecordArray, are_same, places_of, side_of
+from lanewise.records.same_elements import are_parts
 from lanewise.runtime.memory import array_module, on, overlap
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
-from lanewise.same_elements import are_parts
-from lanewise.target import is_gpu
 
 MOST = 8  # kinds of calls that a kernel remembers
 

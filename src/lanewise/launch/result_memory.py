@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of
-from lanewise.errors import ArgumentError
-from lanewise.field_values import FieldViews
+from lanewise.language import types as t
+from lanewise.language.record import Field
 from lanewise.launch.support import Uses
-from lanewise.record import Field
+from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.field_values import FieldViews
+from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import address
-from lanewise.two_sides import bits_of
+from lanewise.support.errors import ArgumentError
 
 
 def check_in_place(kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.array_types import ArrayType
-from lanewise.errors import ArgumentError
-from lanewise.field_copies import advice_of, is_writable
+from lanewise.language.array_types import ArrayType
 from lanewise.launch.arguments import describe
+from lanewise.runtime.field_copies import advice_of, is_writable
 from lanewise.runtime.memory import overlap
+from lanewise.support.errors import ArgumentError
 
 NARROW = (
     2**31 - 2**16

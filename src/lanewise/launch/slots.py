@@ -10,16 +10,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of, side_of
 from lanewise.frontend.function import Signature
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import CPU, target_of
+from lanewise.language.vectors import VectorValue
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import ALL_USED, Uses
-from lanewise.record import Record
+from lanewise.records.arrays import RecordArray, places_of, side_of
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.prepared import Template
-from lanewise.target import CPU, target_of
-from lanewise.vectors import VectorValue
 
 EXACT = 2**53  # whole numbers up to here are floats
 NOTHING: Mapping[str, Any] = MappingProxyType({})

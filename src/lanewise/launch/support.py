@@ -7,24 +7,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, owner_of, places_of, side_of
-from lanewise.errors import ArgumentError
-from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.target import Machine, copies_asynchronously, is_gpu, target_of
+from lanewise.language.types import Scalar
 from lanewise.launch.executable import BoundArray, Executable, build_executable, switches_of
 from lanewise.launch.kept_programs import built
 from lanewise.layouts import Layout
-from lanewise.plan import Decisions, Plan
-from lanewise.record import Record
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import RecordArray, owner_of, places_of, side_of
+from lanewise.records.field_values import FieldViews
+from lanewise.records.two_sides import EVERY, Side, bits_of
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import width_problem
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import begin_cubin
-from lanewise.target import Machine, copies_asynchronously, is_gpu, target_of
-from lanewise.two_sides import EVERY, Side, bits_of
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 
 def machine_of(device: str) -> Machine:

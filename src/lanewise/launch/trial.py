@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lanewise.plan import NEUTRAL, Decisions, Plan
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 Status = Literal["measured", "illegal", "unpromising", "failed", "wrong"]
 """illegal: a pass refuses it; unpromising: the model expects too little of it; failed: it does not compile, fit or run, or

@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from lanewise._version import __version__
-from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.ir.printer import print_kernel
+from lanewise.language.target import is_compiled
 from lanewise.launch.trial import changes, plan_from
-from lanewise.plan import Decisions, Plan
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.cache import cache_root, content_key, file_problem, folder_problem, make_folders, write_whole
 from lanewise.runtime.identity import identity
-from lanewise.target import is_compiled
+from lanewise.support.errors import ArgumentError
 
 ANYTHING = Plan()
 

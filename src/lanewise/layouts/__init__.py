@@ -10,9 +10,6 @@ from lanewise.layouts.prove import prove
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 from lanewise.layouts.strided import Strided, packed, strided
-from lanewise.moved import forward
-
-__getattr__ = forward(__name__)
 
 __all__ = [
     "ALIGNMENT",

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.attributes import frozen
-from lanewise.checks import shown
-from lanewise.errors import RecordError
+from lanewise.language.record import Leaf
 from lanewise.layouts.base import Arrangement, Buffer, Layout, Slot
-from lanewise.record import Leaf
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import shown
+from lanewise.support.errors import RecordError
 
 _WIDTHS = frozenset(1 << n for n in range(11))
 

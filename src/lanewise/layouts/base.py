@@ -10,8 +10,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lanewise.record import Leaf
-from lanewise.types import Scalar
+from lanewise.language.record import Leaf
+from lanewise.language.types import Scalar
 
 WAY = 4096  # bytes of one way of a first-level cache
 LARGE = 1 << 16  # bytes of a buffer for which that matters; tiles in shared memory are smaller

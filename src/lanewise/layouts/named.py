@@ -6,16 +6,16 @@ import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu
 from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
 from lanewise.layouts.base import Layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
-from lanewise.record import Record
-from lanewise.target import is_gpu
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 Maker = Callable[[str, str], Layout]
 """The layout for a name and what stands in brackets after it, which may be nothing."""

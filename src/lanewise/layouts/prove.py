@@ -5,8 +5,8 @@ No two leaves share a byte, none leaves the allocation, each is aligned; and so 
 
 from __future__ import annotations
 
-from lanewise.errors import VerificationError
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Slot
+from lanewise.support.errors import VerificationError
 
 
 def prove(arrangement: Arrangement, count: int) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
-from lanewise.checks import Unfit, listed, shown
-from lanewise.errors import RecordError
+from lanewise.language.record import Leaf
 from lanewise.layouts.base import VECTOR_BYTES, Arrangement, Buffer, Layout, Slot, place_structure
-from lanewise.record import Leaf
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import Unfit, listed, shown
+from lanewise.support.errors import RecordError
 
 Groups = tuple[tuple[str, ...], ...]
 

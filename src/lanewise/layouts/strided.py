@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lanewise.attributes import frozen
+from lanewise.language.record import Leaf
 from lanewise.layouts.base import Arrangement, Layout
-from lanewise.record import Leaf
+from lanewise.support.attributes import frozen
 
 
 @frozen

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.language.types import BOOL
 from lanewise.layouts.base import Arrangement, Buffer, Slot
-from lanewise.types import BOOL
 
 WARP = 32
 LINE = 128  # bytes that the first-level cache of a GPU serves at once

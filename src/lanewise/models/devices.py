@@ -16,13 +16,13 @@ from typing import Literal
 
 import numpy as np
 
-from lanewise.attributes import near
-from lanewise.errors import DeviceError
-from lanewise.interrupts import interrupts_wait
-from lanewise.models.occupancy import LIMITS, Limits
+from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import cpu_threads, resolve
+from lanewise.runtime.occupancy import LIMITS, Limits
 from lanewise.runtime.preferred_width import preferred_bits
-from lanewise.target import is_gpu
+from lanewise.support.attributes import near
+from lanewise.support.errors import DeviceError
+from lanewise.support.interrupts import interrupts_wait
 
 READ_GAIN = 1.5  # most that kernels which only read get beyond a copy, whose stores also fetch what they replace
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from lanewise.analysis.instructions import Instructions
 from lanewise.analysis.regions import SECTOR, Access, KernelWork, Region
 from lanewise.models.devices import DeviceModel
-from lanewise.models.occupancy import Occupancy, resident
 from lanewise.models.roofline import Bound, bound_of, footprint
+from lanewise.runtime.occupancy import Occupancy, resident
 
 WARP = 32
 # Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.

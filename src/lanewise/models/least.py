@@ -12,13 +12,13 @@ import numpy as np
 
 from lanewise.analysis.instructions import mix
 from lanewise.analysis.regions import SECTOR, Access, KernelWork, analyse
+from lanewise.compiler.pipeline import Program
 from lanewise.ir.series import typical
+from lanewise.language.target import is_gpu
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import WARP, unit_cycles
 from lanewise.models.roofline import Bound, bound_in_sequence, bound_of, footprint
-from lanewise.pipeline import Program
-from lanewise.target import is_gpu
 
 L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most
 LINE = 128  # bytes of a pass through the L1 cache or shared memory

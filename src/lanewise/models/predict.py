@@ -12,17 +12,17 @@ from typing import Protocol
 import numpy as np
 
 from lanewise.analysis.regions import KernelWork, Unknown, analyse
+from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
+from lanewise.language.target import is_gpu
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
-from lanewise.models.occupancy import MAX_REGISTERS, MAX_THREADS, REGISTER_UNIT, WARP, WARP_UNIT, Occupancy, resident
 from lanewise.models.roofline import Bound, bound_in_sequence
-from lanewise.pipeline import Program
-from lanewise.plan import Decisions
-from lanewise.target import is_gpu
+from lanewise.planning.plan import Decisions
+from lanewise.runtime.occupancy import MAX_REGISTERS, MAX_THREADS, REGISTER_UNIT, WARP, WARP_UNIT, Occupancy, resident
 
 NOTHING_UNKNOWN = Unknown()
 ALONE_SECONDS = 2e-6  # a call that stays on the thread that makes it, on a CPU

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from lanewise.analysis.regions import KernelWork
 from lanewise.ir.names import COUNT, count_of
+from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel
-from lanewise.target import is_gpu
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.reductions import Accumulator, accumulators_of
 from lanewise.ir.traverse import flat_map, rewrite_block
+from lanewise.language.types import F64, Scalar
 from lanewise.passes.base import has_tiles, refuse, source_loops
-from lanewise.types import F64, Scalar
 
 
 def legal(kernel: ir.Kernel) -> str | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeGuard
 
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
+from lanewise.support.errors import PlanError
 
 
 def source_loops(kernel: ir.Kernel) -> list[ir.For]:

@@ -16,10 +16,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import is_own, own
 from lanewise.ir.traverse import expressions, statements, writes
+from lanewise.language.types import BOOL
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.outputs import inexact, sliced
-from lanewise.types import BOOL
 
 HOLDS = own("holds")
 

@@ -20,9 +20,9 @@ from lanewise.ir.build import divide, equal, remainder, subtract
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map
 from lanewise.ir.values import value_array
+from lanewise.language.types import I64
 from lanewise.passes.base import refuse
 from lanewise.passes.gathering import INDEX
-from lanewise.types import I64
 
 WARP = 32
 CYCLES = own("cycles")

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.analysis.definitions import definitions
-from lanewise.errors import Location
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
 from lanewise.ir.traverse import rewrite, rewrite_statement
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
+from lanewise.support.errors import Location
 
 Term = tuple[bool, ir.Expression]  # whether it is subtracted, and what
 

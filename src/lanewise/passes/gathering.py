@@ -13,8 +13,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import flat_map, statements
 from lanewise.ir.values import value_array
+from lanewise.language.types import I32
 from lanewise.passes.base import refuse
-from lanewise.types import I32
 
 INDEX, PLACE = own("index"), own("place")
 

@@ -17,7 +17,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
 from lanewise.ir.traverse import apart, expressions, flat_map, rewrite_statement, statements, subexpressions
-from lanewise.types import BOOL, I32, I64, Scalar
+from lanewise.language.types import BOOL, I32, I64, Scalar
 
 OUTSIDE = own("outside")
 NONE = 2**63 - 1  # nothing was outside

@@ -22,10 +22,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import expressions, flat_map, reads, rename, statements, subexpressions, writes
+from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_splitting import clean, nested, points_of
 from lanewise.passes.panels import with_value
-from lanewise.types import LocalArray, Scalar
 
 
 def legal(kernel: ir.Kernel, rounds: int) -> str | None:

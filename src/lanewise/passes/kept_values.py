@@ -27,7 +27,7 @@ from lanewise.ir.traverse import (
     writes,
 )
 from lanewise.ir.values import value_array
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
 
 CHEAP = frozenset(("min", "max", "clamp", "mix", "abs", "fma", "floor", "ceil", "trunc"))  # as fast as a load
 NOTHING = "no two of its loops over one range, from 0 on, compute the same value"

@@ -15,8 +15,8 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions, map_functions
 from lanewise.ir.traverse import expressions, flat_map, reads, statements
+from lanewise.language.types import BOOL, I32, I64, Scalar
 from lanewise.layouts import Slot
-from lanewise.types import BOOL, I32, I64, Scalar
 
 WIDEST = 16  # bytes of a copy, and those that may go past the L1 cache
 

@@ -23,10 +23,10 @@ from lanewise.ir.folds import Fold, join, neutral
 from lanewise.ir.names import MARK, is_own, own
 from lanewise.ir.traverse import flat_map, reads, rename, rewrite_statement, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.types import BOOL, Scalar
 from lanewise.passes import kept_values
 from lanewise.passes.base import refuse
 from lanewise.passes.wide_rounds import MOST, several, wide_accesses, width
-from lanewise.types import BOOL, Scalar
 
 Way = Literal["row", "column"]
 WARP = 32

@@ -21,11 +21,11 @@ from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
+from lanewise.language.types import I64, Scalar
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import legal as legal_sharing
 from lanewise.passes.loop_sharing import nest_index, shareable_loops, with_inner
-from lanewise.types import I64, Scalar
 
 PART = own("part")
 PIECE = 16_384  # rounds of an inner loop that are worth a part

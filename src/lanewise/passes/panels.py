@@ -24,10 +24,10 @@ from lanewise.ir.folds import join, neutral
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.types import I64
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import nest_index
 from lanewise.passes.loop_splitting import clean, joined, named, nested, points_of
-from lanewise.types import I64
 
 
 def legal(kernel: ir.Kernel, panel: int) -> str | None:

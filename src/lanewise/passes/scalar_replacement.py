@@ -9,7 +9,7 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import map_functions
 from lanewise.ir.traverse import expressions, flat_map, rewrite, rewrite_statement, statements, subexpressions
-from lanewise.types import LocalArray, Scalar
+from lanewise.language.types import LocalArray, Scalar
 
 Uses = dict[str, set[int]]  # the elements of each replaced array that occur
 

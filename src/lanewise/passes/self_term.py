@@ -16,7 +16,6 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from lanewise.analysis.self_term import Proof, violated, zero_self_term
-from lanewise.errors import PlanError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import map_functions
@@ -25,6 +24,7 @@ from lanewise.ir.reductions import accumulators_of
 from lanewise.ir.traverse import flat_map, rewrite_block, statements
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import chosen, has_tiles, is_source_loop, refuse, source_loops
+from lanewise.support.errors import PlanError
 
 Choice = Literal["test", "loops", "drop"]
 SAME = own("same")

@@ -13,9 +13,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, own
 from lanewise.ir.traverse import flat_map
+from lanewise.language.record import Leaf
 from lanewise.layouts import Arrangement, Slot, SoAoAS
 from lanewise.passes.base import find_parallel, has_tiles, refuse, source_loops
-from lanewise.record import Leaf
 
 
 def legal(kernel: ir.Kernel, tile: int, threads: int) -> str | None:

@@ -21,8 +21,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
 from lanewise.ir.reductions import accumulators_of
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import is_source_loop, refuse
-from lanewise.types import LocalArray, Scalar
 
 BLOCK, FIRST, LANES, LANE = (own(n) for n in ("block", "first", "lanes", "lane"))
 MOST = 4096  # targets of a loop: their states stay in the first cache

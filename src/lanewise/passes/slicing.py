@@ -18,10 +18,10 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import copy_of, original, own
 from lanewise.ir.reductions import SUM, Accumulator, accumulators_of
 from lanewise.ir.traverse import expressions, flat_map, reads, statements, writes
+from lanewise.language.record import Leaf
+from lanewise.language.types import Scalar
 from lanewise.layouts import SoA
 from lanewise.passes.base import chosen, find_parallel, is_source_loop, refuse, source_loops
-from lanewise.record import Leaf
-from lanewise.types import Scalar
 
 LANE, THREAD, SLICE, FROM, SUMS = (own(n) for n in ("lane", "thread", "slice", "from", "sums"))
 

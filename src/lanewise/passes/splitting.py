@@ -17,9 +17,9 @@ from lanewise.ir.names import MARK, copy_of, own, partial_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.ir.reductions import Accumulator
 from lanewise.ir.traverse import flat_map, reads, statements
+from lanewise.language.types import F64, Scalar
 from lanewise.passes.base import find_parallel, has_tiles, refuse
 from lanewise.passes.states import is_plain, of_array, state_array
-from lanewise.types import F64, Scalar
 
 PART, FIRST, LAST = own("part"), own("first.tile"), own("last.tile")
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK
 from lanewise.ir.reductions import Accumulator
+from lanewise.language.record import Leaf
 from lanewise.layouts import SoA
-from lanewise.record import Leaf
 
 
 def of_array(kernel: ir.Kernel, name: str) -> tuple[Accumulator, ...]:

@@ -16,9 +16,9 @@ import numpy as np
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import rename
+from lanewise.language.record import Leaf
 from lanewise.layouts import AoS
 from lanewise.passes.base import refuse
-from lanewise.record import Leaf
 
 Choice = Literal["constant", "global"]
 UNIFORMS = own("uniforms")

@@ -14,14 +14,17 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.analysis.self_term import violated
-from lanewise.arrays import are_same
 from lanewise.collective.exact_sums import summed, words_for
-from lanewise.errors import ArgumentError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.work import describe_work
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.ir.traverse import subexpressions
+from lanewise.language.record import Record
+from lanewise.language.target import is_gpu, target_of
+from lanewise.language.types import Scalar, scalar_of
 from lanewise.launch.arguments import (
     Arguments,
     bind_value_array,
@@ -50,13 +53,10 @@ from lanewise.launch.support import (
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
-from lanewise.plan import Decisions, Plan
-from lanewise.plans import complete_plan
-from lanewise.record import Record
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import are_same
 from lanewise.runtime.memory import on
-from lanewise.target import is_gpu, target_of
-from lanewise.types import Scalar, scalar_of
-from lanewise.work import describe_work
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job

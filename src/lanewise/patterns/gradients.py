@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from lanewise import types as t
 from lanewise.derivatives.gradient import Asked, Gradient
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language import types as t
 from lanewise.patterns.calls import Calls
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.variables import COTANGENT, Variable, names_of, variables
+from lanewise.support.errors import ArgumentError
 
 K = TypeVar("K", bound=AbstractKernel)
 Places = tuple[tuple[int, Asked], ...]  # what a kernel of a gradient computes, by the place in what was asked for

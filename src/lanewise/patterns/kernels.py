@@ -11,18 +11,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from lanewise.arrays import RecordArray
-from lanewise.attributes import sealed
-from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature
+from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
-from lanewise.naming import by_name
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
 from lanewise.patterns.no_gradient import no_gradient
-from lanewise.plan import Plan, check_plan
-from lanewise.record import Record
+from lanewise.planning.plan import Plan, check_plan
+from lanewise.records.arrays import RecordArray
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import plain_function
+from lanewise.support.errors import ArgumentError, LanewiseError, brief, shortened
+from lanewise.support.naming import by_name
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job

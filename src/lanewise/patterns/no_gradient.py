@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 
 
 def no_gradient(kernel: str, pattern: str) -> ArgumentError:

@@ -25,9 +25,9 @@ from lanewise.collective import (
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
+from lanewise.language.target import CPU, is_gpu
+from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
-from lanewise.target import CPU, is_gpu
-from lanewise.types import F32, I32, I64, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lanewise import types as t
-from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.reductions import Accumulator, Reduction
 from lanewise.ir.values import value_leaves
+from lanewise.language import types as t
+from lanewise.support.errors import CompileError
 
 
 def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:

@@ -7,16 +7,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise import types as t
-from lanewise.attributes import near
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError, CompileError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name
 from lanewise.ir.reductions import SUM
 from lanewise.ir.traverse import expressions, statements, subexpressions
-from lanewise.record import Record
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.support.attributes import near
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, CompileError
 
 COTANGENT = "cotangent"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanewise.interrupts import interrupts_wait
 from lanewise.io.atomic import atomic_path
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.installation import install
-from lanewise.interrupts import imported
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
+from lanewise.support.interrupts import imported
 
 COLOURS = 255
 """The last of the 256 says "as in the frame before"."""

@@ -20,10 +20,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.source import FilePath
 from lanewise.plot.encoders import GifEncoder, Mp4Encoder, find_ffmpeg
+from lanewise.support.errors import ArgumentError, InputError
 
 
 class Encoder(Protocol):

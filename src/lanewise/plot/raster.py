@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.interrupts import imported
+from lanewise.support.interrupts import imported
 
 SOLID = np.array((104, 114, 134), np.float32)
 """Colour of obstacles."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.interrupts import imported
 from lanewise.plot.canvas import BACKGROUND, TEXT
+from lanewise.support.interrupts import imported
 
 KEY_WIDTH = 7
 """Of the colours of a key, in heights of a letter."""

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
 
-from lanewise.attributes import sealed, settings_by_name
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.profiling import copies
 from lanewise.profiling.sequence import Loop, Sequence
 from lanewise.profiling.trace import Event, Sample, Track, trace_events, write_trace
+from lanewise.support.attributes import sealed, settings_by_name
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table

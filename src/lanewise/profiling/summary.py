@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from lanewise.tables import html_table
+from lanewise.support.html_tables import html_table
 
 if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile

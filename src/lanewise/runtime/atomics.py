@@ -1,6 +1,6 @@
 """Scatters of the threads of a CPU: an element of an array is combined with a value in one step that no other thread interrupts.
 
-Generated kernels call `lw_scatter_add(array, place, value)` and its kin; `lanewise.scatter` says what they compute. Whole numbers take one
+Generated kernels call `lw_scatter_add(array, place, value)` and its kin; `language.scatter` says what they compute. Whole numbers take one
 instruction of the processor. Minima and maxima of floats look at the element first, which most values do not change, and exchange it
 if it is still the same. No order is promised to other memory: the threads meet when the kernel ends.
 """

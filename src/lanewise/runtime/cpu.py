@@ -16,10 +16,10 @@ from types import ModuleType
 from typing import Any
 from weakref import WeakValueDictionary, finalize, ref
 
-from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import compile_workers
 from lanewise.runtime.cache import content_key
 from lanewise.runtime.devices import cpu_threads
+from lanewise.support.interrupts import interrupts_wait
 
 RangeKernel = Callable[..., None]
 SLAB_UNIT = (

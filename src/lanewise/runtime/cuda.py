@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import DeviceError
-from lanewise.installation import install
-from lanewise.interrupts import interrupts_wait
+from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Turns
-from lanewise.target import is_gpu
+from lanewise.support.errors import DeviceError
+from lanewise.support.installation import install
+from lanewise.support.interrupts import interrupts_wait
 
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 

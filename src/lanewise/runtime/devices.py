@@ -10,11 +10,11 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from lanewise.checks import shown
-from lanewise.errors import DeviceError
-from lanewise.installation import install
-from lanewise.interrupts import interrupts_wait
-from lanewise.target import CPU, PYTHON, UNKNOWN
+from lanewise.language.target import CPU, PYTHON, UNKNOWN
+from lanewise.support.checks import shown
+from lanewise.support.errors import DeviceError
+from lanewise.support.installation import install
+from lanewise.support.interrupts import interrupts_wait
 
 _DEFAULT: ContextVar[str] = ContextVar("lanewise_device", default="cpu")
 CUDA_MODULES = {"cupy": "cupy-cuda13x", "cuda.core": "cuda-core", "cuda.bindings": "cuda-bindings"}

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.nvrtc import nvrtc_version
-from lanewise.target import is_gpu
 
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import ArgumentError, DeviceError
+from lanewise.language.target import CPU, is_gpu
 from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import cuda_name
-from lanewise.target import CPU, is_gpu
+from lanewise.support.errors import ArgumentError, DeviceError
 
 _ANYWHERE = nullcontext()
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from lanewise.errors import DeviceError
-from lanewise.installation import install
-from lanewise.interrupts import interrupts_wait
 from lanewise.runtime import compiling, lost_signs, nvrtc_child
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.compiling import LOGGER
 from lanewise.runtime.nvrtc_apart import NoProcess, compile_apart
+from lanewise.support.errors import DeviceError
+from lanewise.support.installation import install
+from lanewise.support.interrupts import interrupts_wait
 
 _IMPORTING = threading.RLock()
 _BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from lanewise.interrupts import interrupts_wait
+from lanewise.support.interrupts import interrupts_wait
 
 _LOOP = """
 define void @squares(ptr noalias %a, ptr noalias %b, i64 %n) {

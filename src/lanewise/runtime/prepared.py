@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 
 Arguments = tuple[Any, ...]
 

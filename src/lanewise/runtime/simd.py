@@ -16,9 +16,9 @@ from numba.core import types
 from numba.core.datamodel.models import PrimitiveModel
 from numba.extending import intrinsic, register_model
 
+from lanewise.language.target import LINE, PAGE
 from lanewise.runtime.simd_exponential import exponential
 from lanewise.runtime.simd_instructions import called, constant
-from lanewise.target import LINE, PAGE
 
 _FLOATS = (types.float32, types.float64)
 _FLAGS = ("contract",)

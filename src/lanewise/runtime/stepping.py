@@ -15,6 +15,7 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass
 from typing import Any
 
+from lanewise.language.target import is_gpu
 from lanewise.profiling.profile import Profile, clock
 from lanewise.profiling.sequence import DEVICE_COST, HOST_COST, Sequence
 from lanewise.profiling.trace import Track
@@ -31,7 +32,6 @@ from lanewise.runtime.programs import (
     names_of,
     repeat,
 )
-from lanewise.target import is_gpu
 
 
 class _HostProgram:

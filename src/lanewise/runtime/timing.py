@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Protocol
 
-from lanewise.interrupts import interrupts_wait
+from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
-from lanewise.target import is_gpu
+from lanewise.support.interrupts import interrupts_wait
 
 Work = Callable[[], object]
 CPU_LEAST, CUDA_LEAST = 20e-3, 2e-3  # seconds between the two readings: far above the resolution of either clock

@@ -14,8 +14,8 @@ from contextlib import AbstractContextManager
 from types import FrameType
 from typing import Any
 
-from lanewise.errors import StateError
 from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.support.errors import StateError
 
 # What module `signal` itself calls: around it, it looks for enumerations that stand for the number and for both handlers, which takes
 # fifteen times as long as the change. Single steps in a loop change handlers twice each.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanewise.interrupts import imported
+from lanewise.support.interrupts import imported
 
 if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims import boids as boids

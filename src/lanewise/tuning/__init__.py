@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lanewise.interrupts import imported
 from lanewise.launch.tuned_plans import StoreWarning
+from lanewise.support.interrupts import imported
 
 if TYPE_CHECKING:
     from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer

@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError, DeviceError
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.language.target import Machine, is_compiled, target_of
+from lanewise.language.types import ValueType
 from lanewise.launch.arguments import bind_value_array, make_outputs
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.support import bind_record
 from lanewise.launch.tuned_plans import Key
-from lanewise.plan import Decisions, Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import bring, copy_whole, to_host
-from lanewise.target import Machine, is_compiled, target_of
+from lanewise.support.errors import ArgumentError, DeviceError
 from lanewise.tuning.compare import moved
-from lanewise.types import ValueType
 
 HostArray = np.ndarray[Any, Any]
 

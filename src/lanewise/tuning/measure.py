@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Any, TypeVar
 
-from lanewise.errors import LanewiseError, PlanError
+from lanewise.language.target import is_gpu
 from lanewise.launch.executable import Executable, scratch_bytes
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
@@ -22,11 +22,11 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import available_memory
 from lanewise.runtime.timing import Stopwatch, stopwatch
-from lanewise.target import is_gpu
+from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import (
     CONTRACTED,
     ROUNDINGS,

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
-from lanewise.errors import LanewiseError
 from lanewise.launch.trial import Failure, Trial
+from lanewise.support.errors import LanewiseError
 
 C = TypeVar("C", bound=Hashable)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.launch.trial import Trial, changes, duration
-from lanewise.plan import Decisions
-from lanewise.tables import html_table
+from lanewise.planning.plan import Decisions
+from lanewise.support.html_tables import html_table
 from lanewise.tuning.race import Found
 
 SHOWN = 8  # measured plans in the table

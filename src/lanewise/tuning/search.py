@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lanewise.launch.trial import Trial
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
 from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.space import Family, Point, Space
 

@@ -11,13 +11,13 @@ from itertools import product
 from math import prod
 from typing import Any, Protocol
 
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
+from lanewise.compiler.pipeline import Program
+from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
-from lanewise.pipeline import Program
-from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
-from lanewise.plans import complete_plan
-from lanewise.target import is_gpu
+from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
 from lanewise.tuning.job import Job
 
 Point = Mapping[str, Any]  # one value for each axis of a family

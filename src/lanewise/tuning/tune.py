@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol
 
-from lanewise.errors import ArgumentError, InputError
+from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure, Trial, changes, plan_from, trial_from
 from lanewise.launch.tuned_plans import Entry, Key, entry_from, write_entry
-from lanewise.plan import Decisions
-from lanewise.target import target_of
+from lanewise.planning.plan import Decisions
+from lanewise.support.errors import ArgumentError, InputError
 from lanewise.tuning.job import Job
 from lanewise.tuning.measure import make_measurer
 from lanewise.tuning.race import ROUNDS, C, Found, Measurer

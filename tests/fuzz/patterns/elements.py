@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from lanewise import types as t
+from lanewise.language import types as t
 from tests.fuzz.patterns.written import Pattern, array, layout, record, spelled, traits, value
 from tests.fuzz.programs import FLOATS, NAMES, NUMBERS, Atom, Block, Writer, indented
 

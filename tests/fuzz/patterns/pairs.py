@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from lanewise import types as t
+from lanewise.language import types as t
 from tests.fuzz.patterns.elements import table_atoms
 from tests.fuzz.patterns.written import Pattern, array, layout, record, traits, value
 from tests.fuzz.programs import FLOATS, NAMES, NUMBERS, Atom, Block, Writer, indented

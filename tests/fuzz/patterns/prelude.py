@@ -11,7 +11,7 @@ TEXT = '''import warnings
 import numpy as np
 
 import lanewise as lw
-from lanewise.values import to_python_value
+from lanewise.language.values import to_python_value
 
 
 def drawn(seed, kind, shape, wild=0.0):

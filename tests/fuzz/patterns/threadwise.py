@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
 
-from lanewise import types as t
+from lanewise.language import types as t
 from tests.fuzz.patterns.written import Pattern, array, traits, value
 from tests.fuzz.programs import NAMES, NUMBERS, Atom, Block, Writer, indented
 

@@ -9,10 +9,10 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.boids import Flock, Sphere
 from lanewise.sims.boids import run as runner
 from lanewise.sims.boids.options import Output
+from lanewise.support.errors import InputError
 from tests.io.samples import renew_sums
 from tests.sims.boids.flocks import bits
 

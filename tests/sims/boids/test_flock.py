@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.sims.boids import Flock, State
 from lanewise.sims.boids.statistics import cell_populations
+from lanewise.support.errors import InputError
 from tests.sims.boids.flocks import bits, random_state
 
 

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.runtime.memory import to_host
 from lanewise.sims.boids import Flock
 from lanewise.sims.boids.choice import Chosen
 from lanewise.sims.boids.obstacles import Sphere
 from lanewise.sims.boids.parameters import NUMBERS, make_parameters
+from lanewise.support.errors import InputError
 
 OTHERS: dict[str, float] = {
     "radius": 6.0, "near_radius": 2.0, "separation_radius": 3.0, "separation_cosine": 0.2, "separation_weight": 2.0,

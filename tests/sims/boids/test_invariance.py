@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.boids import Box, Flock, Obstacle, Plane, Rectangle, Sphere, State
+from lanewise.support.errors import InputError
 from tests.sims.boids.flocks import FIELDS, random_state
 
 WORLD = 12.0

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.boids import BOUNDARIES, Box, Flock, Obstacle, Plane, Rectangle, Sphere, State, read_obstacles
 from lanewise.sims.boids.avoidance import FAR, kernel_of, make_avoidance
 from lanewise.sims.boids.obstacles import as_dict, frame, obstacle_of, parse_obstacle
 from lanewise.sims.boids.rules import Boid64
+from lanewise.support.errors import InputError
 
 RADIUS = 0.5  # of agents
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.boids import STARTS, Flock, make_state, read_state, write_state
+from lanewise.support.errors import InputError
 from tests.boids.reference import DATA, read
 from tests.sims.boids.flocks import FIELDS, random_state
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.explanation.offline import Offline
 from lanewise.launch import tuned_plans as store
 from lanewise.layouts import layout_by_name
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 from lanewise.sims.gravity.explain import compile_gravity
 from lanewise.sims.gravity.physics import RECORDS, make_physics
+from lanewise.support.errors import InputError
 
 
 @pytest.fixture(autouse=True)

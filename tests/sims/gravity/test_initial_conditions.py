@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity.initial import DEFAULT_BODIES, INITIAL_CONDITIONS, make_initial_conditions
 from lanewise.sims.gravity.initial.disc_galaxy import DISC, HALO, DiscGalaxy
 from lanewise.sims.gravity.initial.two_body import two_body
 from lanewise.sims.gravity.initial.uniform_sphere import uniform_sphere
+from lanewise.support.errors import InputError
 
 NAMES = ["figure-eight", "galaxies", "plummer", "pythagorean", "two-body", "uniform-sphere"]
 SAMPLED = ["galaxies", "plummer", "uniform-sphere"]

@@ -11,10 +11,9 @@ from typing import Any
 import h5py
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.launch import tuned_plans as store
 from lanewise.launch.tuned_plans import Entry, write_entry
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.sims.gravity import Simulation
 from lanewise.sims.gravity import run as runner
@@ -23,6 +22,7 @@ from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL
 from lanewise.sims.gravity.run import Run
+from lanewise.support.errors import InputError
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05
 OTHERS: dict[str, Plan] = {  # plans that sum in another order than the default one

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.layouts import AoSoA, SoA
 from lanewise.profiling import Profile
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.support.errors import InputError
 
 LAYOUTS = (SoA(), AoSoA(8))
 FIRST = {"softening": 0.05, "integrator": "leapfrog", "gravitational_constant": 1.0}

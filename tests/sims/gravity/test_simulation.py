@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.layouts import AoS
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
+from lanewise.support.errors import InputError
 
 
 def bodies(count: int = 40, **options: Any) -> Any:

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.arguments import check_geometry, check_initial
 from lanewise.sims.lbm.cases import CASES, Case, Setup, State, find_case
 from lanewise.sims.lbm.cases.cavity import REYNOLDS, deviations, table
@@ -21,6 +20,7 @@ from lanewise.sims.lbm.cases.registry import Series, between_walls, interpolate,
 from lanewise.sims.lbm.cases.stream import BODY, shedding
 from lanewise.sims.lbm.cases.taylor_green import planar_fields
 from lanewise.sims.lbm.checks import check_mach, check_tau
+from lanewise.support.errors import InputError
 
 NOTHING = Series((), np.empty(0, np.int64), np.empty((0, 0)))  # of a run without a probe
 NAMES = ["cavity", "channel", "cylinder", "duct", "karman", "sphere", "taylor-green"]

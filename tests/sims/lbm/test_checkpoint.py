@@ -9,7 +9,6 @@ import h5py
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.cases import CASES
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.files import read_flow
@@ -17,6 +16,7 @@ from lanewise.sims.lbm.kinds import Wall
 from lanewise.sims.lbm.obstacles import Round, disc
 from lanewise.sims.lbm.settings import Geometry, geometry_from_json, geometry_to_json
 from lanewise.sims.lbm.simulation import Simulation
+from lanewise.support.errors import InputError
 from tests.io.samples import renew_sums
 
 CAVITY: dict[str, Any] = {

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import DeviceError, InputError
-from lanewise.lattices.d2q9 import D2Q9
-from lanewise.lattices.d3q19 import D3Q19
+from lanewise.language.lattices.d2q9 import D2Q9
+from lanewise.language.lattices.d3q19 import D3Q19
 from lanewise.sims.lbm.checks import check_mach, check_memory, check_tau, memory_bytes, wall_error
+from lanewise.support.errors import DeviceError, InputError
 
 
 def refused(message: str, kind: type[Exception] = InputError) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.runtime.memory import to_host
 from lanewise.sims.lbm.kinds import Open, Wall
 from lanewise.sims.lbm.simulation import Simulation
+from lanewise.support.errors import InputError
 
 STREAM = np.zeros((8, 12), np.uint8)
 STREAM[:, 0], STREAM[3:5, 4] = 2, 1

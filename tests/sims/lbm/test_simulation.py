@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import DeviceError, InputError
-from lanewise.lattices import D2Q9, D3Q19, D3Q27, Lattice
+from lanewise.language.lattices import D2Q9, D3Q19, D3Q27, Lattice
 from lanewise.sims.boids import Flock
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Open, Wall
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import DRIFTS, check_fields
+from lanewise.support.errors import DeviceError, InputError
 
 CAVITY: dict[str, Any] = {
     "shape": (9, 9), "viscosity": 0.05, "edges": {"x": "wall", "y": ("wall", "lid")},

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.checks import FlowWarning
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.units import Units, from_reynolds, relaxation, viscosity
+from lanewise.support.errors import InputError
 
 # The cylinder of Schäfer & Turek, 2D-1: D = 0.1 m, mean velocity 0.2 m/s, nu = 1e-3 m^2/s, Re = 20.
 CYLINDER = Units(

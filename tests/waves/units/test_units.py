@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.waves.hierarchical import CANDIDATE
 from lanewise.sims.waves.units import (
@@ -34,6 +33,7 @@ from lanewise.sims.waves.units import (
 from lanewise.sims.waves.units.checkpoint import path_of, start_of
 from lanewise.sims.waves.units.engines import described_workers
 from lanewise.sims.waves.units.validation import ResultError
+from lanewise.support.errors import InputError
 from tests.waves.units.data import SKY, a_job, a_search, make_files
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 
-from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, original
 from lanewise.ir.traverse import statements, writes
-from lanewise.types import Scalar
+from lanewise.language import types as t
+from lanewise.language.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.reductions.base import Part, Place, Reduction, State
-from lanewise.types import BOOL, Scalar
+from lanewise.language import types as t
+from lanewise.language.types import BOOL, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Literal
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.reductions.base import Part, Place, Reduction, State
-from lanewise.types import Scalar, limits
+from lanewise.language.types import Scalar, limits
 
 Better = Literal["<", ">"]
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.reductions.base import Part, Place, Reduction, State
 from lanewise.ir.reductions.extremes import plain_zero, worst
 from lanewise.ir.reductions.places import NOBODY
-from lanewise.types import BOOL, I32, Scalar
+from lanewise.language import types as t
+from lanewise.language.types import BOOL, I32, Scalar
 
 MOST_SMALLEST = 32  # of a list that is kept in registers
 

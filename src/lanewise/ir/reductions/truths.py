@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.ir.reductions.base import Part, Place, Reduction, State
-from lanewise.types import I32, Scalar
+from lanewise.language import types as t
+from lanewise.language.types import I32, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from lanewise.analysis.index_sums import IndexSum
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import Scalar
 from lanewise.passes.points.shape import THREAD, first_of
 from lanewise.passes.points.tiles import Ground, Tile, Walk
-from lanewise.types import Scalar
 
 BRING = own("bring")  # the number of a row of a thread
 TOGETHER, MANY, TURNS = 8, 32, 4  # loads before the first store; loads that are written out; rows of a loop that are

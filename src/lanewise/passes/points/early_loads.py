@@ -18,9 +18,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
+from lanewise.language.types import BOOL
 from lanewise.passes.points import guards
 from lanewise.passes.points.shape import Shape, first_of
-from lanewise.types import BOOL
 
 STEEP = 2  # variables of a sum, each as often as its coefficient says: twice what 32 bits hold is negative, and outside of an array
 Ends = tuple[IndexSum, ...]

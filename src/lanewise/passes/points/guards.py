@@ -14,8 +14,8 @@ from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, rewrite_statement, statements, writes
+from lanewise.language.types import Scalar
 from lanewise.passes.points.shape import Shape, first_of
-from lanewise.types import Scalar
 
 NEGATED: dict[ir.CompareOperator, ir.CompareOperator] = {
     "==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">",

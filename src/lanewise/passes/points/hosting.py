@@ -17,8 +17,8 @@ from lanewise.analysis.lane_sums import lane_sums, shared_loops
 from lanewise.analysis.spreading import spread, spread_in_lanes
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rewrite_block
+from lanewise.language.types import BOOL
 from lanewise.passes.points.shape import BLOCK, THREAD
-from lanewise.types import BOOL
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:

@@ -33,10 +33,10 @@ from lanewise.ir.traverse import (
     writes,
 )
 from lanewise.ir.values import value_array
+from lanewise.language.types import BOOL, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
-from lanewise.types import BOOL, Scalar
 
 MOST = 1 << 14  # points of a tile
 ROUNDS = (1, 2, 4, 8, 16)  # at once

@@ -17,8 +17,8 @@ from difflib import SequenceMatcher
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import original, own
 from lanewise.ir.traverse import blocks, expressions, flat_map, reads, rename, statements, writes
+from lanewise.language.types import BOOL
 from lanewise.passes.base import is_source_loop
-from lanewise.types import BOOL
 
 INSIDE = own("inside")
 

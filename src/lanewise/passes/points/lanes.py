@@ -27,11 +27,11 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import apart, expressions, reads, statements, subexpressions, writes
+from lanewise.language.target import LINE, LONG_IN_ORDER
+from lanewise.language.types import BOOL, I64
 from lanewise.passes.base import refuse
 from lanewise.passes.points import guards, merging, packing
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
-from lanewise.target import LINE, LONG_IN_ORDER
-from lanewise.types import BOOL, I64
 
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index

@@ -19,11 +19,11 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import blocks, flat_map, reads, rename, rewrite, rewrite_statement, statements, writes
+from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.points import early_loads, guards
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
-from lanewise.types import Scalar
 
 Order = Literal["rows", "panels", "diagonal"]
 MOST_POINTS = 256  # of a thread or a lane: compilers take minutes for a thousand

@@ -23,12 +23,12 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite_block, statements, writes
+from lanewise.language.target import LINE
+from lanewise.language.types import BOOL, I64, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import SLICE
 from lanewise.passes.points.lanes import LONG, PHASE
 from lanewise.passes.points.shape import BLOCK, POINT, THREAD
-from lanewise.target import LINE
-from lanewise.types import BOOL, I64, Scalar
 
 HALF = own("half")  # of the memory of the core that a point has
 SKIP = own("skip")  # rounds until its row begins with a line of memory

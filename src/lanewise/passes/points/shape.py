@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from lanewise.errors import PlanError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.plan import Decisions
-from lanewise.types import Scalar
+from lanewise.language.types import Scalar
+from lanewise.planning.plan import Decisions
+from lanewise.support.errors import PlanError
 
 BLOCK, THREAD = own("block"), own("thread")
 POINT = own("point")  # of a block whose points come one behind the other

@@ -15,9 +15,9 @@ from lanewise.analysis.index_sums import IndexSum, index_sum, single_definitions
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import reads, rewrite_statement, writes
+from lanewise.language.types import Scalar
 from lanewise.passes.points.boxes import WIDEST, WORD
 from lanewise.passes.points.shape import Shape, first_of
-from lanewise.types import Scalar
 
 Key = tuple[object, ...]
 Kinds = dict[int, Scalar]  # of accesses, by their number

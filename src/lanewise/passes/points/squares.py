@@ -28,11 +28,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.ir.traverse import flat_map, reads, rewrite, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.target import LINE
+from lanewise.language.types import Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
-from lanewise.target import LINE
-from lanewise.types import Scalar
 
 LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to memory
 MOST = 1024  # points of the long side of a tile in memory of the core's own: more do not fit its caches

@@ -26,6 +26,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import blocks, flat_map, reads, statements, writes
 from lanewise.ir.verify import RANK
+from lanewise.language.types import I64, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.points.boxes import WORD, Box, Site, boxes, sums_of
 from lanewise.passes.points.bringing import Bringing
@@ -34,7 +35,6 @@ from lanewise.passes.points.joining import raw_places
 from lanewise.passes.points.merging import spread, steering
 from lanewise.passes.points.shape import THREAD, Shape, thread_of
 from lanewise.passes.points.tiles import Ground, Tile
-from lanewise.types import I64, Scalar
 
 HALF = own("half")  # of the double tile, or which one of the ring, that is computed
 STAGES = {"none": 1, "registers": 2, "async": 2, "async3": 3, "async4": 4}  # tiles in shared memory, by Plan.prefetch

@@ -10,9 +10,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, is_own, numbered, own
 from lanewise.ir.reductions import Accumulator, Place, accumulators_of
+from lanewise.language.record import Leaf
+from lanewise.language.types import F64, I32, Scalar
 from lanewise.passes.base import source_loops
-from lanewise.record import Leaf
-from lanewise.types import F64, I32, Scalar
 
 WARP = 32
 Mode = Literal["scratch", "ordered"]

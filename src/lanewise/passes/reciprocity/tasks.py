@@ -16,12 +16,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own, partial_of
 from lanewise.ir.pattern import COMBINE
 from lanewise.ir.reductions import Accumulator
+from lanewise.language.record import Leaf
+from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA, SoAoAS
 from lanewise.passes.reciprocity.shape import WARP, Shape, narrow, states
 from lanewise.passes.splitting import add_parts, cast, merge_parts
 from lanewise.passes.states import is_plain, of_array, state_array
-from lanewise.record import Leaf
-from lanewise.types import F64, I32
 
 TURN_A, TURN_B = "turn.a", "turn.b"
 

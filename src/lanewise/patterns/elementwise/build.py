@@ -12,20 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build, folds
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, MARK, identifier, own, partial_of
-from lanewise.ir.pattern import GRAIN_ELEMENTS, HostCode, Pattern, Work
+from lanewise.ir.pattern import GRAIN_ELEMENTS, Pattern
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.record import Record
+from lanewise.language.types import F64, I64, Scalar, scalar_of
 from lanewise.layouts import Layout
-from lanewise.patterns.elementwise import merging
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
-from lanewise.record import Record
-from lanewise.types import F64, I64, Scalar, scalar_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +77,8 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     return ir.Kernel(identifier(f.name), ELEMENTWISE, tuple(arrays), uniforms, (count,), (loop,), location=f.location)
 
 
-NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
 ELEMENTS_PER_LANE = 64  # of a total: elements whose values one thread adds
 
-
-def _describe(reference: ir.Kernel, work: Work) -> Work:
-    return replace(work, together=merging.suited(reference))
-
-
-ELEMENTWISE = Pattern(
-    "elementwise", one_record=True, host=HostCode(inline=True, widest_stride=NARROW), merging=merging, describe=_describe
-)  # fmt: skip
 REDUCTION = Pattern("reduction", grain=lambda last_count: GRAIN_ELEMENTS // ELEMENTS_PER_LANE)
 
 

@@ -8,11 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.attributes import sealed
 from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
-from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
+from lanewise.language import types as t
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.compiled import Compiled
 from lanewise.patterns.elementwise.kernel import Elementwise
@@ -27,7 +25,9 @@ from lanewise.patterns.gradients import (
 )
 from lanewise.patterns.no_gradient import no_second_gradient
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.support.attributes import sealed
+from lanewise.support.errors import ArgumentError, brief
 
 
 @dataclass(frozen=True, slots=True)

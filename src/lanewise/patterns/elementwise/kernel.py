@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise import values as v
-from lanewise.arrays import are_same, overlapping
-from lanewise.attributes import sealed
-from lanewise.checks import check_unmasked, plain_function, shown
-from lanewise.errors import ArgumentError, LanewiseError, brief, shortened
-from lanewise.field_values import brought
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, WORK, partial_of
+from lanewise.language import values as v
+from lanewise.language.target import is_gpu
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
 from lanewise.launch.repeated import Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
-from lanewise.naming import by_name
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
     ELEMENTWISE,
@@ -48,14 +45,17 @@ from lanewise.patterns.elementwise.scattered import (
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import around_launch
-from lanewise.patterns.threadwise.names import POINTS
-from lanewise.plan import Plan
-from lanewise.plans import complete_plan
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import are_same, overlapping
+from lanewise.records.field_values import brought
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import home, module_of
-from lanewise.target import is_gpu
-from lanewise.types import Scalar
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import check_unmasked, plain_function, shown
+from lanewise.support.errors import ArgumentError, LanewiseError, brief, shortened
+from lanewise.support.naming import by_name
 
 if TYPE_CHECKING:
     from lanewise.patterns.elementwise.gradient import ElementwiseGradient

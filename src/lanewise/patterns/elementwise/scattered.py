@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from lanewise import types as t
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir.names import length_of, owner
+from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
@@ -20,9 +20,9 @@ from lanewise.patterns.plain_sums import prefer_buckets
 from lanewise.patterns.tables import ranges
 from lanewise.patterns.tables.arguments import WITH_ARRAYS, add_shaped, check_place
 from lanewise.patterns.tables.ranges import TableTests
-from lanewise.patterns.threadwise.arguments import add_words
-from lanewise.record import Record
+from lanewise.patterns.tables.words import add_words
 from lanewise.runtime.memory import overlap
+from lanewise.support.errors import ArgumentError
 
 
 def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
-from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import neutral
@@ -18,14 +17,16 @@ from lanewise.ir.names import length_of, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.target import Target
+from lanewise.language.types import I32, Scalar
 from lanewise.passes.base import refuse
-from lanewise.patterns.elementwise.build import NARROW, ElementwiseArguments, build_elementwise
+from lanewise.patterns.elements import NARROW
+from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.tables.arguments import numbers
-from lanewise.patterns.threadwise.indices import with_bounded_indices
-from lanewise.patterns.threadwise.races import refuse_races
-from lanewise.patterns.threadwise.returns import without_returns
-from lanewise.target import Target
-from lanewise.types import I32, Scalar
+from lanewise.patterns.tables.indices import with_bounded_indices
+from lanewise.patterns.tables.races import refuse_races
+from lanewise.patterns.tables.returns import without_returns
+from lanewise.support.errors import CompileError
 
 ELEMENT = own("i")
 

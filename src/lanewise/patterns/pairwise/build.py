@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import product
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -19,15 +17,17 @@ from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
 from lanewise.ir.values import record_array, uniform_leaves, value_array
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.record import Record
+from lanewise.language.target import Machine
+from lanewise.language.types import Scalar
 from lanewise.layouts import Layout
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, table_lengths
-from lanewise.plan import DECLARED, NEUTRAL, Decisions, Plan
-from lanewise.record import Record
-from lanewise.target import Machine
-from lanewise.types import Scalar
+from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
 
 WARP = 32
 SIDE_BY_SIDE = 256  # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache

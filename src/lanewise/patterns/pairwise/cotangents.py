@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, stand_for
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.language.record import Field, Record, make_class
+from lanewise.language.values import f64
 from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.record import Field, Record, make_class
+from lanewise.records.arrays import RecordArray, stand_for
 from lanewise.runtime.cuda import turns
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.prepared import Turns
-from lanewise.values import f64
+from lanewise.support.errors import ArgumentError
 
 COPY, ORIGINAL = "copy", "original"
 MOST_HELD = 1 << 20  # bytes of a copy that is kept for later calls; beside more the host's time is little

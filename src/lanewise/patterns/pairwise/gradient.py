@@ -15,14 +15,12 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, are_same
-from lanewise.attributes import sealed
 from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
-from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.language import types as t
+from lanewise.language.record import Field, Record
 from lanewise.launch.arguments import describe, name_arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.elementwise.kernel import sum_
@@ -40,9 +38,11 @@ from lanewise.patterns.pairwise.cotangents import Cotangent
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import AllPairs, Periodic, Search
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
-from lanewise.plan import Plan
-from lanewise.record import Field, Record
-from lanewise.same_elements import shared_elements
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import RecordArray, are_same
+from lanewise.records.same_elements import shared_elements
+from lanewise.support.attributes import sealed
+from lanewise.support.errors import ArgumentError, brief
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,15 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
-from lanewise.arrays import are_same
-from lanewise.attributes import sealed, settings_by_name
-from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.itself import itself_values
 from lanewise.ir.names import count_of
+from lanewise.language.record import Record
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.launch.support import value_type
-from lanewise.naming import by_name, named_object
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.pairwise.build import PAIRWISE, PairwiseArguments, build_pairwise
@@ -28,10 +25,13 @@ from lanewise.patterns.search import AllPairs, Search
 from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import around_launch, prove, repeats
-from lanewise.plan import Plan
-from lanewise.record import Record
-from lanewise.same_elements import shared_elements
-from lanewise.types import Scalar
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import are_same
+from lanewise.records.same_elements import shared_elements
+from lanewise.support.attributes import sealed, settings_by_name
+from lanewise.support.checks import plain_function, shown
+from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, brief, shortened
+from lanewise.support.naming import by_name, named_object
 
 if TYPE_CHECKING:
     from lanewise.patterns.pairwise.gradient import PairwiseGradient

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from lanewise.attributes import frozen
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import Scalar
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Visit, Walk, check_sources
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Open
-from lanewise.types import Scalar
+from lanewise.support.attributes import frozen
 
 SOURCES = own("sources")
 

@@ -25,8 +25,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.base import STRUCTURED, Search, Structure, check_sources
 from lanewise.patterns.search.builders.geometry import Geometry, box_of, fitted, pairs_in_cells
@@ -34,6 +32,8 @@ from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.static_grid import CELLS_A_SOURCE, SOURCES_A_CELL, StaticGrid
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import ArgumentError
 
 FEW = 256  # sources that all pairs are as fast for as a structure that has to be built
 # More members than these in the cell of a source, on average, and the curve is faster (table above).

@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lanewise.checks import finite, shown
-from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import Scalar
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World, world_dimension
-from lanewise.types import Scalar
+from lanewise.support.checks import finite, shown
+from lanewise.support.errors import ArgumentError
 
 STRUCTURED = (2, 3)  # axes that grids, curves and trees divide
 MOST_NEIGHBORS = 32  # of a list of the nearest, which is kept in registers

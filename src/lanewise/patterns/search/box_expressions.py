@@ -13,9 +13,9 @@ from typing import Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import BOOL, COMPONENTS, Scalar
 from lanewise.patterns.search.builders.tree import margin, node_arrangement, node_leaves
 from lanewise.patterns.search.worlds import Periodic, World
-from lanewise.types import BOOL, COMPONENTS, Scalar
 
 BOXES = own("boxes")
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
@@ -20,16 +18,18 @@ from lanewise.ir.names import count_of, identifier, own
 from lanewise.ir.pattern import HostCode, Pattern, Work
 from lanewise.ir.reductions import Place
 from lanewise.ir.values import record_array, uniform_leaves, value_array
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.record import Leaf
+from lanewise.language.target import Machine
+from lanewise.language.types import I32, I64, LocalArray, Scalar
 from lanewise.layouts import Arrangement, Layout
 from lanewise.patterns.results import accumulators, check_results, result_arrays, stores
 from lanewise.patterns.search.all_pairs import AllWalk
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.candidates import Candidates, Nearest, inverse_period, period
 from lanewise.patterns.tables.arguments import numbers, table_arrays, table_lengths
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.record import Leaf
-from lanewise.target import Machine
-from lanewise.types import I32, I64, LocalArray, Scalar
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 __all__ = ["SearchArguments", "Side", "build_search", "inverse_period", "period"]
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of, own
 from lanewise.ir.values import record_array, value_array, value_leaves
+from lanewise.language import types as t
+from lanewise.language.types import I32, I64, Scalar
 from lanewise.layouts import SoAoAS
 from lanewise.patterns.search.base import ORDER, RADIUS2, Visit, Walk
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.candidates import Candidates, Nearest
-from lanewise.types import I32, I64, Scalar
 
 Wanted = Literal["nearest", "count", "fill"]
 POINTS, QUERIES = "points", "queries"

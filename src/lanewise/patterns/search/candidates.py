@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import BOOL, I32, Scalar, component
 from lanewise.patterns.search.base import ORDER, Visit, Walk
-from lanewise.types import BOOL, I32, Scalar, component
 
 MOST_NESTED = 4  # axes of one expression
 Keep = Callable[[ir.Local], ir.Expression]

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from lanewise.attributes import frozen
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.language.target import is_gpu
+from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
@@ -29,8 +28,9 @@ from lanewise.patterns.search.leaf_walk import DIVISIONS, INFO, LISTED_CELLS, LI
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.target import is_gpu
-from lanewise.types import I32, Scalar
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 Order = Literal["curve", "sort", "1-D", "3-D"]
 Leaves = Literal["all", "around"]

@@ -8,11 +8,11 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.values import record_array, value_array
+from lanewise.language.record import Leaf
+from lanewise.language.types import I32, Scalar
 from lanewise.layouts import Layout
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER
-from lanewise.record import Leaf
-from lanewise.types import I32, Scalar
 
 SORTED = own("sorted")
 

@@ -17,9 +17,9 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
+from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.patterns.search.base import Visit, Walk
 from lanewise.patterns.search.builders.geometry import Geometry
-from lanewise.types import COMPONENTS, I32, Scalar
 
 STARTS = own("starts")  # the first sorted place of every cell, and the number of sources
 REACH = own("grid.reach")

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
+from lanewise.language.types import BOOL, COMPONENTS
 from lanewise.patterns.search.base import Visit
 from lanewise.patterns.search.grid_expressions import REACH, CellWalk, GridExpressions, inverse, margin
-from lanewise.types import BOOL, COMPONENTS
 
 
 @dataclass(frozen=True, slots=True)

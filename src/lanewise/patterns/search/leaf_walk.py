@@ -17,11 +17,11 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import value_array
+from lanewise.language.types import BOOL, I32, Scalar
 from lanewise.patterns.search.base import Visit, Walk
 from lanewise.patterns.search.box_expressions import BoxExpressions
 from lanewise.patterns.search.builders.ordering import LIST
 from lanewise.patterns.search.builders.parts import division_arrangement, division_leaves
-from lanewise.types import BOOL, I32, Scalar
 
 STARTS, INFO = own("leaves.starts"), own("leaves.info")
 DIVISIONS, LISTS = own("leaves.divisions"), own("leaves.around")

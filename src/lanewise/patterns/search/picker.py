@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from lanewise.arrays import are_same
-from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
 from lanewise.launch.arguments import Arguments
@@ -25,8 +23,10 @@ from lanewise.patterns.search.base import Search, reach
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
-from lanewise.plan import Decisions, Plan
-from lanewise.same_elements import shared_elements
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import are_same
+from lanewise.records.same_elements import shared_elements
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob

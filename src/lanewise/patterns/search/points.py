@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of, side_of
-from lanewise.errors import ArgumentError
-from lanewise.field_values import FieldViews
 from lanewise.ir.values import value_array
+from lanewise.language import types as t
+from lanewise.language.target import is_gpu
+from lanewise.language.types import Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.patterns.search.worlds import Bounded, World
+from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.field_values import FieldViews
+from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import address, to_host
-from lanewise.target import is_gpu
-from lanewise.two_sides import bits_of
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
 

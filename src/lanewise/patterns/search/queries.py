@@ -10,10 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import settings_by_name
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
-from lanewise.field_values import brought
 from lanewise.patterns.search.automatic import Nearest, Neighbors
 from lanewise.patterns.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number, reach
 from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
@@ -22,8 +18,12 @@ from lanewise.patterns.search.points import Points, points_of_values
 from lanewise.patterns.search.query_calls import Queried
 from lanewise.patterns.search.ragged import Ragged
 from lanewise.patterns.search.worlds import Bounded, Open, Periodic, World
+from lanewise.records.field_values import brought
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, array_module, home, on
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 MOST_AXES = 64  # of positions: beyond three all pairs are looked at, with a target in registers
 MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indices of 32 bits write

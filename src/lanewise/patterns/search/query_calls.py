@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from lanewise import types as t
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
+from lanewise.language import types as t
+from lanewise.language.target import is_gpu
+from lanewise.language.types import I32, Scalar
 from lanewise.launch.executable import BoundArray, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Arrangement, SoAoAS
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, radius2
 from lanewise.patterns.search.build_queries import (  # fmt: skip
     COUNTS,
@@ -33,10 +36,7 @@ from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
-from lanewise.plans import complete_plan
 from lanewise.runtime.memory import allocate
-from lanewise.target import is_gpu
-from lanewise.types import I32, Scalar
 
 TURNING = 4096  # targets from which on an order of their own pays: fewer find what they read in the caches anyway
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.checks import shown
-from lanewise.errors import ArgumentTypeError
 from lanewise.runtime.memory import module_of
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentTypeError
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray, has_moved, places_of
-from lanewise.field_values import FieldViews
 from lanewise.frontend.function import Signature
+from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.repeated import Repeatable, Result
 from lanewise.launch.slots import Given, SameRecords, slots_of
@@ -27,8 +26,9 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
 from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
+from lanewise.records.arrays import RecordArray, has_moved, places_of
+from lanewise.records.field_values import FieldViews
 from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
-from lanewise.target import is_gpu
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
 

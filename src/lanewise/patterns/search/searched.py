@@ -8,13 +8,14 @@ from functools import partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, are_same
-from lanewise.errors import ArgumentError
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
+from lanewise.language import types as t
+from lanewise.language.record import Leaf, Record
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
@@ -32,7 +33,7 @@ from lanewise.launch.support import (
     value_type,
 )
 from lanewise.layouts import SoAoAS
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
 from lanewise.patterns.search.build import SEARCH, SearchArguments, Side, build_search, inverse_period, period
@@ -44,14 +45,13 @@ from lanewise.patterns.search.tuning.job import Choice
 from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
-from lanewise.plan import Decisions, Plan
-from lanewise.plans import complete_plan
-from lanewise.record import Leaf, Record
+from lanewise.planning.plan import Decisions, Plan
+from lanewise.records.arrays import RecordArray, are_same
+from lanewise.records.same_elements import shared_elements
+from lanewise.records.two_sides import bits_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate, on
-from lanewise.same_elements import shared_elements
-from lanewise.two_sides import bits_of
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from lanewise.patterns.search.tuning.job import SearchJob

@@ -9,10 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from lanewise.attributes import frozen
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError, DeviceError
 from lanewise.ir.names import own
+from lanewise.language.target import is_gpu
+from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
@@ -34,8 +33,9 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
 from lanewise.runtime.memory import available_memory, to_host
-from lanewise.target import is_gpu
-from lanewise.types import COMPONENTS, I32, Scalar
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, DeviceError
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
 CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build

@@ -24,10 +24,10 @@ from typing import Literal
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import Scalar
 from lanewise.patterns.search.base import Visit, Walk
 from lanewise.patterns.search.box_expressions import BoxExpressions
 from lanewise.patterns.search.builders.tree import FAN
-from lanewise.types import Scalar
 
 Begin = Literal["root", "own", "nearest"]
 NODES = own("boxes.count")

@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise.errors import DeviceError
+from lanewise.language.target import is_gpu
+from lanewise.language.types import component
 from lanewise.launch.repeated import Repeatable
 from lanewise.launch.slots import Given
 from lanewise.patterns.search.builders.survey import survey_launch
@@ -24,8 +25,7 @@ from lanewise.patterns.search.worlds import World
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
 from lanewise.runtime.prepared import ArrayPlace, Template, Turns
-from lanewise.target import is_gpu
-from lanewise.types import component
+from lanewise.support.errors import DeviceError
 
 Look = tuple[Points, Bounds]
 """Positions, and the bounds that they have to lie in, one an axis."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.attributes import frozen
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 
 @frozen

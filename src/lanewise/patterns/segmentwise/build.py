@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise import types as t
-from lanewise.errors import CompileError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier
 from lanewise.ir.values import pairs, record_array, uniform_leaves, value_array
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.types import I32, I64, Scalar
 from lanewise.layouts import Layout
 from lanewise.patterns.results import result_arrays, sum_name
 from lanewise.patterns.segmentwise.names import (
@@ -34,8 +35,7 @@ from lanewise.patterns.segmentwise.names import (
     last_of,
 )
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
-from lanewise.record import Record
-from lanewise.types import I32, I64, Scalar
+from lanewise.support.errors import CompileError
 
 Owner = tuple[str, Record, Layout]
 

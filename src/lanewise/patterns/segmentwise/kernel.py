@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of
-from lanewise.attributes import sealed
-from lanewise.checks import plain_function
-from lanewise.errors import ArgumentError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import count_of
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.types import I64, Scalar
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import value_type
-from lanewise.naming import by_name
 from lanewise.patterns.calls import Wing
 from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
 from lanewise.patterns.segmentwise.names import CELLS, DENSE, FIRST, ITEMS, LAST, SEGMENTS, first_of, last_of
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
-from lanewise.plan import Plan
-from lanewise.ragged import RaggedArray, entries, views
-from lanewise.record import Record
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.ragged import RaggedArray, entries, views
 from lanewise.runtime.memory import overlap
-from lanewise.types import I64, Scalar
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import plain_function
+from lanewise.support.errors import ArgumentError, brief
+from lanewise.support.naming import by_name
 
 LONGEST = 2**31 - 1  # of a row, whose indices have 32 bits
 

@@ -18,10 +18,10 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, reads, rewrite_block, writes
+from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import is_source_loop, refuse
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
-from lanewise.types import LocalArray, Scalar
 
 BLOCK, TILES, TILE, ORIGIN, LANES, LANE = (own(n) for n in ("block", "tiles", "tile", "origin", "lanes", "lane"))
 MOST = 4096  # cells of a loop: their sums stay in the first cache

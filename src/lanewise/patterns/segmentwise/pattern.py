@@ -17,12 +17,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Checked, HostCode, Pattern, Work
 from lanewise.ir.traverse import rename
+from lanewise.language.target import CPU, Machine, Target
 from lanewise.passes import slicing, thread_mapping, thread_merging, unrolling
 from lanewise.passes.base import refuse
 from lanewise.patterns.segmentwise import lanes as lanes_of
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import CPU, Machine, Target
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 GRAIN_ITEMS = 8_192  # items worth handing to another thread of a CPU: each takes some nanoseconds
 SIDE_BY_SIDE, FEWEST = 64, 32  # cells of a loop on a CPU, and how many are worth one

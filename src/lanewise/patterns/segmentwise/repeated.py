@@ -6,9 +6,9 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from lanewise.language.record import Record
 from lanewise.launch.slots import Given, Slot
-from lanewise.ragged import RaggedArray, entries, views
-from lanewise.record import Record
+from lanewise.records.ragged import RaggedArray, entries, views
 
 Places = tuple[str, str, str]
 """What a kernel calls the begins and the ends of an argument's lists, and its records or values."""

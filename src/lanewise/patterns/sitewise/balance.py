@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, REST, Edges
 from lanewise.patterns.sitewise.resting import parts_of
 

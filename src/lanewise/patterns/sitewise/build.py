@@ -9,12 +9,13 @@ special, the flags (`flags.py`).
 
 from __future__ import annotations
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched
 from lanewise.ir.names import COUNT, identifier, own, owner
 from lanewise.ir.values import pairs
+from lanewise.language import types as t
+from lanewise.language.types import BOOL, I32, Scalar
 from lanewise.patterns.sitewise.builder import (
     ARRIVED,
     WALL,
@@ -29,7 +30,6 @@ from lanewise.patterns.sitewise.links import KIND
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import loads, put_fields, put_whole_sectors, puts
 from lanewise.patterns.tables.arguments import numbers
-from lanewise.types import BOOL, I32, Scalar
 
 
 def build_sitewise(arguments: SitewiseArguments, index: Scalar) -> ir.Kernel:

@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.values import record_array, value_array
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Leaf
+from lanewise.language.types import BOOL, I32, U32, Scalar
 from lanewise.layouts import Layout, SoA
 from lanewise.patterns.sitewise.kinds import Edges, Wall
 from lanewise.patterns.sitewise.links import (
@@ -35,8 +36,7 @@ from lanewise.patterns.sitewise.links import (
 )
 from lanewise.patterns.sitewise.streaming import Phase
 from lanewise.patterns.tables.arguments import table_arrays
-from lanewise.record import Leaf
-from lanewise.types import BOOL, I32, U32, Scalar
+from lanewise.support.errors import ArgumentError
 
 
 class SiteBuilder:

@@ -7,18 +7,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
-from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
 from lanewise.patterns.sitewise.builder import check_tables, check_uniforms
 from lanewise.patterns.sitewise.function import CALL_ARGUMENTS, SiteFunction, SiteValues, classify_values
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, Wall, check_new
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.memory import array_module
-from lanewise.types import Scalar
+from lanewise.support.checks import plain_function, shown
+from lanewise.support.errors import ArgumentError
 
 
 def require_flow(lattice: Lattice, what: str) -> None:

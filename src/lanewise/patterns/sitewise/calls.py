@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
+from lanewise.language import types as t
+from lanewise.language.types import U32
 from lanewise.launch.arguments import bind_value_array, describe
 from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import BoundArray, Executable, Launch
@@ -33,12 +32,13 @@ from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.profiling.profile import Profile
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime import cuda
 from lanewise.runtime.programs import NamedLaunch, Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
-from lanewise.types import U32
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from lanewise.explanation import Explanation

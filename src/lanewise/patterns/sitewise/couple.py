@@ -9,13 +9,13 @@ from collections.abc import Hashable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError, brief
 from lanewise.patterns.sitewise.calls import SiteStepper, check_steps, fetching, looks
 from lanewise.patterns.sitewise.function import in_order
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import NamedLaunch, Part
 from lanewise.runtime.stepping import make_program
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, brief
 
 
 class CoupledStepper:

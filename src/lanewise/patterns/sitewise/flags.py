@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.kinds import Edges
 
 KIND_SHIFT, KIND_MASK, FACE = 26, 31, np.uint32(1 << 31)

@@ -24,15 +24,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Field, Leaf, Record, RecordValue
+from lanewise.language.target import target_of
+from lanewise.language.types import Scalar
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
-from lanewise.record import Field, Leaf, Record, RecordValue
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import bring, require_memory
-from lanewise.target import target_of
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]

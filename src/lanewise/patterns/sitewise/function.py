@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
-from lanewise.checks import host_array
-from lanewise.errors import ArgumentError
-from lanewise.field_values import brought, check_type, converted
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
 from lanewise.frontend.source import Surroundings
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.types import F32, Scalar
+from lanewise.language.values import to_python_value
 from lanewise.launch.arguments import Arguments, bind_value_array, describe
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.arguments import NOTHING, Tables, bring_tables, table_lengths
+from lanewise.records.field_values import brought, check_type, converted
 from lanewise.runtime.memory import bring
-from lanewise.types import F32, Scalar
-from lanewise.values import to_python_value
+from lanewise.support.checks import host_array
+from lanewise.support.errors import ArgumentError
 
 _OUTFLOW_SPEED = "outflow_speed"
 Kinds = Mapping[str, t.ValueType]

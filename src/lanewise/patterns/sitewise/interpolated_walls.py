@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise import types as t
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import record_array, value_array
+from lanewise.language import types as t
+from lanewise.language.types import I32
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise import fractions
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.resting import mover_met
-from lanewise.types import I32
 
 CURVED, CURVED_COUNT, WEIGHTS = own("curved"), own("curved.count"), own("weights")
 

@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.attributes import sealed, settings_by_name
-from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, brief
-from lanewise.field_values import brought, check_fits
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.no_gradient import no_gradient
@@ -25,11 +22,14 @@ from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
 from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
+from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import on, to_host
 from lanewise.runtime.programs import NamedLaunch
-from lanewise.types import Scalar
+from lanewise.support.attributes import sealed, settings_by_name
+from lanewise.support.checks import plain_function, shown
+from lanewise.support.errors import ArgumentError, brief
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.tuning import SiteJob

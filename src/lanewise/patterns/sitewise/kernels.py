@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Work
+from lanewise.language import types as t
+from lanewise.language.types import Scalar
 from lanewise.launch.executable import Executable
 from lanewise.launch.support import index_type, machine_of
 from lanewise.launch.tuned_plans import Key, TunedPlans, has_entries, make_key, size_class
@@ -43,9 +42,10 @@ from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
 from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
-from lanewise.plan import Decisions, Plan, check_plan
+from lanewise.planning.plan import Decisions, Plan, check_plan
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, to_host
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 
 class SiteKernels:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 MOST = 32  # five bits of a flags
 OUTFLOW = MOST + 1  # of a face that the flow leaves through: its links are cut, and filled between steps

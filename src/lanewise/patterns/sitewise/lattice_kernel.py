@@ -8,15 +8,15 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from lanewise.errors import LanewiseError, brief, shortened
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
 from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
 from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.errors import LanewiseError, brief, shortened
 
 
 class LatticeKernel(ABC):

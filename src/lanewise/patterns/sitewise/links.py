@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.types import BOOL, I32, I64, U32, Scalar
 from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
 from lanewise.patterns.sitewise.kinds import AXES, REST, Edges, Wall
-from lanewise.types import BOOL, I32, I64, U32, Scalar
 
 FLAGS, FLAG_WORD, KIND = own("flags"), own("flag_word"), own("kind")
 EXTENTS = tuple(own(f"n{a}") for a in AXES)

@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.arrays import checked_layout
-from lanewise.checks import host_array, shown
-from lanewise.errors import ArgumentError
-from lanewise.field_values import brought
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Record
+from lanewise.language.target import is_compiled, is_gpu
+from lanewise.language.types import F16, F32, F64, Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.sites import DENSE, population_record, solid_sites
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
-from lanewise.record import Record
+from lanewise.records.arrays import checked_layout
+from lanewise.records.field_values import brought
 from lanewise.runtime.memory import require_memory
-from lanewise.target import is_compiled, is_gpu
-from lanewise.types import F16, F32, F64, Scalar
+from lanewise.support.checks import host_array, shown
+from lanewise.support.errors import ArgumentError
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
 WARP = 32

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import pairs, record_array, value_array
+from lanewise.language import types as t
+from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.fractions import weight_leaves
@@ -25,7 +26,6 @@ from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import corrections, load_bulk, load_own
 from lanewise.patterns.sitewise.resting import mover_met
-from lanewise.types import F64, I32
 
 WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
+from lanewise.language.types import I32, Scalar
 from lanewise.patterns.sitewise.builder import SiteBuilder, converted
-from lanewise.types import I32, Scalar
 
 
 @dataclass(frozen=True, slots=True)

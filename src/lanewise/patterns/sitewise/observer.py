@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from lanewise import types as t
-from lanewise.errors import ArgumentError, brief
+from lanewise.language import types as t
 from lanewise.launch.executable import Executable, Launch
 from lanewise.launch.repeated import views_of
 from lanewise.patterns.sitewise.build import build_sitewise
@@ -26,9 +25,10 @@ from lanewise.patterns.sitewise.function import (
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.ranges import refuse_checks
-from lanewise.plan import Plan, check_plan
+from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, module_of
 from lanewise.runtime.prepared import Prepared, Template
+from lanewise.support.errors import ArgumentError, brief
 
 # Bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part.
 MOST_KEPT = 1 << 22

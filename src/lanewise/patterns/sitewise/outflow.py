@@ -10,20 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lanewise import types as t
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own
 from lanewise.ir.traverse import statements
 from lanewise.ir.values import record_array, value_array
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Leaf
+from lanewise.language.types import BOOL, Scalar
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, at_face
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.populations import add_at_moving_wall, load, load_anew
-from lanewise.record import Leaf
-from lanewise.types import BOOL, Scalar
 
 OUTLET, OUTLET_COUNT, BEFORE = own("outlet"), own("outlet.count"), own("before")
 WEIGHT = "outflow_weight"  # U / (1 + U)

@@ -5,18 +5,18 @@ The plans are rules of thumb, each from a measurement (bench/results).
 
 from __future__ import annotations
 
+from lanewise.compiler.stages import BOXES, elements
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import is_own, own
 from lanewise.ir.pattern import Checked, HostCode, Pattern
 from lanewise.ir.traverse import statements
+from lanewise.language.target import Machine, Target
 from lanewise.passes.base import refuse
 from lanewise.passes.points import mapping
 from lanewise.passes.points.shape import shape_of
 from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes import boxes, merging, runs, splitting
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.stages import BOXES, elements
-from lanewise.target import Machine, Target
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 NO_SUMS = "its sites sum nothing over sources"
 DEPARTING = "what departs from a site is computed from all that arrives there: no population is a result by itself"

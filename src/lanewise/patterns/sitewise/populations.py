@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import BOOL, I32, U32, Scalar
 from lanewise.patterns.sitewise.builder import (
     ALL,
     PUTS,
@@ -22,7 +23,6 @@ from lanewise.patterns.sitewise.builder import (
 from lanewise.patterns.sitewise.flags import SHARES
 from lanewise.patterns.sitewise.neighbours import correct_fields, inside, load_bulk_fields, load_fields_by_flags
 from lanewise.patterns.sitewise.resting import mover_met
-from lanewise.types import BOOL, I32, U32, Scalar
 
 
 def loads(b: SiteBuilder) -> ir.Block:

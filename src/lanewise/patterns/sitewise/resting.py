@@ -14,9 +14,9 @@ from itertools import combinations
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
+from lanewise.language.types import BOOL, I32, U32
 from lanewise.patterns.sitewise.kinds import AXES, OUTFLOW, REST, Wall
 from lanewise.patterns.sitewise.links import FLAGS, Links, kind_of, walls_of
-from lanewise.types import BOOL, I32, U32
 
 Steps = tuple[int, ...]
 

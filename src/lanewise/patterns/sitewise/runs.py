@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.flags import KIND_SHIFT, LINKS
 from lanewise.patterns.sitewise.kinds import Edges
 from lanewise.patterns.sitewise.streaming import Phase

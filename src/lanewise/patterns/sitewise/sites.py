@@ -9,9 +9,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 
-from lanewise.arrays import RecordArray
-from lanewise.errors import ArgumentError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Field, Record, RecordValue
+from lanewise.language.target import is_gpu, target_of
+from lanewise.language.types import Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.balance import Balance, wall_balance
 from lanewise.patterns.sitewise.flags import (
@@ -27,12 +28,11 @@ from lanewise.patterns.sitewise.fractions import WEIGHTS, Interpolation, weight_
 from lanewise.patterns.sitewise.kinds import AXES, MOST, Edges, Rule, Wall, read_edges
 from lanewise.patterns.sitewise.runs import Classes, make_classes, make_places, make_runs
 from lanewise.patterns.sitewise.streaming import Form, Phase
-from lanewise.record import Field, Record, RecordValue
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.cpu import SLAB_UNIT
 from lanewise.runtime.memory import array_module, bring, to_host
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.target import is_gpu, target_of
-from lanewise.types import Scalar
+from lanewise.support.errors import ArgumentError
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 VECTOR = 4  # sites that a thread may load at once

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lanewise.attributes import sealed, settings_by_name
-from lanewise.checks import plain_function, shown
-from lanewise.errors import ArgumentError, brief
-from lanewise.field_values import brought, check_fits
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.record import Record
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import describe
 from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
@@ -24,12 +22,14 @@ from lanewise.patterns.sitewise.making import field_memory, site_kinds, site_sha
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites, field_record, solid_sites
 from lanewise.patterns.sitewise.streaming import TWO_COPIES
-from lanewise.plan import Plan
-from lanewise.record import Record
+from lanewise.planning.plan import Plan
+from lanewise.records.field_values import brought, check_fits
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, on
 from lanewise.runtime.programs import NamedLaunch
-from lanewise.types import Scalar
+from lanewise.support.attributes import sealed, settings_by_name
+from lanewise.support.checks import plain_function, shown
+from lanewise.support.errors import ArgumentError, brief
 
 
 @sealed()

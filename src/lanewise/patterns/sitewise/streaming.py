@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 Streaming = Literal["pull", "push", "in-place"]
 

@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise.errors import LanewiseError, PlanError
+from lanewise.compiler.optimisations import optimisation
+from lanewise.language.target import is_gpu, target_of
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Key
-from lanewise.optimisations import optimisation
 from lanewise.patterns.sitewise.function import SiteValues, in_order
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import bring, to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
-from lanewise.target import is_gpu, target_of
+from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.measure import first_lines, in_turns, misfit
 from lanewise.tuning.space import Examined, Family
 from lanewise.tuning.tune import time_limit, tune_space

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from lanewise import types as t
-from lanewise.array_types import ArrayType
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, length_of
 from lanewise.ir.values import value_array
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.target import CPU, PYTHON
+from lanewise.language.types import I32
 from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments
 from lanewise.launch.executable import BoundArray
 from lanewise.launch.shaped_arrays import NARROW, check_shaped
 from lanewise.runtime.memory import device_of
-from lanewise.target import CPU, PYTHON
-from lanewise.types import I32
+from lanewise.support.errors import ArgumentError
 
 Tables = Mapping[str, ArrayType]
 NOTHING: Tables = {}

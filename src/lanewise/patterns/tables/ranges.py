@@ -12,17 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
 from lanewise.analysis.bounds import Reached, decisive, reached, sites
-from lanewise.array_types import ArrayType
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
 from lanewise.frontend.flat_tables import with_flat_tables
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, length_of, own
 from lanewise.ir.pattern import BLOCK
 from lanewise.ir.traverse import flat_map
+from lanewise.language import types as t
+from lanewise.language.array_types import ArrayType
+from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, bind_value_array, device_without_records
 from lanewise.launch.executable import Launch
 from lanewise.launch.outside import surely_outside, was_outside
@@ -32,9 +31,10 @@ from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testin
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.tables.arguments import check_countable
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module, to_host
-from lanewise.target import is_gpu
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 RESULT = own("result")
 VALUES = 64  # of uniforms, for which what was proved is remembered

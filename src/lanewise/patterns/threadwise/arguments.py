@@ -5,25 +5,22 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from lanewise.collective.exact_sums import summed, words_for
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import Signature
-from lanewise.frontend.scattered import scattered_arrays, summed_arrays
+from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir.names import WORK, extent_of, length_of
+from lanewise.language.target import CPU, PYTHON
 from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.repeated import Repeats
 from lanewise.launch.shaped_arrays import NARROW, check_shaped, writable_checks
-from lanewise.patterns.threadwise.names import POINTS
-from lanewise.runtime import cuda
+from lanewise.patterns.tables.names import POINTS
+from lanewise.patterns.tables.words import add_words
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import device_of, overlap
-from lanewise.target import CPU, PYTHON
-from lanewise.types import I64
+from lanewise.support.errors import ArgumentError
 
 MOST = 2**62  # points
 WIDEST = 16  # bytes of an access
@@ -61,18 +58,6 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
     result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
     result.totals[WORK] = _work(signature, extents, arrays)
     return result
-
-
-def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
-    """Words of exact sums stand in place of arrays of floats that are added to, and are added to these behind the kernel."""
-    rows = {n: arrays[n].reshape(-1) for n in arrays if n in summed_arrays(signature.source, signature.arrays)}
-    if not rows:
-        return
-    words = {n: words_for(row, arguments.device) for n, row in rows.items()}
-    arguments.added |= {n: (each, I64) for n, each in words.items()}
-    arguments.summed |= rows
-    turns = cuda.turns(f"a bound call of {signature.source.name}", arguments.device)
-    arguments.surround(partial(summed, rows, words, arguments.device, turns=turns))
 
 
 def counts(name: str, arguments: Arguments) -> Mapping[str, int]:

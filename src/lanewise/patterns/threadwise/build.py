@@ -12,23 +12,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise import types as t
 from lanewise.frontend.function import Lowered, Signature, lower_function
 from lanewise.frontend.scattered import summed_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import identifier, own
 from lanewise.ir.traverse import rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language import types as t
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import value_type
 from lanewise.passes.index_tests import OUTSIDE, Guards, guarded
 from lanewise.patterns.results import total_type
-from lanewise.patterns.threadwise.indices import with_bounded_indices
-from lanewise.patterns.threadwise.names import extent_of, length_of
+from lanewise.patterns.tables.indices import with_bounded_indices
+from lanewise.patterns.tables.names import extent_of, length_of
+from lanewise.patterns.tables.returns import without_returns
 from lanewise.patterns.threadwise.pattern import THREADWISE
-from lanewise.patterns.threadwise.returns import without_returns
 from lanewise.patterns.threadwise.totals import RESULT, summed, with_value
-from lanewise.types import Scalar
 
 
 @dataclass(frozen=True, slots=True)

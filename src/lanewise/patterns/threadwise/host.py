@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
@@ -13,7 +12,8 @@ from lanewise.passes.loop_sharing import Sharing
 from lanewise.passes.points import grouping, hosting, interchange, lanes, mapping, overlapping, packing, squares
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
-from lanewise.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.support.errors import PlanError
 
 HOST_PARTS = 64  # of a sum on a CPU, whose bits do not hang on the threads there are
 SLICES = (4, 8, 16, 32, 64)  # lanes of one register or several

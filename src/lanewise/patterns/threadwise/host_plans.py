@@ -18,6 +18,7 @@ from typing import Any
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Suggestions, Work
+from lanewise.language.target import Machine
 from lanewise.passes import loop_sharing
 from lanewise.passes.points import interchange, lanes, packing, squares
 from lanewise.patterns.threadwise.host import (
@@ -28,8 +29,7 @@ from lanewise.patterns.threadwise.host import (
     sliced_problem,
     writes_rounds,
 )
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 FIELDS = ("across", "slices", *SHAPING)
 BYTES = 64  # of a SIMD register of 512 bits

@@ -6,25 +6,25 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from lanewise import types as t
 from lanewise.analysis.affine import nest_of
-from lanewise.attributes import sealed
-from lanewise.checks import plain_function
-from lanewise.errors import CompileError, brief
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments
-from lanewise.naming import by_name
 from lanewise.patterns.calls import CHECKS, Wing
 from lanewise.patterns.kernels import AbstractKernel
+from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.threadwise.arguments import call_arguments, counts, written_arrays
 from lanewise.patterns.threadwise.build import build_kernel
 from lanewise.patterns.threadwise.pattern import THREADWISE
-from lanewise.patterns.threadwise.races import refuse_races
 from lanewise.patterns.threadwise.ranges import prove, repeats
-from lanewise.plan import Plan
-from lanewise.record import Record
-from lanewise.types import Scalar
+from lanewise.planning.plan import Plan
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import plain_function
+from lanewise.support.errors import CompileError, brief
+from lanewise.support.naming import by_name
 
 MOST = 3  # indices
 

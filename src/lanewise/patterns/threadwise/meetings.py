@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from lanewise.analysis.affine import accesses
-from lanewise.errors import ArgumentError, located
 from lanewise.ir import nodes as ir
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import statements, writes
+from lanewise.support.errors import ArgumentError, located
 
 THREADS = 2**14  # that are looked at, half of them from the beginning of each index and half from its end
 Threads = tuple[int, ...]

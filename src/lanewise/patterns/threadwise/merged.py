@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes.points import joining, merging, sharing, staging, unrolling
 from lanewise.passes.points.shape import shape_of
-from lanewise.plan import NEUTRAL, Decisions
+from lanewise.planning.plan import NEUTRAL, Decisions
+from lanewise.support.errors import PlanError
 
 FIELDS = (
     "targets",

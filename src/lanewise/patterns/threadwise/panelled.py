@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked
 from lanewise.passes import kept_rounds, panels
 from lanewise.passes.points import mapping
 from lanewise.patterns.threadwise.merged import is_naive, merged
 from lanewise.patterns.threadwise.shared import is_shared
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
+from lanewise.support.errors import PlanError
 
 SMALLEST = 32  # rounds of a panel that is not divided again: their values fit the registers of a thread
 DIVISION = 4  # panels within a panel

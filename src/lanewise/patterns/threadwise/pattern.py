@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, HostCode, Pattern
+from lanewise.language.target import Target
 from lanewise.passes.base import refuse
 from lanewise.passes.points import mapping
 from lanewise.patterns.threadwise.host import on_cpu
@@ -14,8 +15,7 @@ from lanewise.patterns.threadwise.panelled import panelled
 from lanewise.patterns.threadwise.plans import default_plan, suggested
 from lanewise.patterns.threadwise.shared import is_shared, shared
 from lanewise.patterns.threadwise.work import describe
-from lanewise.plan import Decisions
-from lanewise.target import Target
+from lanewise.planning.plan import Decisions
 
 GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 

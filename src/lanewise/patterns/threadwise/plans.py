@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.analysis.affine import Access, accesses, groups, nest_of
-from lanewise.errors import PlanError
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import BLOCK, Suggestions, Work
 from lanewise.ir.shared import shared_bytes
 from lanewise.ir.traverse import statements
+from lanewise.language.target import Machine, Target
 from lanewise.passes import layout_lowering, panels
 from lanewise.passes.points.boxes import WIDEST
 from lanewise.passes.points.staging import SMALLEST_COPY
@@ -22,8 +22,8 @@ from lanewise.passes.thread_mapping import MAX_SHARED_BYTES
 from lanewise.patterns.threadwise.host_plans import host_plan, suggested_on_host
 from lanewise.patterns.threadwise.merged import FIELDS, merged
 from lanewise.patterns.threadwise.shared import sharing_plan
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine, Target
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
+from lanewise.support.errors import PlanError
 
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from lanewise import types as t
 from lanewise.analysis.bounds import Reached, decisive, reached, sites
-from lanewise.checks import shown
-from lanewise.errors import ArgumentError
 from lanewise.frontend.function import lower_function
 from lanewise.frontend.scattered import scattered_arrays
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
 from lanewise.ir.pattern import BLOCK
+from lanewise.language import types as t
+from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.executable import Launch
 from lanewise.launch.outside import surely_outside, was_outside
@@ -26,14 +25,15 @@ from lanewise.launch.support import compile_kernel
 from lanewise.passes.index_tests import NONE, OUTSIDE, Guards, failure, guards_of
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.plain_sums import prefer_buckets_of_threads
+from lanewise.patterns.tables.races import refuse_races
 from lanewise.patterns.threadwise import meetings
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.patterns.threadwise.meetings import Meeting
-from lanewise.patterns.threadwise.races import refuse_races
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.runtime.memory import array_module, to_host
-from lanewise.target import is_gpu
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
 
 VALUES = 64  # of uniforms, for which what was proved is remembered
 

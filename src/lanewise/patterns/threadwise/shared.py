@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Checked, Rounds, Work
+from lanewise.language.target import Machine
 from lanewise.passes import loop_sharing, loop_splitting, thread_mapping
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import WARP, Sharing, Way
 from lanewise.patterns.threadwise.merged import FIELDS
-from lanewise.plan import NEUTRAL, Decisions, Plan
-from lanewise.target import Machine
+from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 COMBINE = 256  # threads of a block that join parts
 SHORT = 32  # rounds that are not worth sharing

@@ -13,8 +13,8 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.folds import neutral
 from lanewise.ir.names import extent_of, own
 from lanewise.ir.traverse import flat_map, statements
+from lanewise.language.types import Scalar
 from lanewise.patterns.results import total_type
-from lanewise.types import Scalar
 
 RESULT, POINT, ROW = own("result"), own("point"), own("row")
 _VALUE, _SUM = own("value"), own("sum")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lanewise.naming import at_first_use
+from lanewise.support.naming import at_first_use
 
 if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims.boids.boundaries import BOUNDARIES, Boundary

@@ -9,11 +9,11 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lanewise.attributes import unknown
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import Box, Obstacle, Rectangle, Sphere, Vector
 from lanewise.sims.boids.rules import BOUNDED, BOX, OPEN, SPHERE
+from lanewise.support.attributes import unknown
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 _TILT: Vector = (math.sqrt(0.5), math.sqrt(0.5), 0.0)
 _TILTED_UP: Vector = (-math.sqrt(0.5), math.sqrt(0.5), 0.0)

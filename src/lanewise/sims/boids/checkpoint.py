@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise._version import __version__
-from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.sums import check_sums
+from lanewise.language.target import target_of
 from lanewise.layouts import default_layout
 from lanewise.patterns.search import Search, StaticGrid
 from lanewise.profiling.profile import Profile
@@ -46,7 +46,7 @@ from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.marching import Clock
 from lanewise.sims.common.plan_text import from_json, to_json
-from lanewise.target import target_of
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

@@ -8,16 +8,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import lanewise as lw
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
 from lanewise.patterns.search.builders.geometry import ends_of
 from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.sims.boids.rules import BOX, OPEN
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.sims.boids.options import ORDER, Asked, Length, Output, Pictures, Resumed
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import Given, product_app, run_command
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.run import Run

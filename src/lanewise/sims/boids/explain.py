@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lanewise.attributes import near
-from lanewise.errors import DeviceError, InputError
+from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.work import describe_work
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, turns_of
 from lanewise.ir.pattern import Work
+from lanewise.language.record import Record
+from lanewise.language.target import CPU, Machine, is_compiled, is_gpu, target_of
+from lanewise.language.types import F32, F64, I32, I64, Vector
 from lanewise.launch.arguments import classify_arguments, name_arguments
 from lanewise.launch.compiled import Compiled
 from lanewise.launch.support import compile_kernel
@@ -18,8 +21,6 @@ from lanewise.layouts import default_layout
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
 from lanewise.patterns.search.build import SEARCH
-from lanewise.plans import complete_plan
-from lanewise.record import Record
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import find_search, search_world
@@ -28,9 +29,8 @@ from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of, steering
-from lanewise.target import CPU, Machine, is_compiled, is_gpu, target_of
-from lanewise.types import F32, F64, I32, I64, Vector
-from lanewise.work import describe_work
+from lanewise.support.attributes import near
+from lanewise.support.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

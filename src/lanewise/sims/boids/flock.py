@@ -18,10 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.arrays import RecordArray
-from lanewise.attributes import sealed
-from lanewise.checks import checked
-from lanewise.errors import ArgumentError, InputError
 from lanewise.io.source import FilePath
 from lanewise.launch.tuned_plans import has_entries
 from lanewise.layouts import default_layout, layout_by_name
@@ -30,6 +26,7 @@ from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, module_of, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, ScheduleRunner
@@ -59,6 +56,9 @@ from lanewise.sims.common.checks import check_every, check_steps, check_time_ste
 from lanewise.sims.common.marching import Clock
 from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import checked
+from lanewise.support.errors import ArgumentError, InputError
 
 Callback = Callable[["Flock"], None]
 

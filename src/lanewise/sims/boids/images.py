@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.sims.boids.obstacles import ALONG_Y, Box, Obstacle, Plane, Rectangle, Sphere, Vector, frame
 from lanewise.sims.boids.parameters import Parameters
+from lanewise.support.errors import InputError
 
 SEAM = (
     1e-6  # of the world's radius: by so much the squares of a plane overlap, or rounding would leave gaps between them

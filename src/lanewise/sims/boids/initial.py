@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import unknown
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.runtime.memory import require_memory
 from lanewise.sims.boids.state import State
+from lanewise.support.attributes import unknown
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 START_SPEED = 0.3  # of the largest speed
 OPENSTEER_SHARE = 0.4  # of the radius of the world: 20 of 50

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import check_fields, checked
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import check_fields, checked
+from lanewise.support.errors import InputError
 
 Vector: TypeAlias = tuple[float, float, float]
 SEEN = ("outside", "inside", "both")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lanewise.errors import InputError
 from lanewise.sims.common.completion import LAYOUTS
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY,
@@ -18,6 +17,7 @@ from lanewise.sims.common.options import (
     Option,
     setting,
 )
+from lanewise.support.errors import InputError
 
 DT = 1 / 60
 LOOK = "Pictures and movies"

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen, near, unknown
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
 from lanewise.sims.common.options import Option, option_of, setting
+from lanewise.support.attributes import frozen, near, unknown
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 RULES = "Rules (defaults are OpenSteer's; lengths, times and masses in its units)"
 ANGLE = "only those at angles to the heading with a larger cosine"

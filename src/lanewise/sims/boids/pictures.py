@@ -8,7 +8,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MOST_FPS
 from lanewise.sims.boids.boundaries import find_boundary
@@ -27,6 +26,7 @@ from lanewise.sims.boids.view.flock import (
     shown_numbers,
 )
 from lanewise.sims.boids.view.scene import Edge
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

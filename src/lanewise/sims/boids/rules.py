@@ -15,11 +15,11 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
+from lanewise.language import types as t
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
 TINY = 1e-30  # a squared distance whose inverse, added up over a crowd and squared, is still a number in float32

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.whole_steps import deferred_interruption
@@ -31,6 +30,7 @@ from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step, other_device
 from lanewise.sims.common.marching import is_due, march, next_stop
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.view.flock import FlockMovie

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
-from lanewise.errors import InputError
 from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
 from lanewise.launch.compiled import Call
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -20,8 +18,9 @@ from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
-from lanewise.patterns.sequential import Step, bind_in_turn
-from lanewise.plan import Plan
+from lanewise.patterns.sequential.kernel import Step, bind_in_turn
+from lanewise.planning.plan import Plan
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
@@ -29,6 +28,7 @@ from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from lanewise.attributes import frozen, unknown
-from lanewise.errors import InputError
 from lanewise.io.schema import record
+from lanewise.language.target import is_gpu
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.images import check_images, images, look_ahead
@@ -20,7 +19,8 @@ from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.marching import Clock
-from lanewise.target import is_gpu
+from lanewise.support.attributes import frozen, unknown
+from lanewise.support.errors import InputError
 
 
 @frozen

@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import check_fields, checked
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.io.csv import plain
 from lanewise.io.source import FilePath, existing_file, reading
+from lanewise.support.checks import check_fields, checked
+from lanewise.support.errors import InputError
 
 VECTORS = {"position": "p", "forward": "f", "up": "u", "acceleration": "a"}
 REQUIRED = ("px", "py", "pz", "fx", "fy", "fz", "ux", "uy", "uz", "speed")

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.arrays import RecordArray
-from lanewise.attributes import frozen
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import Search
+from lanewise.records.arrays import RecordArray
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import record_class
+from lanewise.support.attributes import frozen
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock

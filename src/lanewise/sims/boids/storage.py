@@ -10,23 +10,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise import types as t
-from lanewise.arrays import RecordArray, places_of, side_of
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
+from lanewise.language import types as t
+from lanewise.language.record import Leaf
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS, Layout
-from lanewise.patterns.elementwise.build import ELEMENTWISE
+from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
-from lanewise.plans import complete_plan
-from lanewise.record import Leaf
+from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.two_sides import EVERY
 from lanewise.runtime.memory import array_module, copy_bytes, on
 from lanewise.runtime.programs import NamedLaunch
-from lanewise.two_sides import EVERY
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius

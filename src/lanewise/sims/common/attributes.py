@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import ArgumentError
+from lanewise.support.errors import ArgumentError
 
 MOST_VALUES = 400
 """HDF5 keeps attributes of up to 4 KiB under a sum; what is larger is data and belongs into a dataset."""

@@ -7,9 +7,9 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from lanewise.errors import InputError
 from lanewise.io.atomic import writable_target
-from lanewise.target import target_of
+from lanewise.language.target import target_of
+from lanewise.support.errors import InputError
 
 MOST_STEPS = 10**12
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lanewise.interrupts import imported
+from lanewise.support.interrupts import imported
 
 Values = tuple[str, ...] | str
 """The values themselves, or where they are: the name of a module and of a collection in it, joined by a dot."""

@@ -15,9 +15,9 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import typer
 
-from lanewise.interrupts import INTERRUPTED
 from lanewise.profiling import Profile
 from lanewise.sims.common.options import Given, ProfileReport
+from lanewise.support.interrupts import INTERRUPTED
 
 
 class Output(Protocol):

@@ -8,8 +8,8 @@ import typing
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from lanewise.checks import shown
-from lanewise.errors import LanewiseError, shortened
+from lanewise.support.checks import shown
+from lanewise.support.errors import LanewiseError, shortened
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -30,10 +30,10 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.completion import DEVICES, Values, completing
+from lanewise.support.errors import InputError
 
 FLAG, SUFFIX = "--profile", ".json"
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lanewise.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan
 
 
 def to_json(plan: Plan) -> str:

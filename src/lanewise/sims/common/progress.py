@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from lanewise.interrupts import imported
+from lanewise.support.interrupts import imported
 
 REFRESH = 0.1  # seconds between two looks at the bar
 

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from lanewise._version import __version__
-from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.atomic import writable_target
 from lanewise.io.gadget import read_gadget, write_gadget
@@ -26,7 +25,7 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, wa
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
@@ -42,6 +41,7 @@ from lanewise.sims.gravity.options import Settings
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation
+from lanewise.support.errors import InputError
 
 SNAPSHOT_OF = "snapshot_of"
 GROUP = "lanewise"

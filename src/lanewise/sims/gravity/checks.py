@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
-from lanewise.errors import InputError
+from lanewise.language.types import F32, Scalar
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module
 from lanewise.sims.common import checks
-from lanewise.types import F32, Scalar
+from lanewise.support.errors import InputError
 
 
 def largest_number(scalar: Scalar) -> float:

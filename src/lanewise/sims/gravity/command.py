@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.profiling import Profile, span
 from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import Given, product_app, run_command
 from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.gravity.run import Run

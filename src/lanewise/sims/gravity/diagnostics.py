@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 ENERGY_TOLERANCE = 1e-3
 """From this energy error on a run warns: some close encounter was not resolved, or dt is too long throughout."""

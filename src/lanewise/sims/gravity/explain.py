@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lanewise.attributes import unknown
-from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import Offline, compile_offline
+from lanewise.language.target import is_compiled
 from lanewise.layouts import layout_by_name
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.target import is_compiled
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job

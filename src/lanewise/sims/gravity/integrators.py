@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen, unknown
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen, unknown
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 
 @frozen

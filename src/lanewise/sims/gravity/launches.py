@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lanewise.arrays import RecordArray
 from lanewise.launch.compiled import Call
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.physics import Physics

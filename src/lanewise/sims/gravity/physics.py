@@ -8,11 +8,11 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise import types as t
-from lanewise.errors import InputError
+from lanewise.language import types as t
+from lanewise.language.record import Record
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.record import Record
+from lanewise.support.errors import InputError
 
 
 @lw.record

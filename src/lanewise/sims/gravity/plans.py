@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 
 # Partial sums of parts would take more memory than the bodies themselves.
 WANTED_POTENTIAL = Plan(parts=1, accumulate="f64")

@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
-from lanewise.attributes import unknown
-from lanewise.errors import InputError, PlanError
 from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
+from lanewise.language.target import target_of
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.whole_steps import deferred_interruption
@@ -39,7 +38,8 @@ from lanewise.sims.gravity.initial import INITIAL_CONDITIONS, make_initial_condi
 from lanewise.sims.gravity.options import CHECKPOINT_SECONDS, Output, Settings
 from lanewise.sims.gravity.plans import Plans
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
-from lanewise.target import target_of
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError, PlanError
 
 NO_FILES = Output()
 

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from lanewise.arrays import RecordArray, places_of, side_of
-from lanewise.attributes import sealed, unknown
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.layouts import Layout, default_layout
-from lanewise.plan import Plan
+from lanewise.planning.plan import Plan
 from lanewise.profiling.profile import Profile, span
+from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import module_of, read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
@@ -45,7 +43,9 @@ from lanewise.sims.gravity.launches import step_launches
 from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.watch import Watch
-from lanewise.two_sides import EVERY
+from lanewise.support.attributes import sealed, unknown
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Callback = Callable[["Simulation"], None]
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import checked, host_array
-from lanewise.errors import ArgumentError
-from lanewise.interrupts import interrupts_wait
 from lanewise.plot.canvas import FAINT, GRID, PANEL, SKY, TEXT, dark_axes, dark_figure, save_png, speed_colours
+from lanewise.support.checks import checked, host_array
+from lanewise.support.errors import ArgumentError
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

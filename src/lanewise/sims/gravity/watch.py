@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
+from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import address, array_module
-from lanewise.target import is_gpu
+from lanewise.support.errors import InputError
 
 THREADS = 256
 MOST_COUNTED = 1 << 30  # steps: counts have 32 bits

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import unknown
-from lanewise.checks import host_array
-from lanewise.errors import InputError
-from lanewise.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
+from lanewise.language.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
+from lanewise.language.target import CPU, is_gpu, target_of
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
@@ -28,7 +26,9 @@ from lanewise.sims.lbm.openings import check_opening
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.units import from_reynolds, relaxation
-from lanewise.target import CPU, is_gpu, target_of
+from lanewise.support.attributes import unknown
+from lanewise.support.checks import host_array
+from lanewise.support.errors import InputError
 
 LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
 SCALARS: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q5, D3Q7)}

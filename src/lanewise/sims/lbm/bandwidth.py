@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import cache
 
-from lanewise.target import is_compiled, is_gpu
+from lanewise.language.target import is_compiled, is_gpu
 
 BYTES = 1 << 30  # of the array that a GPU copies: far more than its caches hold
 ROUNDS = 10

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise._version import __version__
-from lanewise.errors import InputError
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.io.source import reading
-from lanewise.lattices import Lattice
+from lanewise.language.lattices import Lattice
+from lanewise.language.target import target_of
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -38,7 +38,7 @@ from lanewise.sims.lbm.settings import (
     settings_from_json,
     settings_to_json,
 )
-from lanewise.target import target_of
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.simulation import Simulation

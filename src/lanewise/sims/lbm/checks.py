@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanewise.attributes import unknown
-from lanewise.errors import DeviceError, InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import DeviceError, InputError
 
 SOUND_SPEED = 1 / math.sqrt(3)
 """Of the lattices D2Q9, D3Q19 and D3Q27, in sites a step: c_s^2 = 1/3."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.profiling import Profile
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import Given, product_app, run_command
 from lanewise.sims.lbm.options import ORDER, Asked, End, Method, Output, Resumed
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.cases.bodies import Obstacle

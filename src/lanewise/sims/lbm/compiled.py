@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.lattices import Lattice
+from lanewise.language.lattices import Lattice
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.calls import SiteStepper
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
@@ -21,6 +20,7 @@ from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
 from lanewise.sims.lbm.settings import Geometry, Settings
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.patterns.sitewise.tuning import SiteJob

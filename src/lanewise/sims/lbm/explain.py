@@ -6,10 +6,9 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from lanewise.attributes import near, unknown
-from lanewise.errors import DeviceError, InputError
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.lattices import D2Q9, D3Q19
+from lanewise.language.lattices import D2Q9, D3Q19
+from lanewise.language.target import is_compiled
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.kernel import sitewise
 from lanewise.sims.lbm.cases import Case, find_case
@@ -17,7 +16,8 @@ from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.options import End, Method, Output
 from lanewise.sims.lbm.runner import start
-from lanewise.target import is_compiled
+from lanewise.support.attributes import near, unknown
+from lanewise.support.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

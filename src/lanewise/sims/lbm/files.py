@@ -28,12 +28,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise._version import __version__
-from lanewise.errors import ArgumentError, InputError
 from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums, write_hdf5
 from lanewise.io.source import FilePath, reading
 from lanewise.io.sums import PROMISE, read_array
 from lanewise.sims.common.attributes import attributes
+from lanewise.support.errors import ArgumentError, InputError
 
 FORMAT = "lanewise flow 1"
 """The attribute `format`, by which the file is recognised."""

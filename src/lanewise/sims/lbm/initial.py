@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lanewise.lattices import Lattice
+from lanewise.language.lattices import Lattice
 
 SLAB = 1 << 15  # sites at a time: what is computed of them stays in the caches
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.attributes import frozen
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 Edge = str | tuple[str, str]
 Edges = Mapping[str, Edge]

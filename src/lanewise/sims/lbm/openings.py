@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import InputError
-from lanewise.lattices import Lattice
+from lanewise.language.lattices import Lattice
 from lanewise.sims.lbm.boundaries import Boundary, find_boundary
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
 from lanewise.sims.lbm.settings import Settings
+from lanewise.support.errors import InputError
 
 Function = Callable[..., Any]
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.io.schema import record
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
@@ -17,6 +16,7 @@ from lanewise.sims.lbm.cases.bodies import Mask, Obstacle
 from lanewise.sims.lbm.cases.registry import Request
 from lanewise.sims.lbm.cases.stream import BODY
 from lanewise.sims.lbm.checkpoint import Checkpoint
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.run import Run

@@ -12,10 +12,10 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 
+from lanewise.language.target import is_compiled
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
 from lanewise.runtime.identity import identity
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
-from lanewise.target import is_compiled
 
 FORMAT = 1
 LASTS = 7 * 24 * 3600.0  # seconds: memory, its settings and its neighbours on the machine change

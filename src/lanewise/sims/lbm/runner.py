@@ -11,9 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lanewise.attributes import unknown
-from lanewise.errors import DeviceError, InputError
 from lanewise.io.source import reading
+from lanewise.language.target import is_gpu
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -30,7 +29,8 @@ from lanewise.sims.lbm.remembered import Remembered, recall
 from lanewise.sims.lbm.run import Run
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import FLOORS, Steadiness
-from lanewise.target import is_gpu
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import DeviceError, InputError
 
 SUFFIXES = {"out": HDF5, "vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",)}
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
 from lanewise.io.schema import record
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.common.checks import readable
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
+from lanewise.support.attributes import frozen
 
 
 @frozen

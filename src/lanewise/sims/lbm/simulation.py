@@ -20,11 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import near, sealed
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath
-from lanewise.lattices import Lattice
+from lanewise.language.lattices import Lattice
+from lanewise.language.target import is_gpu
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
@@ -54,7 +52,9 @@ from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
 from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_interval, drift_warning, find_stagger
-from lanewise.target import is_gpu
+from lanewise.support.attributes import near, sealed
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Callback = Callable[["Simulation"], None]
 

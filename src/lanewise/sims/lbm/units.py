@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import check_fields, checked, host_array, shown
-from lanewise.errors import InputError
 from lanewise.sims.lbm.checks import SOUND_SPEED, check_tau, warn_mach, warn_tau
+from lanewise.support.checks import check_fields, checked, host_array, shown
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.floating]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.runtime.memory import array_module, bring, on
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
+from lanewise.support.errors import InputError
 
 LEAST_EXCESS, MOST_EXCESS = -0.9, 9.0
 """Of the density over 1. A flow below Mach 0.3 stays within a few hundredths of 1."""

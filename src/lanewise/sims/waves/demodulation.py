@@ -19,9 +19,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry
@@ -29,6 +26,9 @@ from lanewise.sims.waves.ranges import check_setting
 from lanewise.sims.waves.reference_time import at_the_middle
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

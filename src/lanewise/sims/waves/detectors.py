@@ -14,9 +14,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import checked
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 SPEED_OF_LIGHT = 299_792_458.0  # m/s
 _MAJOR, _FLATTENING = 6_378_137.0, 1 / 298.257223563  # WGS-84

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.attributes import near
-from lanewise.errors import DeviceError, InputError
+from lanewise.compiler.default_plans import complete_plan
 from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP
 from lanewise.ir.pattern import Work
+from lanewise.language.target import CPU, Machine, is_compiled, is_gpu, target_of
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.segmentwise.kernel import WING, Segmentwise
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
-from lanewise.plans import complete_plan
 from lanewise.runtime.devices import missing_for_cuda, resolve
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
 from lanewise.sims.waves.prepared import DTERMS
-from lanewise.target import CPU, Machine, is_compiled, is_gpu, target_of
+from lanewise.support.attributes import near
+from lanewise.support.errors import DeviceError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

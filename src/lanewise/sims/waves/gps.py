@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import checked, host_array, shown
-from lanewise.errors import InputError
+from lanewise.support.checks import checked, host_array, shown
+from lanewise.support.errors import InputError
 
 Times = NDArray[np.int64]
 SECOND = 1_000_000_000  # nanoseconds

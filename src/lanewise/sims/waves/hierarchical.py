@@ -14,9 +14,6 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import demodulated, group_sums, usable_matrix
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.device.buffers import Shape, shape_of
@@ -48,6 +45,9 @@ from lanewise.sims.waves.resampling import Band, resampled
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris, patterns_of, turned_response
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 DOPPLER = 1.05e-4  # the largest shift of frequencies at a detector

@@ -19,12 +19,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, detector
 from lanewise.sims.waves.prepared import Geometry, SearchData, sfts_of
 from lanewise.sims.waves.timing import EarthState, detector_motion
 from lanewise.sims.waves.timing.arrival import sky_vectors
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

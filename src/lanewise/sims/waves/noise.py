@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 WINDOW = 101

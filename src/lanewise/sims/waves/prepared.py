@@ -12,15 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves import timing
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
 from lanewise.sims.waves.noise import WINDOW, noise_floor, normalised, raw_weights
 from lanewise.sims.waves.ranges import RANGES, check_setting
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, band_bins
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

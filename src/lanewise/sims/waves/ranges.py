@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import check_fields, host_array, shown
-from lanewise.errors import InputError
 from lanewise.sims.waves.gps import LATEST, SECOND
+from lanewise.support.checks import check_fields, host_array, shown
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 FASTEST = 1e6  # Hz: beyond every detector

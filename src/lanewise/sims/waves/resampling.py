@@ -15,9 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
+from lanewise.language.target import is_gpu
 from lanewise.runtime.devices import resolve
 from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
@@ -26,7 +24,9 @@ from lanewise.sims.waves.ranges import RANGES, check_setting, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft.reading import ROUNDING
 from lanewise.sims.waves.timing import Ephemeris, Orbit
-from lanewise.target import is_gpu
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 Complexes = NDArray[np.complex128]

@@ -14,11 +14,11 @@ from typing import assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import check_fields, checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.ranges import check_setting
 from lanewise.sims.waves.timing.arrival import sky_vectors
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import check_fields, checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-9  # of a step: a band that is a whole number of steps has no step more

@@ -16,9 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.runtime.memory import require_memory
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
@@ -26,6 +23,9 @@ from lanewise.sims.waves.ranges import FASTEST, check_setting, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, Window, band_bins, padded_comment
 from lanewise.sims.waves.timing import Ephemeris, Orbit, antenna_patterns, barycentre, earth_state, emission
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 NODES = 9  # of the polynomials that phase and amplitude are within an SFT

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path, writing
 from lanewise.io.source import FilePath
 from lanewise.sims.waves.demodulation import FStatistic
 from lanewise.sims.waves.templates import Templates
+from lanewise.support.errors import InputError
 
 NEEDED = ("freq", "alpha", "delta")
 OPTIONAL = ("f1dot", "f2dot", "f3dot")

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.ranges import check_setting, check_values, numbers_of
 from lanewise.sims.waves.timing import Orbit
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 SPINS = ("freq", "f1dot", "f2dot", "f3dot")

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries import BOUNDARIES, find_boundary
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.operators import OPERATORS
+from lanewise.support.errors import InputError
 from tests.sims.lbm.operators.arrays import Array, Vectors, equilibrium, moments, on_arrays, stream
 from tests.sims.lbm.operators.test_conservation import each_lattice, guo_source, some_flow
 from tests.sims.lbm.operators.test_relations import hermite, second_moment

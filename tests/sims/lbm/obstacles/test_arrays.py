@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import Placement, as_kinds, as_solid, read_mask
+from lanewise.support.errors import InputError
 
 KNOWN = {0: "fluid", 1: "wall", 3: "inlet"}
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import Mesh, Placement, mesh_mask
 from lanewise.sims.lbm.obstacles.bodies import bodies
 from lanewise.sims.lbm.obstacles.voxels import windings
+from lanewise.support.errors import InputError
 from tests.sims.lbm.obstacles.surfaces import Surface, cube_of_tetrahedra, divided, joined, octahedron
 
 SHAPE = (16, 17, 18)

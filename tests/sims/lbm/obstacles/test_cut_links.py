@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.errors import InputError
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.lbm import obstacles
 from lanewise.sims.lbm.obstacles import Round, SignedDistance
 from lanewise.sims.lbm.obstacles.cut_links import cut_links
+from lanewise.support.errors import InputError
 
 NAMES = {1: "body"}
 LATTICES = {2: lw.D2Q9, 3: lw.D3Q27}

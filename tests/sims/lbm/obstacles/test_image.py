@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import Placement, image_mask, read_mask
+from lanewise.support.errors import InputError
 
 BLACK, WHITE = 0, 255
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import Placement
+from lanewise.support.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import disc, porous, sphere
+from lanewise.support.errors import InputError
 
 
 @given(st.floats(0.02, 0.95), st.floats(0.5, 5.5), st.integers(0, 99), st.sampled_from([(64, 96), (24, 20, 32)]))

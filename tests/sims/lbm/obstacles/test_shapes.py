@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles import box, cylinder, disc, sphere
+from lanewise.support.errors import InputError
 
 
 def test_a_small_disc_site_by_site() -> None:

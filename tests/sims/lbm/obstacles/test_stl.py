@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lanewise.errors import InputError
-from lanewise.installation import install
 from lanewise.sims.lbm.obstacles import Mesh, Placement, box, mesh_mask, read_mask, sphere, stl_mask
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
 from tests.sims.lbm.obstacles.surfaces import octahedron
 
 trimesh = pytest.importorskip("trimesh")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.frontend.helpers import HelperFunction
 from lanewise.frontend.source import read_source
-from lanewise.lattices.base import Direction, Lattice
-from lanewise.vectors import ScalarName, VectorValue
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.language.vectors import ScalarName, VectorValue
 
 Array = NDArray[np.float64]
 

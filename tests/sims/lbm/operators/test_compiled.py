@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise import types as t
+from lanewise.compiler.pipeline import build_program
 from lanewise.emit.cuda import emit_cuda
-from lanewise.lattices.base import Lattice
+from lanewise.language import types as t
+from lanewise.language.lattices.base import Lattice
+from lanewise.language.target import Machine
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.pattern import complete_site_plan
-from lanewise.pipeline import build_program
 from lanewise.sims.lbm.boundaries import BOUNDARIES
 from lanewise.sims.lbm.operators import OPERATORS
-from lanewise.target import Machine
 from tests.sims.lbm.operators.arrays import Vectors, on_arrays, stream
 from tests.sims.lbm.operators.test_conservation import some_flow
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators import OPERATORS
 from tests.sims.lbm.operators.arrays import Array, Vectors, equilibrium, moments, on_arrays
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators import OPERATORS
 from tests.sims.lbm.operators.arrays import Array, Vectors, equilibrium, moments, on_arrays, stream
 from tests.sims.lbm.operators.test_conservation import each_lattice

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators import OPERATORS, in_sequence, renamed, specialise
 from tests.sims.lbm.operators.arrays import Vectors, on_arrays
 from tests.sims.lbm.operators.test_conservation import each_lattice, some_flow

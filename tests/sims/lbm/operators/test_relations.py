@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.errors import InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators import OPERATORS, find_operator, make_macroscopic, make_shear_rate
 from lanewise.sims.lbm.operators.trt import odd_rate
+from lanewise.support.errors import InputError
 from tests.sims.lbm.operators.arrays import Array, Vectors, equilibrium, moments, on_arrays
 from tests.sims.lbm.operators.test_conservation import each_lattice, guo_source, some_flow
 

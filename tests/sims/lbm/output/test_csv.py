@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.sims.lbm.files import TimeSeries, truncate
+from lanewise.support.errors import ArgumentError, InputError
 
 COLUMNS = ("step", "time", "force_x", "force_y", "drag_coefficient", "lift_coefficient")
 

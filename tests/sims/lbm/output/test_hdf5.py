@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.errors import ArgumentError, InputError
 from lanewise.sims.common.attributes import MOST_VALUES, attributes
 from lanewise.sims.lbm.files import read_flow, write_flow
+from lanewise.support.errors import ArgumentError, InputError
 
 
 class Streaming(enum.Enum):

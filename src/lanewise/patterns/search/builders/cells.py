@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.language.target import is_gpu
+from lanewise.language.types import COMPONENTS
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cpu import own_kernel, run_range
 from lanewise.runtime.memory import allocate
-from lanewise.target import is_gpu
-from lanewise.types import COMPONENTS
 
 GRAIN = 16_384  # sources worth handing to another thread
 

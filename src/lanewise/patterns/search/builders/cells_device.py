@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.emit.cuda_prelude import TYPES
+from lanewise.language.types import COMPONENTS, Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
 from lanewise.patterns.search.builders.geometry import Geometry
@@ -21,7 +22,6 @@ from lanewise.patterns.search.builders.survey import coordinate_text
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cuda import CudaKernel, loaded, use
 from lanewise.runtime.memory import allocate_pieces
-from lanewise.types import COMPONENTS, Scalar
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from lanewise.emit.cuda_prelude import literal
+from lanewise.language.types import F32, F64, Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders import curve_device, radix
 from lanewise.patterns.search.builders.tree import Tree, margin, node_arrangement
@@ -21,7 +22,6 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
 from lanewise.runtime.cuda import loaded
 from lanewise.runtime.memory import allocate_pieces
-from lanewise.types import F32, F64, Scalar
 
 KEY_BITS = {2: 15, 3: 10}  # an axis
 _SPELLING = {F32: "float", F64: "double"}

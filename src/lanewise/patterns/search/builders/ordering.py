@@ -19,9 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.language.types import Scalar
 from lanewise.patterns.search.builders.tree import margin
 from lanewise.runtime import cpu
-from lanewise.types import Scalar
 
 Recursive = Literal["sort", "1-D", "3-D"]
 Whole = NDArray[np.int32]

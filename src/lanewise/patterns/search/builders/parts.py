@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.language.record import Leaf
+from lanewise.language.target import is_gpu
+from lanewise.language.types import I32, Scalar
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
 from lanewise.patterns.search.builders.tree import margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Periodic, World
-from lanewise.record import Leaf
 from lanewise.runtime import cpu
 from lanewise.runtime.memory import allocate, to_host
-from lanewise.target import is_gpu
-from lanewise.types import I32, Scalar
 
 INFO = 2  # the number of leaves; the first division, or -1 where there is none
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.language.record import Leaf
+from lanewise.language.types import F32, Scalar
 from lanewise.layouts import AoAS, Arrangement
-from lanewise.record import Leaf
-from lanewise.types import F32, Scalar
 
 FAN = 4  # fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62 with 2 and 74 with 8
 EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds

@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lanewise.errors import ArgumentError
 from lanewise.patterns.search.all_pairs import AllPairs
 from lanewise.patterns.search.automatic import (
     CROWDED,
@@ -29,6 +28,7 @@ from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.static_grid import StaticGrid
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.support.errors import ArgumentError
 
 SIDES = (0.5, 0.7, 1.4, 2.0)  # of cells, in radii (without a radius: in sides of the default cells)
 LEAVES = (4, 16, 32)  # beside the default, 8

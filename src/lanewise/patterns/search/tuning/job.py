@@ -8,16 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 
+from lanewise.compiler.optimisations import optimisation
+from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import duration
 from lanewise.launch.tuned_plans import Entry, Key, read_entry, store_enabled
-from lanewise.optimisations import optimisation
 from lanewise.patterns.search.base import Search
 from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import Configuration, candidates, configuration_from
-from lanewise.plan import Decisions, Plan
-from lanewise.target import is_compiled, target_of
+from lanewise.planning.plan import Decisions, Plan
 
 # What matters on a walk: how many threads share a block and a multiprocessor, how wide the registers are.
 AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.errors import LanewiseError, PlanError
+from lanewise.language.target import is_gpu
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import Failure, Trial, trial_from
 from lanewise.launch.tuned_plans import Entry, write_entry
@@ -25,7 +25,7 @@ from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, 
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
-from lanewise.target import is_gpu
+from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.job import POISON, HostArray
 from lanewise.tuning.measure import LONG, first_lines, in_turns

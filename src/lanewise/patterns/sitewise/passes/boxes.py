@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
-from lanewise.errors import PlanError
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
@@ -26,7 +25,8 @@ from lanewise.patterns.sitewise.builder import FIELDS, MARKS, SOLIDS
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import EXTENTS, FLAGS, rest_of
 from lanewise.patterns.sitewise.passes import merging, sharing
-from lanewise.plan import Decisions
+from lanewise.planning.plan import Decisions
+from lanewise.support.errors import PlanError
 
 NO_NEIGHBOURS = "its populations arrive each at one site: rows have nothing to share"
 MARKED = "its sites read marks of what is special about them, and more of them a thread wait longer for each other"

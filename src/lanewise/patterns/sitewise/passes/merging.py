@@ -22,13 +22,13 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched, functions
 from lanewise.ir.names import COUNT, numbered, own
 from lanewise.ir.traverse import expressions, reads, rename, rewrite, rewrite_statement, statements, writes
+from lanewise.language.types import BOOL
 from lanewise.passes.base import refuse
 from lanewise.passes.constant_folding import fold_block
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.sitewise.builder import NEXT, PUTS, WALL
 from lanewise.patterns.sitewise.links import ROW, at_face, rest_of
 from lanewise.patterns.sitewise.passes import sharing
-from lanewise.types import BOOL
 
 MOST = 4  # sites a thread: a vector of 4 is the widest
 SHARED = (rest_of(0).name, PUTS)  # by neighbours: the number of their row, and whether their sector is written

@@ -17,11 +17,11 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner, view_of
 from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.types import Scalar, Vector
 from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.patterns.sitewise.builder import FIELDS
 from lanewise.patterns.sitewise.passes.splitting import BULK
-from lanewise.types import Scalar, Vector
 
 RUNS, PLACES, RUN, CLASS = own("runs"), own("places"), own("run"), own("class")
 RUN_COUNT = own("runs.count")

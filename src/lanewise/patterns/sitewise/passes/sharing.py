@@ -16,8 +16,8 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COPY, copy_of, numbered, original, own
 from lanewise.ir.traverse import rewrite_statement
+from lanewise.language.types import Scalar
 from lanewise.patterns.sitewise.kinds import AXES
-from lanewise.types import Scalar
 
 SITE = own("n")
 STEPS = {own(f"{name}.{a}"): (axis, step) for axis, a in enumerate(AXES) for name, step in (("back", -1), ("ahead", 1))}

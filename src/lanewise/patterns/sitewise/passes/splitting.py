@@ -16,9 +16,9 @@ from lanewise.ir.functions import arrays_touched
 from lanewise.ir.names import own
 from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements, writes
 from lanewise.ir.values import value_array
+from lanewise.language.types import BOOL, I32, U32, Scalar, Vector
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import refuse
-from lanewise.types import BOOL, I32, U32, Scalar, Vector
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
 WALL, ALL, FLAG_WORD, FLAGS = own("wall"), own("all"), own("flag_word"), own("flags")

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 CAMERAS = ("fixed", "orbit", "offset", "follow", "pov")
 WITH_AGENT = ("offset", "follow", "pov")

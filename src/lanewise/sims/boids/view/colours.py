@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import unknown
-from lanewise.errors import ArgumentError, InputError
 from lanewise.plot.canvas import speed_colours
 from lanewise.plot.raster import srgb
 from lanewise.runtime.cpu import own_kernel
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import ArgumentError, InputError
 
 COLOURINGS = ("heading", "speed", "cluster")
 

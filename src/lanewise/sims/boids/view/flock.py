@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.interrupts import interrupts_wait
 from lanewise.io.atomic import atomic_path
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MovieWriter
@@ -34,6 +32,8 @@ from lanewise.sims.boids.view.colours import (
 from lanewise.sims.boids.view.raster import HAZE, Canvas, dart_length, darts
 from lanewise.sims.boids.view.scene import WORLD, Edge, circle, draw_glass, draw_obstacles, joined, lines, world_lines
 from lanewise.sims.boids.view.text import write_caption
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import interrupts_wait
 
 
 def plot_flock(

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.interrupts import imported
 from lanewise.plot.canvas import FAINT, TEXT
 from lanewise.plot.text import font
 from lanewise.sims.boids.view.colours import heading_colours
+from lanewise.support.interrupts import imported
 
 Key: TypeAlias = tuple[str, str, str, NDArray[np.float32]] | str | None
 """A label, the values at both ends and the colours (n, 3) between; "heading"; or nothing."""

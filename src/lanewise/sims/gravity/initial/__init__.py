@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from lanewise.attributes import unknown
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.runtime.memory import require_memory
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
+from lanewise.support.attributes import unknown
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 

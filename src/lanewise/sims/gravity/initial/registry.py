@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
+from lanewise.support.errors import InputError
 
 DEFAULT_BODIES = 16384
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity.initial.registry import InitialCondition
+from lanewise.support.errors import InputError
 
 
 def two_body(bodies: int = 2, seed: int = 0, eccentricity: float = 0.0, mass_ratio: float = 1.0) -> Particles:

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.io.particles import Particles
 from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest, directions, half_distance
+from lanewise.support.errors import InputError
 
 POTENTIAL_ENERGY = -3.0 / 5.0
 """W = -(3/5) G M^2 / R of a homogeneous sphere."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
-from lanewise.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 AXES = "xyz"
 

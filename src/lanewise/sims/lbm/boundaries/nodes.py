@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.numbers import number_types

@@ -8,9 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.boundaries.far_field import make_far_field
 from lanewise.sims.lbm.boundaries.nodes import make_node_observer
@@ -18,6 +16,8 @@ from lanewise.sims.lbm.boundaries.regularised import make_regular_node
 from lanewise.sims.lbm.boundaries.zou_he import make_zou_he
 from lanewise.sims.lbm.operators.assembly import in_sequence, renamed
 from lanewise.sims.lbm.operators.moments import make_macroscopic
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 Function = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries.faces import Face, make_face
 from lanewise.sims.lbm.boundaries.nodes import make_pressure_node, make_velocity_node
 from lanewise.sims.lbm.operators.assembly import specialise

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 __all__ = ["CASES", "Case", "Flow", "Probe", "Request", "Series", "Setup", "State", "find_case"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.surfaces import Round, Solid, Surface, as_solid_body, point
+from lanewise.support.errors import InputError
 
 Mask = NDArray[np.bool_]
 Obstacle = Callable[[tuple[int, ...], tuple[float, ...], float], Mask | Solid]

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import near
-from lanewise.errors import InputError
 from lanewise.sims.lbm.cases.bodies import Obstacle
 from lanewise.sims.lbm.kinds import Edges, Kind
 from lanewise.sims.lbm.obstacles.surfaces import Surface
+from lanewise.support.attributes import near
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.view.slices import Quantity

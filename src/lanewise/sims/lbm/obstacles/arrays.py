@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import checked, host_array
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.boxes import AXES, check_shape, site_text
+from lanewise.support.checks import checked, host_array
+from lanewise.support.errors import InputError
 
 NAMED = 4
 """So many unknown kinds are named one by one; the others are counted."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.mesh import Mesh
 from lanewise.sims.lbm.obstacles.voxels import Floats, Whole, windings
+from lanewise.support.errors import InputError
 
 COARSE = 48
 """Sites along the longest edge of the grid that looks at what lies outside of the box."""

@@ -14,8 +14,8 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import check_fields, checked, listed, shown
-from lanewise.errors import InputError
+from lanewise.support.checks import check_fields, checked, listed, shown
+from lanewise.support.errors import InputError
 
 AXES = "xyz"
 Mask = NDArray[np.bool_]

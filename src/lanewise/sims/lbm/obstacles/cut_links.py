@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.lbm.kinds import Edges
 from lanewise.sims.lbm.obstacles.boxes import AXES
 from lanewise.sims.lbm.obstacles.surfaces import Surface, repeated_fractions, rounding
+from lanewise.support.errors import InputError
 
 Kinds = NDArray[np.uint8]
 Whole = NDArray[np.int64]

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles import image, mesh
 from lanewise.sims.lbm.obstacles.arrays import Report, check_array, existing
 from lanewise.sims.lbm.obstacles.boxes import Placement
 from lanewise.sims.lbm.obstacles.stl import stl_mask
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 
 @checked(InputError)

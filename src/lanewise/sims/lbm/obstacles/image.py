@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
-from lanewise.interrupts import interrupts_wait
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.arrays import Report, existing, percent
 from lanewise.sims.lbm.obstacles.boxes import Mask, Placement, check_shape, sites_text
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from PIL.Image import Image

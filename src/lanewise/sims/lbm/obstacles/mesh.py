@@ -19,11 +19,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import host_array
-from lanewise.errors import InputError
-from lanewise.installation import install
 from lanewise.io.source import FilePath, reading
 from lanewise.sims.lbm.obstacles.arrays import existing
+from lanewise.support.checks import host_array
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
 
 BITS = 21
 """Vertices closer than 2^-22 of the mesh's extent along every axis are one: in a mesh 1,000 sites long, 0.0002 sites."""

@@ -9,8 +9,6 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.arrays import Report, percent
 from lanewise.sims.lbm.obstacles.bodies import check_orientation
@@ -18,6 +16,8 @@ from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, Placement, check_point
 from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
 from lanewise.sims.lbm.obstacles.surfaces import Solid, rounding
 from lanewise.sims.lbm.obstacles.voxels import MeshSurface, Rule, voxelise, windings
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 FRACTION = 0.5
 """Of the box, without another size."""

@@ -17,9 +17,9 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import check_fields, checked
-from lanewise.errors import InputError
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_length, check_point, check_shape, coordinates
+from lanewise.support.checks import check_fields, checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6

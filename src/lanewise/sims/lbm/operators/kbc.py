@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction, Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of

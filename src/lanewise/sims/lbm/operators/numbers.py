@@ -7,8 +7,8 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.errors import InputError
-from lanewise.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.support.errors import InputError
 
 
 @dataclass(frozen=True, slots=True)

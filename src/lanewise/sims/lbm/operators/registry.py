@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.attributes import unknown
-from lanewise.errors import InputError
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.bgk import make_bgk
 from lanewise.sims.lbm.operators.kbc import make_kbc
 from lanewise.sims.lbm.operators.mrt import make_mrt
 from lanewise.sims.lbm.operators.regularised import make_regularised
 from lanewise.sims.lbm.operators.trt import make_trt
+from lanewise.support.attributes import unknown
+from lanewise.support.errors import InputError
 
 LATTICES = ("D2Q9", "D3Q19", "D3Q27")
 

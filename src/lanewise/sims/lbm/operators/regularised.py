@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.lattices.base import Lattice
+from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of

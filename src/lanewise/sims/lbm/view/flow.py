@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import ArgumentError
-from lanewise.interrupts import interrupts_wait
 from lanewise.plot.canvas import DOTS_PER_INCH, FAINT, GRID, TEXT, dark_figure, save_png
 from lanewise.plot.raster import Scale, colour, colour_map, picture_size, resample
 from lanewise.sims.lbm.view.slices import (
@@ -24,6 +21,9 @@ from lanewise.sims.lbm.view.slices import (
     unit_of,
     value_range,
 )
+from lanewise.support.checks import checked
+from lanewise.support.errors import ArgumentError
+from lanewise.support.interrupts import interrupts_wait
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import ArgumentError
 from lanewise.io.atomic import writing
 from lanewise.io.source import FilePath
 from lanewise.plot.movie import MovieWriter
@@ -30,6 +29,7 @@ from lanewise.sims.lbm.view.slices import (
     unit_of,
     value_range,
 )
+from lanewise.support.errors import ArgumentError
 
 LONGEST, SHORTEST = 1280, 640
 """Range of the longer side in pixels: films are seen at the size of a screen, or on a web page."""

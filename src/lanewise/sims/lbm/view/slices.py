@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import near
-from lanewise.errors import ArgumentError
 from lanewise.plot.raster import resample
+from lanewise.support.attributes import near
+from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from lanewise.errors import InputError
 from lanewise.sims.common.options import Given
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.waves.synthesis import Signal

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.sims import waves
 from lanewise.sims.common.frame import print_json
 from lanewise.sims.common.options import Given
 from lanewise.sims.waves.commands.arguments import require, signal, sqrt_s
 from lanewise.sims.waves.commands.options import Made
 from lanewise.sims.waves.gps import SECOND
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.waves.sft import SftSet

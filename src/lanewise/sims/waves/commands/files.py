@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.waves.prepared import SearchData

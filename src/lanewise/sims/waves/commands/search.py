@@ -15,8 +15,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
-from lanewise.interrupts import INTERRUPTED
 from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
 from lanewise.runtime.compile_workers import side_by_side
@@ -34,6 +32,8 @@ from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.tables import write_table
 from lanewise.sims.waves.units import Found, Job, Opened, Workers, forget, has_checkpoints, opened
 from lanewise.sims.waves.units.origins import origins
+from lanewise.support.errors import InputError
+from lanewise.support.interrupts import INTERRUPTED
 
 FLAGS = {"freq_band": "--band"}
 WHOLE = ("rank", "promoted", "templates")  # columns of whole numbers

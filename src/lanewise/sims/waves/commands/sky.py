@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.commands.arguments import numbers
 from lanewise.sims.waves.sky import Cap, Rectangle, Region, isotropic_sky, uniform_sky
 from lanewise.sims.waves.tables import read_sky
+from lanewise.support.errors import InputError
 
 Directions = list[tuple[float, float]]
 FORMS = "ALPHA,DELTA in radians, a file of directions, isotropic:STEP or uniform:STEP,STEP"

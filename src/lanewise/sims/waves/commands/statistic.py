@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
@@ -24,6 +23,7 @@ from lanewise.sims.waves.commands.files import check_device, check_outputs, prep
 from lanewise.sims.waves.commands.options import Input, Sought
 from lanewise.sims.waves.lost import said
 from lanewise.sims.waves.tables import read_templates, result_columns, result_names, write_table
+from lanewise.support.errors import InputError
 
 METHODS = ("demod", "resamp", "auto")
 HOST = ("cpu", "numpy")  # devices whose user does not mind that transforms are NumPy's

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.attributes import frozen
+from lanewise.language.target import is_gpu
 from lanewise.sims.waves.device.fetching import Mirror
 from lanewise.sims.waves.device.hough_kernels import (
     CHOSEN,
@@ -27,7 +27,7 @@ from lanewise.sims.waves.device.hough_kernels import (
 )
 from lanewise.sims.waves.device.spectra import Spectra, View, records, upload
 from lanewise.sims.waves.device.work import Batch, MapField
-from lanewise.target import is_gpu
+from lanewise.support.attributes import frozen
 
 EXACT = 53  # binary digits of whole numbers that float64 adds without rounding
 WORD, WORDS = 8, 8  # frequencies of a word, and words that are added side by side, at most

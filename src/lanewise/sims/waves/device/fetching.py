@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.runtime.memory import device_of, module_of, on
+from lanewise.support.errors import InputError
 
 Job = TypeVar("Job")
 Done = TypeVar("Done")

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, on
 from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, Shape, shape_of
@@ -25,6 +24,7 @@ from lanewise.sims.waves.device.work import Batch, Direction, MapField
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import SearchData
 from lanewise.sims.waves.timing import EarthState
+from lanewise.support.attributes import frozen
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory
 from lanewise.sims.waves.device.buffers import Shape
@@ -13,6 +11,8 @@ from lanewise.sims.waves.device.look import STATE_BYTES
 from lanewise.sims.waves.device.spectra import VIEW_BYTES, table_bytes
 from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import SearchData
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 MIB = 2**20
 

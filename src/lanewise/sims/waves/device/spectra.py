@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.errors import InputError
-from lanewise.ragged import RaggedArray
+from lanewise.language.target import is_gpu
+from lanewise.records.ragged import RaggedArray
 from lanewise.runtime.memory import array_module, device_of, module_of, on, require_memory
 from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
@@ -26,7 +26,7 @@ from lanewise.sims.waves.kernels import (
 )
 from lanewise.sims.waves.prepared import Geometry, SearchData
 from lanewise.sims.waves.timing import EarthState
-from lanewise.target import is_gpu
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 View = RaggedArray  # of `Sft`

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import (
@@ -22,6 +21,7 @@ from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.prepared import Geometry, SearchData, geometry
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
+from lanewise.support.errors import InputError
 
 SIZES = (
     64  # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of calls are made

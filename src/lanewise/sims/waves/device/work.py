@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
 from lanewise.sims.waves.hough import Patch, PatchGrid, Significance, StackMotion, shift_vectors
+from lanewise.support.attributes import frozen
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,9 +15,6 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked, shown
-from lanewise.errors import InputError
 from lanewise.sims.waves.demodulation import EXPECTED, demodulated
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, Grids
 from lanewise.sims.waves.hough import ORBITAL_SPEED, PIXEL_FACTOR
@@ -27,6 +24,9 @@ from lanewise.sims.waves.refinement.metric import phase_metric, tangents
 from lanewise.sims.waves.refinement.stacks import regrouped
 from lanewise.sims.waves.templates import Templates
 from lanewise.sims.waves.timing import Ephemeris
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked, shown
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 FOLLOWED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.errors import InputError
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 Points = tuple[NDArray[np.int64], Floats]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.prepared import SearchData
+from lanewise.support.errors import InputError
 
 
 def regrouped(data: SearchData, stacks: int) -> SearchData:

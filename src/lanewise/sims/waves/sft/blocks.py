@@ -14,9 +14,9 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.sims.waves.sft.crc import START, crc64
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 HEADER = "diidiiQ2sHi"
 HEADER_BYTES = 48

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen
-from lanewise.checks import check_fields, checked
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import check_fields, checked
+from lanewise.support.errors import InputError
 
 _PATTERN = re.compile(
     r"(?P<site>[A-Z])-(?P<count>\d+)_(?P<detector>[A-Z]\d)_(?P<duration>\d+)SFT(?:_(?P<label>(?!NBF)[A-Za-z0-9+]+))?"

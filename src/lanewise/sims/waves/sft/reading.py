@@ -13,8 +13,6 @@ from typing import BinaryIO
 
 import numpy as np
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.source import matching, of_brackets
 from lanewise.sims.waves.sft.blocks import (
     SECOND,
@@ -28,6 +26,8 @@ from lanewise.sims.waves.sft.blocks import (
 )
 from lanewise.sims.waves.sft.sets import DetectorSfts, LeftOut, SftSet
 from lanewise.sims.waves.sft.windows import window_of
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 ROUNDING = 1e-3  # bins; by so much a frequency may miss a bin and still lie on it
 Report = Callable[[Path, int, str], None]

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.sims.waves.sft.blocks import SECOND, gps_text
 from lanewise.sims.waves.sft.windows import Window, window_of
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 
 @frozen

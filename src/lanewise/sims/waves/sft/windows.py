@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 WITHOUT_PARAMETER = ("unknown", "rectangular", "hann")
 WITH_PARAMETER = ("tukey",)

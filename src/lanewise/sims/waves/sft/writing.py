@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path, writable_folder, writing
 from lanewise.io.source import FilePath
 from lanewise.sims.waves.sft.blocks import SECOND, Block, packed
 from lanewise.sims.waves.sft.names import SftName
 from lanewise.sims.waves.sft.sets import DetectorSfts, SftSet
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 
 @checked(InputError)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import Detector
 from lanewise.sims.waves.timing.arrival import sky_positions
 from lanewise.sims.waves.timing.earth import EarthState
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked
-from lanewise.errors import InputError
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT, Detector
 from lanewise.sims.waves.gps import Times
 from lanewise.sims.waves.ranges import check_settings, numbers_of
 from lanewise.sims.waves.timing.earth import OBLIQUITY, ROTATION, EarthState
 from lanewise.sims.waves.timing.ephemeris import ASTRONOMICAL_UNIT
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 SHAPIRO = 9.852e-6  # 2 G M / c^3 of the Sun, seconds

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen
-from lanewise.checks import checked, shown
-from lanewise.errors import InputError
 from lanewise.sims.waves.gps import SECOND, Times, leap_seconds
 from lanewise.sims.waves.timing.ephemeris import DAY, TT_MINUS_GPS, Ephemeris
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import checked, shown
+from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 CENTURY = 36525.0  # days

@@ -16,12 +16,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import checked
-from lanewise.errors import InputError
-from lanewise.installation import install
 from lanewise.io.source import FilePath
 from lanewise.sims.waves.gps import SECOND, Times
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import checked
+from lanewise.support.errors import InputError
+from lanewise.support.installation import install
 
 Floats = NDArray[np.float64]
 TABLES = ("DE200", "DE405", "DE421", "DE430", "DE435", "DE436", "DE440")

@@ -10,12 +10,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
 from lanewise.io.atomic import atomic_path
 from lanewise.sims.waves.hierarchical import CANDIDATE, COLUMNS, Candidates
 from lanewise.sims.waves.units.job import Configuration, digest_of
 from lanewise.sims.waves.units.partition import Unit
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 SEARCH = "search.json"
 UNIT, WHOLE = "lanewise waves unit", "lanewise waves search"

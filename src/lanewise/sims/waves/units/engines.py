@@ -10,14 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lanewise.errors import DeviceError, InputError
-from lanewise.installation import install
 from lanewise.runtime.devices import cuda_device_count
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Unit
 from lanewise.sims.waves.units.work import Searches, process, process_remotely
+from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.installation import install
 
 Report = Callable[[int], None]
 Announce = Callable[[Memory], None] | None

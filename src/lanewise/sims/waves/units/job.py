@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.attributes import frozen, near
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
+from lanewise.language.target import is_gpu
 from lanewise.sims.waves.hierarchical import METHODS, Grids, Search, search_cover, set_up
 from lanewise.sims.waves.prepared import search_margin
 from lanewise.sims.waves.ranges import check_values
 from lanewise.sims.waves.sft import DetectorSfts, LeftOut, load_sfts
 from lanewise.sims.waves.timing import Ephemeris
-from lanewise.target import is_gpu
+from lanewise.support.attributes import frozen, near
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 Configuration = Mapping[str, Any]
 METHOD = 1  # raised when the same configuration gives other candidates than before

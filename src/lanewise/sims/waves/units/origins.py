@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lanewise.attributes import frozen
 from lanewise.sims.waves.hierarchical import Candidates
 from lanewise.sims.waves.hough import Patch, make_patch
 from lanewise.sims.waves.timing.arrival import sky_vectors
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.partition import Part
+from lanewise.support.attributes import frozen
 
 NEAREST = 1e-9  # of a frequency's or a spin-down's step: what rounding may do
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil
 
-from lanewise.attributes import frozen
-from lanewise.errors import InputError
+from lanewise.support.attributes import frozen
+from lanewise.support.errors import InputError
 
 Part = tuple[int, int]  # the first number and that behind the last
 

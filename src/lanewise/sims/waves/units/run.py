@@ -9,9 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lanewise.attributes import frozen
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
 from lanewise.io.claims import claimed
 from lanewise.sims.waves.hierarchical import CANDIDATE, Candidates, merged
 from lanewise.sims.waves.units.checkpoint import (
@@ -25,6 +22,9 @@ from lanewise.sims.waves.units.engines import GPU, Announce, Report, connected, 
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit, divide
 from lanewise.sims.waves.units.validation import ResultError, validate
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 UNITS_A_WORKER = 4  # so that no worker waits long for the last one
 SECONDS = 10.0  # from one checkpoint of a unit to the next

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 
-from lanewise.errors import LanewiseError
 from lanewise.sims.waves.demodulation import demodulated
 from lanewise.sims.waves.hierarchical import COLUMNS, Candidates, merged
 from lanewise.sims.waves.hough import (
@@ -25,6 +24,7 @@ from lanewise.sims.waves.templates import Floats, Templates
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready
 from lanewise.sims.waves.units.origins import NEAREST, Origin, origins
+from lanewise.support.errors import LanewiseError
 
 RECOMPUTED = 3  # candidates of a unit: the first, the last, and one between
 NEAR = 5e-3  # of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may be off

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from lanewise.errors import InputError
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.hierarchical import Candidates, MapSearch, merged
 from lanewise.sims.waves.lost import SignalLossWarning
 from lanewise.sims.waves.units.checkpoint import State, read_state, write_state
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Part, Unit
+from lanewise.support.errors import InputError
 
 
 class Searches:

@@ -1,0 +1,1 @@
+"""From a reference kernel and a plan to a program: which passes run, in which order."""

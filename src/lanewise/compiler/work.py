@@ -1,0 +1,98 @@
+"""What default plans and estimates ask of a kernel and its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.pattern import Work
+from lanewise.ir.reductions import reorders
+from lanewise.ir.traverse import expressions, statements, subexpressions
+from lanewise.language.target import CUDA, Target
+from lanewise.layouts import SoA
+from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
+
+_SHORT = frozenset(
+    {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
+)
+
+_LENGTHY = frozenset({"sin", "cos", "tan"})  # with the reduction of large arguments written out
+
+
+def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
+    """The work of a reference kernel on that many elements, on such a device."""
+    simple = dead_code.apply(constant_folding.apply(reference))
+    # What a reduction does without rounding has the same bits in all plans, if they leave the function's arithmetic alone.
+    exact = any(a.reduction.exact for a in reference.reductions)
+    rearranged = not exact and fma_rearrangement.legal(simple) is None
+    if not reference.pattern.over_pairs:
+        suggest, describe = reference.pattern.suggest, reference.pattern.describe
+        plans = suggest(simple, target) if suggest is not None and target.compiled else None
+        work = Work(reference.pattern, targets, rearranged=rearranged, suggested=plans)
+        return work if describe is None else describe(reference, work)
+    used = [x for f in functions(simple.body) for x in _all_expressions(f.body)]
+    results = [x for a in reference.arrays if a.written for x in a.leaves]
+    source = reference.arrays[1]
+    both_ways, exchanges = _both_ways(simple)
+    return Work(
+        reference.pattern,
+        targets,
+        wide=any(x.type.size == 8 for x in results),
+        strided=source.arrangement != SoA().arrange(source.leaves),
+        rearranged=rearranged,
+        both_ways=both_ways,
+        exchanges=exchanges,
+        regrouped=reorders(reference),
+        straight=all(_is_straight(f.body) for f in functions(simple.body)),
+        converts=any(isinstance(x, ir.Cast) for x in used),
+        sequences=any(map(_is_sequence, used)),
+        lengthy=any(isinstance(x, ir.Call) and x.intrinsic in _LENGTHY for x in used),
+        result_bytes=sum(x.type.size for x in results),
+        source_bytes=_source_bytes(simple),
+    )
+
+
+def _source_bytes(kernel: ir.Kernel) -> int:
+    """Whole groups of 16 bytes, and more where gaps within them take more."""
+    loads = [s for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and s.array == kernel.arrays[1].name]
+    read = {leaf for s in loads for leaf, _ in s.reads}
+    leaves = tuple(x for x in kernel.arrays[1].leaves if x.name in read)
+    return max(-(-sum(x.type.size for x in leaves) // 16) * 16, shared_memory.bytes_of_source(leaves) if leaves else 0)
+
+
+def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
+    return (x for s in statements(block) for e in expressions(s) for x in subexpressions(e))
+
+
+def _is_straight(body: ir.Block) -> bool:
+    """Whether SIMD lanes can run through a function together: no loops, and nothing long on one side of a branch alone."""
+    for s in statements(body):
+        if isinstance(s, ir.For | ir.While):
+            return False
+        if isinstance(s, ir.If) and any(map(_is_sequence, _all_expressions((*s.then, *s.otherwise)))):
+            return False
+    return True
+
+
+def _is_sequence(e: ir.Expression) -> bool:
+    """Whether an operation takes many instructions, one after the other."""
+    match e:
+        case ir.Binary(operator="/" | "//" | "%"):
+            return not isinstance(e.right, ir.Literal)
+        case ir.Call():
+            return e.intrinsic not in _SHORT
+        case _:
+            return False
+
+
+def _both_ways(kernel: ir.Kernel) -> tuple[int, bool]:
+    """Operations of a pair from both sides, 0 where there is no reciprocity, and whether a default plan may have it."""
+    reference = reciprocity.examine(kernel)
+    if isinstance(reference, str):
+        return 0, False
+    reductions = reference.accumulators
+    # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_both_ways.md).
+    light = all(len(a.state) == 1 for a in reductions)
+    kept = reference.both.same_bits or not any(a.reduction.exact for a in reductions)
+    return reference.both.together, light and kept

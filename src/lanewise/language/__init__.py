@@ -1,0 +1,1 @@
+"""What users declare and write: types, vectors, records, values, lattices, random numbers."""

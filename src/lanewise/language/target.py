@@ -1,0 +1,86 @@
+"""Targets: what kinds of devices there are, and what each can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lanewise.language.types import I32, I64, Scalar
+from lanewise.support.errors import DeviceError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A kind of device.
+
+    name: as in the names of devices. compiled: kernels are generated for it; else they are interpreted. has_blocks: its threads come in
+    blocks, which share memory and wait for each other. has_simd: its cores have SIMD registers, whose width a plan may set. index: the
+    type of indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what tuning takes
+    unless the caller says.
+    """
+
+    name: str
+    compiled: bool
+    has_blocks: bool
+    has_simd: bool
+    index: Scalar
+    lanes: int
+    tuning_seconds: float = 0.0
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# 32-bit indices on a GPU, where 64-bit arithmetic costs several instructions; a CPU counts in 64 bits.
+CUDA = Target("cuda", compiled=True, has_blocks=True, has_simd=False, index=I32, lanes=32, tuning_seconds=60.0)
+CPU = Target("cpu", compiled=True, has_blocks=False, has_simd=True, index=I64, lanes=16, tuning_seconds=120.0)
+PYTHON = Target("python", compiled=False, has_blocks=False, has_simd=False, index=I64, lanes=16)
+UNKNOWN = "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"
+TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
+
+
+def target_of(device: str) -> Target:
+    """The target of a device by its name: "cuda:1" is a CUDA device. Raises `DeviceError` for a name that is none."""
+    target = TARGETS.get(device.partition(":")[0])
+    if target is None:
+        raise DeviceError(UNKNOWN.format(device))
+    return target
+
+
+def is_gpu(device: str) -> bool:
+    """Whether a device (or a kind of devices) is a GPU: its threads come in blocks, its memory is its own."""
+    return target_of(device).has_blocks
+
+
+def is_compiled(device: str) -> bool:
+    """Whether kernels are generated for a device; else they are interpreted."""
+    return target_of(device).compiled
+
+
+LINE = 64  # bytes of a line of a CPU's memory
+PAGE = 4096  # bytes: a core takes a load and an earlier store at the same place in two pages for one place, and waits
+LONG_IN_ORDER = (
+    4  # lines of a row from which on its ends are worth streams, where those of rows follow each other in memory
+)
+ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
+
+
+def copies_asynchronously(arch: str) -> bool:
+    """Whether GPUs of an architecture, such as "sm_90" or "sm_90a", have asynchronous copies from global to shared memory."""
+    return int("".join(c for c in arch if c.isdigit())) >= ASYNCHRONOUS_COPIES
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What default plans ask of a device: its target, how many multiprocessors (or cores) it has, its widest SIMD registers.
+
+    copies: whether a GPU copies to shared memory past the registers, see `copies_asynchronously`.
+    """
+
+    kind: str
+    multiprocessors: int
+    vector_bits: int = 256
+    copies: bool = True
+
+    @property
+    def target(self) -> Target:
+        return TARGETS[self.kind]

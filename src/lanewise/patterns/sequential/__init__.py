@@ -1,0 +1,1 @@
+"""Loops that one thread runs from end to end."""

@@ -1,6 +1,0 @@
-"""Lists of different lengths in one allocation: what a ragged array is, and what becomes one."""
-
-from lanewise.ragged.array import PAD, RaggedArray, entries, padding, views
-from lanewise.ragged.making import ragged
-
-__all__ = ["PAD", "RaggedArray", "entries", "padding", "ragged", "views"]

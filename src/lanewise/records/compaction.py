@@ -1,0 +1,25 @@
+"""`lw.compact`: the elements that a mask keeps, in their order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lanewise.collective.compaction import check_mask, compact_array
+from lanewise.language.target import CPU, is_gpu
+from lanewise.records.arrays import RecordArray
+
+
+def compact(array: Any, mask: Any) -> Any:
+    """The elements of an array whose mask is true, in their order, as a new array: `fast = lw.compact(bodies, speed > limit)`.
+
+    array: an array of records in any layout, or a contiguous array of NumPy or CuPy of any type and shape (n, ...), whose rows are kept
+    or left out. mask: a contiguous array of bool of shape (n,) on the same device. The result lies there, too, in the same layout (that of
+    the whole array, of a view in steps); a GPU tells the host how many elements there are, and nothing else is copied. `compact` of an
+    array of records keeps them in place instead.
+
+    Raises `ArgumentError` for other arrays and masks.
+    """
+    if not isinstance(array, RecordArray):
+        return compact_array(array, mask)
+    check_mask(mask, len(array), array.device if is_gpu(array.device) else CPU.name)
+    return array[mask]

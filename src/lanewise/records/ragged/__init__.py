@@ -1,0 +1,6 @@
+"""Lists of different lengths in one allocation: what a ragged array is, and what becomes one."""
+
+from lanewise.records.ragged.array import PAD, RaggedArray, entries, padding, views
+from lanewise.records.ragged.making import ragged
+
+__all__ = ["PAD", "RaggedArray", "entries", "padding", "ragged", "views"]

@@ -1,0 +1,399 @@
+"""Ragged arrays: lists of different lengths, nested to any depth, in one allocation.
+
+The values, or records, of all lists lie in one flat array, one list after the other; for each level an offset vector says where its lists
+begin. `rows[i]` of a ragged array with one level is `data[offsets[0][i] : offsets[0][i + 1]]`, a view. With two levels `stacks[i]`
+is a ragged array with one level, which shares the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from lanewise.language import types as t
+from lanewise.language.record import Record
+from lanewise.language.values import WINDOW
+from lanewise.layouts import Layout
+from lanewise.records.arrays import RecordArray, host_layout_of, side_of
+from lanewise.records.field_values import brought
+from lanewise.records.two_sides import EVERY
+from lanewise.runtime.devices import resolve
+from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, ArgumentTypeError
+from lanewise.support.installation import install
+
+PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
+LEVEL = "level {}"
+UNKNOWN = "not asked for"
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """What all lists hold together, before it has its memory: values or records, and how many there are."""
+
+    values: Any
+    kind: Record | t.ValueType
+    count: int
+
+
+class RaggedArray:
+    """Lists of different lengths in one allocation; made by `lw.ragged`.
+
+    Indexing gives the outermost lists: with one level a view of the values, of shape (n,) or (n, components), or a dict with a view of
+    each field of its records; with more levels a ragged array with one level less, on the same memory.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_count",
+        "_data",
+        "_device",
+        "_kind",
+        "_memory",
+        "_offsets",
+        "_outer",
+        "_views",
+        "_whole",
+    )
+
+    _count: int | None  # of values or records, where it is whole
+    _outer: tuple[int, ...] | str | None  # UNKNOWN until somebody asks
+    _views: tuple[Any, Any, Any] | None
+
+    def __init__(
+        self, data: Any, offsets: tuple[Any, ...], kind: Record | t.ValueType, device: str, memory: Any, whole: bool
+    ) -> None:
+        self._data, self._offsets, self._kind = data, offsets, kind
+        self._device, self._memory, self._whole = device, memory, whole
+        self._count, self._outer, self._views = None, UNKNOWN, None
+
+    # ------------------------------------------------------------ what it is
+
+    @property
+    def data(self) -> Any:
+        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n, components) on its device.
+
+        A `RecordArray` has the layout of the records that the lists were made of, and as many sides (`host_layout=`).
+        """
+        return self._data
+
+    @property
+    def offsets(self) -> tuple[Any, ...]:
+        """For each level, outermost first, where its lists begin and the last one ends: int64, shape (lists + 1,).
+
+        They count lists of the next level; those of the last level count values or records of `data`. They are for reading: how many
+        lists there are of each level, and how many values, is fixed when the array is made.
+        """
+        return self._offsets
+
+    @property
+    def levels(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def kind(self) -> Record | t.ValueType:
+        """The record, or the type of a value."""
+        return self._kind
+
+    @property
+    def device(self) -> str:
+        return self._device
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the allocation that it lies in."""
+        return int(self._memory.nbytes)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has the allocation for itself, and is no part of another ragged array."""
+        return self._whole
+
+    @property
+    def lengths(self) -> Any:
+        """The lengths of the innermost lists, int64, shape (lists,)."""
+        return self._offsets[-1][1:] - self._offsets[-1][:-1]
+
+    @property
+    def outer_shape(self) -> tuple[int, ...] | None:
+        """How many lists each level has, where all lists of a level above the last have as many; else None.
+
+        Three stacks of two detectors each give (3, 2), whatever the lengths of the detectors' lists.
+        """
+        if isinstance(self._outer, str):
+            self._outer = _outer_shape(len(self), [to_host(o) for o in self._offsets[:-1]])
+        return self._outer
+
+    def __len__(self) -> int:
+        """How many outermost lists there are."""
+        return len(self._offsets[0]) - 1
+
+    def __getitem__(self, index: int) -> Any:
+        place = self._place(index)
+        first, last = int(self._offsets[0][place]), int(self._offsets[0][place + 1])
+        if self.levels > 1:
+            inner = (self._offsets[1][first : last + 1], *self._offsets[2:])
+            return RaggedArray(self._data, inner, self._kind, self._device, self._memory, False)
+        if isinstance(self._kind, Record):
+            return {f.name: getattr(self._data, f.name)[first:last] for f in self._kind}
+        return self._data[first:last]
+
+    def _place(self, index: int) -> int:
+        number: Any = index
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+            raise ArgumentTypeError(
+                f"the lists of a ragged array are taken one by one with a whole number, found {shown(number)}"
+            )
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"list {index} of {len(self):,}")
+        return int(index) % len(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise ArgumentTypeError(
+            "lists of different lengths are no array; take .data, which has all of them one after the other, or a list"
+        )
+
+    def __repr__(self) -> str:
+        kind = self._kind.name if isinstance(self._kind, Record) else self._kind
+        lists = " of ".join(f"{len(o) - 1:,}" for o in self._offsets)
+        return f"<ragged: {lists} lists with {self._entries():,} {kind} on {self._device}>"
+
+    # ------------------------------------------------------------ ways out
+
+    def _ends(self) -> list[np.ndarray[Any, Any]]:
+        """The offsets on the host, from 0 on at every level, as if it were whole."""
+        ends: list[np.ndarray[Any, Any]] = []
+        first, last = 0, len(self)
+        for offsets in self._offsets:
+            part = np.asarray(to_host(offsets[first : last + 1]))
+            first, last = int(part[0]), int(part[-1])
+            ends.append(part - part[0])
+        return ends
+
+    def _range(self) -> tuple[int, int]:
+        """The first and the last place of its own in the flat array."""
+        first, last = 0, len(self)
+        for offsets in self._offsets:
+            first, last = int(offsets[first]), int(offsets[last])
+        return first, last
+
+    def _entries(self) -> int:
+        if self._count is not None:
+            return self._count
+        first, last = self._range()
+        return last - first
+
+    def _own(self) -> Any:
+        """Its own part of the flat array on its device: an array, or a dict of them."""
+        first, last = self._range()
+        if isinstance(self._kind, Record):
+            return {f.name: getattr(self._data, f.name)[first:last] for f in self._kind}
+        return self._data[first:last]
+
+    def numpy(self) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
+        """Copies on the host: the flat values (for records a dict of fields), and the offsets of every level, which begin at 0."""
+        own = self._own()
+        copied = {n: np.array(to_host(a)) for n, a in own.items()} if isinstance(own, dict) else np.array(to_host(own))
+        return copied, tuple(self._ends())
+
+    def tolist(self) -> list[Any]:
+        """Nested lists of Python numbers; of a vector or a record a list or a dict."""
+        flat, ends = self.numpy()
+        if isinstance(flat, dict):
+            fields = {n: a.tolist() for n, a in cast("dict[str, Any]", flat).items()}
+            items: list[Any] = [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
+        else:
+            items = flat.tolist()
+        for offsets in reversed(ends):
+            items = [items[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+        return items
+
+    def awkward(self) -> Any:
+        """The same lists as an awkward array on the host; needs the package awkward."""
+        ak = awkward_module("RaggedArray.awkward")
+        flat, ends = self.numpy()
+        content: Any
+        if isinstance(flat, dict):
+            fields = cast("dict[str, Any]", flat)
+            content = ak.contents.RecordArray([ak.contents.NumpyArray(a) for a in fields.values()], list(fields))
+        else:
+            content = ak.contents.NumpyArray(flat)
+        for offsets in reversed(ends):
+            content = ak.contents.ListOffsetArray(ak.index.Index64(offsets), content)
+        return ak.Array(content)
+
+    # ------------------------------------------------------------ copies
+
+    def to(self, device: str) -> RaggedArray:
+        """The same lists on another device: one copy of one allocation. What is part of another array comes alone."""
+        where = resolve(device)
+        if not self._whole:
+            return self.copy() if where == self._device else self.copy().to(where)
+        host = _host_layout(self._data) if where == self._device else None
+        made = empty(Flat(None, self._kind, self._entries()), [len(o) for o in self._offsets], where, self._data, host)
+        made._outer = self._outer
+        if isinstance(self._data, RecordArray):
+            side_of(self._data).read(EVERY)
+        copy_whole(made._memory, self._memory)
+        return made
+
+    def copy(self) -> RaggedArray:
+        """The same lists in an allocation of their own, on the same device."""
+        if self._whole:
+            return self.to(self._device)
+        return made_of(Flat(self._own(), self._kind, self._entries()), self._ends(), self._device, self._data)
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RaggedArray:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its values and offsets: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
+        whole = self if self._whole else self.copy()
+        flat = whole._data if isinstance(self._kind, Record) else np.array(to_host(whole._data))
+        return _restored, (flat, self._kind, whole._entries(), tuple(whole._ends()), self._device)
+
+
+def _outer_shape(count: int, levels: Sequence[Any]) -> tuple[int, ...] | None:
+    """`RaggedArray.outer_shape` of `count` lists, given the offsets of all levels but the last."""
+    shape = [count]
+    for offsets in levels:
+        counts = np.diff(offsets)
+        if len(counts) and (counts != counts[0]).any():
+            return None
+        shape.append(int(counts[0]) if len(counts) else 0)
+    return tuple(shape)
+
+
+def _restored(flat: Any, kind: Record | t.ValueType, count: int, ends: tuple[Any, ...], device: str) -> RaggedArray:
+    """What pickle makes of the parts of a ragged array."""
+    values = flat if isinstance(flat, RecordArray) else brought("a pickled ragged array", flat, resolve(device))
+    return made_of(Flat(values, kind, count), ends, resolve(device), flat)
+
+
+# ---------------------------------------------------------------- memory
+
+
+def _sizes(flat: Flat, lengths: Sequence[int], like: Any) -> dict[str, int]:
+    """Bytes of the flat array and of each offset vector."""
+    if isinstance(flat.kind, Record):
+        layout = _layout(flat, like)
+        size = layout.arrange(flat.kind.leaves).nbytes(max(1, flat.count))
+    else:
+        scalar, width = t.scalar_of(flat.kind), flat.kind.length if isinstance(flat.kind, t.Vector) else 1
+        size = (flat.count + (PAD if scalar.is_float else 0)) * width * scalar.size
+    return {"data": size, **{LEVEL.format(n): 8 * length for n, length in enumerate(lengths)}}
+
+
+def _layout(flat: Flat, like: Any) -> Any:
+    return (flat.values if isinstance(flat.values, RecordArray) else like).layout
+
+
+def _host_layout(values: Any) -> Layout | None:
+    return host_layout_of(values) if isinstance(values, RecordArray) else None
+
+
+def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None) -> RaggedArray:
+    """An array of these sizes whose memory holds anything. host: the layout of a second side of its records."""
+    sizes = _sizes(flat, lengths, like)
+    kind = flat.kind
+    name = kind.name if isinstance(kind, Record) else str(kind)
+    pieces = allocate_pieces(device, sizes, f"lists with {flat.count:,} {name}")
+    offsets = tuple(pieces[LEVEL.format(n)].view(np.int64) for n in range(len(lengths)))
+    if isinstance(kind, Record):
+        source = flat.values if isinstance(flat.values, RecordArray) else like
+        data: Any = RecordArray(
+            kind,
+            max(1, flat.count),
+            source.layout,
+            device,
+            pieces["data"],
+            source._python_class,  # pyright: ignore[reportPrivateUsage]
+            fixed="those of a ragged array are as many as its lists have",
+        )
+        if host is not None:
+            data._make_host(host)  # pyright: ignore[reportPrivateUsage]
+    else:
+        values = pieces["data"].view(t.scalar_of(kind).dtype)
+        data = values.reshape(-1, kind.length) if isinstance(kind, t.Vector) else values
+        data = data[: flat.count]
+    made = RaggedArray(data, offsets, kind, device, pieces.whole, True)
+    made._count = flat.count  # pyright: ignore[reportPrivateUsage]
+    return made
+
+
+def made_of(flat: Flat, ends: Sequence[Any], device: str, like: Any) -> RaggedArray:
+    """An array with these values and offsets."""
+    host = _host_layout(flat.values) or _host_layout(like)
+    made = empty(flat, [len(e) for e in ends], device, like, host)
+    with on(device):
+        return _filled(made, flat, ends, device)
+
+
+def _filled(made: RaggedArray, flat: Flat, ends: Sequence[Any], device: str) -> RaggedArray:
+    made._outer = _outer_shape(len(made), ends[:-1])  # pyright: ignore[reportPrivateUsage]
+    for target, source in zip(made.offsets, ends, strict=True):
+        target[...] = array_module(device).asarray(source)
+    if isinstance(flat.kind, Record):
+        fields: Mapping[str, Any] = (
+            {f.name: getattr(flat.values, f.name) for f in flat.kind}
+            if isinstance(flat.values, RecordArray)
+            else flat.values
+        )
+        if flat.count:
+            for name, value in fields.items():
+                setattr(made.data, name, value)
+        return made
+    made.data[...] = flat.values
+    if t.scalar_of(flat.kind).is_float:
+        padding(made)[...] = np.nan
+    return made
+
+
+def padding(array: RaggedArray) -> Any:
+    """The values behind the last list, flat: what kernels read in place of a value outside of a list. Whole numbers have none."""
+    assert not isinstance(array.kind, Record)
+    scalar, width = t.scalar_of(array.kind), array.kind.length if isinstance(array.kind, t.Vector) else 1
+    first = len(array.data) * width
+    pad = PAD * width if scalar.is_float else 0
+    memory = array._memory[: (first + pad) * scalar.size]  # pyright: ignore[reportPrivateUsage]
+    return memory.view(scalar.dtype)[first:]
+
+
+def views(array: RaggedArray) -> tuple[Any, Any, Any]:
+    """What a kernel reads of a whole array: where innermost lists begin and end, and its records, or its values with `padding`."""
+    if array._views is None:  # pyright: ignore[reportPrivateUsage]
+        ends = array.offsets[-1]
+        array._views = ends[:-1], ends[1:], _with_padding(array)  # pyright: ignore[reportPrivateUsage]
+    return array._views  # pyright: ignore[reportPrivateUsage]
+
+
+def entries(array: RaggedArray) -> int:
+    """How many values or records all lists have together."""
+    return array._entries()  # pyright: ignore[reportPrivateUsage]
+
+
+def _with_padding(array: RaggedArray) -> Any:
+    data = array.data
+    if isinstance(array.kind, Record):
+        return data
+    size = data.nbytes + padding(array).nbytes
+    whole = array._memory[:size].view(data.dtype)  # pyright: ignore[reportPrivateUsage]
+    return whole.reshape(-1, data.shape[1]) if data.ndim == 2 else whole
+
+
+def awkward_module(place: str) -> Any:
+    """The package awkward; raises `ArgumentError` where it is not installed."""
+    try:
+        import awkward  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ArgumentError(f"{place} needs the package awkward: {install('ragged')}") from error
+    return awkward

@@ -1,0 +1,1 @@
+"""What the whole house stands on: checks of arguments, names, installation hints, Ctrl-C."""

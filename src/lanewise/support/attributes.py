@@ -1,0 +1,167 @@
+"""Attributes that act or refuse: no assignment is accepted and then does nothing."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import FrozenInstanceError
+from types import MappingProxyType
+from typing import Any, TypeVar, cast
+
+from lanewise.support.errors import ArgumentTypeError
+
+C = TypeVar("C", bound=type[Any])
+F = TypeVar("F", bound=Callable[..., Any])
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """`; did you mean 'softening'?`, or nothing where no known name is like this one."""
+    close = difflib.get_close_matches(name, list(names))
+    if not close:
+        return ""
+    alike = [difflib.SequenceMatcher(None, known, name).ratio() for known in close]
+    best = [known for known, ratio in zip(close, alike, strict=True) if ratio == alike[0]]
+    # Of several that are as close, the one with the same letters at the beginning and as many: 'sao' is 'soa', and no 'soaoas'.
+    nearest = min(best, key=lambda known: (abs(len(known) - len(name)), known[:1] != name[:1]))
+    return f"; did you mean {nearest!r}?"
+
+
+def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
+    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`; more: what stands behind the names."""
+    listed = list(names)
+    asked = near(name, listed) if isinstance(name, str) else ""
+    return f"unknown {what} {name!r}{asked or ';'} wanted one of {', '.join(listed)}{more}"
+
+
+def public_names(cls: type[Any]) -> list[str]:
+    """What users may ask an object of a class for."""
+    return [n for n in dir(cls) if not n.startswith("_")]
+
+
+def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[[C], C]:
+    """A class decorator: only slots and properties with a setter are assigned; all else raises `AttributeError`.
+
+    A class without slots keeps what is its own under names with an underscore before them, and nothing else.
+
+    reasons: why an attribute cannot be assigned, and what to do instead, by its name; made: the same of all others.
+    """
+
+    def seal(cls: C) -> C:
+        free = "__slots__" not in vars(cls)
+
+        def assign(self: Any, name: str, value: Any, /) -> None:
+            if free and name.startswith("_"):
+                object.__setattr__(self, name, value)
+                return
+            if (slot := _assignable(cls, name)) is None:
+                raise AttributeError(_refusal(cls, name, reasons, made))
+            slot.__set__(self, value)
+
+        def remove(self: Any, name: str, /) -> None:
+            raise AttributeError(f"attributes of {cls.__name__} cannot be deleted, found {name!r}")
+
+        for special, function in (("__setattr__", assign), ("__delattr__", remove)):
+            setattr(cls, special, function)
+        return cls
+
+    return seal
+
+
+def _take_names_only(cls: type[Any], names: list[str]) -> None:
+    """Have a class whose fields are keywords refuse others in words."""
+    fill: Any = cls.__init__
+
+    @functools.wraps(fill)
+    def make(self: Any, *positional: Any, **named: Any) -> None:
+        what, listed = type(self).__name__, ", ".join(names)
+        if positional:
+            raise ArgumentTypeError(
+                f"{what} takes its settings by name, and the first one is {names[0]}: wanted {what}({names[0]}=...), found one "
+                f"without a name; its settings are {listed}"
+            )
+        for name in named:
+            if name not in names:
+                raise ArgumentTypeError(
+                    f"{what} has no setting {name!r}{near(name, names) or f'; its settings are {listed}'}"
+                )
+        fill(self, **named)
+
+    cls.__init__ = make
+
+
+def settings_by_name(function: F) -> F:
+    """A decorator above a function that takes some settings by their names alone: it says so to who gives them without.
+
+    A name that it does not have, and what is missing, stays Python's own TypeError, which names the parameter.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    settings = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
+    placed = [
+        p.name for p in parameters if p.kind not in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
+    ]
+    most, without = len(placed), [n for n in placed if n not in ("self", "cls")]
+    what = function.__qualname__.removesuffix(".__init__").removeprefix("RecordValue.")
+
+    @functools.wraps(function)
+    def call(*positional: Any, **named: Any) -> Any:
+        if len(positional) > most:
+            found = len(positional) - most + len(without)
+            raise ArgumentTypeError(
+                f"{what} takes {', '.join(f'{n}=' for n in settings)} by name: found {found} values without a name, and "
+                f"{' and '.join(without) or 'nothing'} may come without"
+            )
+        return function(*positional, **named)
+
+    return cast(F, call)
+
+
+def frozen(cls: C) -> C:
+    """A decorator above a frozen dataclass: assignments are refused in words, also of names that it does not have."""
+    fields = tuple(cls.__dataclass_fields__)
+    named = [f for f in cls.__dataclass_fields__.values() if f.init]
+    if named and all(f.kw_only for f in named):
+        _take_names_only(cls, [f.name for f in named])
+
+    def assign(self: Any, name: str, value: Any, /) -> None:
+        if name in fields:
+            raise FrozenInstanceError(
+                f"{cls.__name__}.{name} cannot be assigned: dataclasses.replace(..., {name}=...) makes another {cls.__name__}"
+            )
+        has = f"its fields are {', '.join(fields)}" if fields else "it has no fields"
+        raise FrozenInstanceError(
+            f"{cls.__name__} has no field {name!r} and is frozen{near(name, fields) or f'; {has}'}"
+        )
+
+    def remove(self: Any, name: str, /) -> None:
+        raise FrozenInstanceError(f"{cls.__name__} is frozen: {name!r} cannot be deleted")
+
+    for special, function in (("__setattr__", assign), ("__delattr__", remove)):
+        setattr(cls, special, function)
+    return cls
+
+
+def _assignable(cls: type[Any], name: str) -> Any:
+    """The slot, the property or another descriptor of a name, or None where nothing can be assigned."""
+    descriptor = inspect.getattr_static(cls, name, None)
+    if isinstance(descriptor, property) and descriptor.fset is None:
+        return None
+    return descriptor if inspect.isdatadescriptor(descriptor) and not name.startswith("__") else None
+
+
+def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -> str:
+    names = public_names(cls)
+    if name not in names:
+        settings = [n for n in names if _assignable(cls, n) is not None]
+        can = f"; what can be set is {', '.join(settings)}" if settings else ""
+        return f"{cls.__name__} has no attribute {name!r}{near(name, names) or can}"
+    reason = reasons.get(name, made)
+    return f"{cls.__name__}.{name} cannot be assigned" + (f": {reason}" if reason else "")
+
+
+def describe(thing: object, about: str) -> None:
+    """Give an object that users name a docstring of its own, beside that of its class: `help` shows it."""
+    if about:
+        object.__setattr__(thing, "__doc__", about)
