@@ -93,21 +93,21 @@ def apply(kernel):
 ''',
     (
         (
-            "plan.py", "    vector_bits: int | Open = decision(\n",
+            "planning/plan.py", "    vector_bits: int | Open = decision(\n",
             """    negations: bool | Open = decision(
         "double negation", choice(off="as written", on="what is negated twice is not"), neutral=False, place=22, rank=17,
         cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, apart=True,
     )
 """,
         ),
-        ("stages.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
+        ("compiler/stages.py", "from lanewise.passes.base import refuse\n", "from lanewise.passes import double_negation\n"),
         (
-            "stages.py", '    if plan.rsqrt != "written":\n',
+            "compiler/stages.py", '    if plan.rsqrt != "written":\n',
             '    if plan.negations:\n        kernel = checked("double negation", double_negation.apply(kernel))\n',
         ),
     ),
     """
-with pytest.raises(lw.errors.PlanError, match="double negation cannot be applied to push: nothing in it is negated twice"):
+with pytest.raises(lw.PlanError, match="double negation cannot be applied to push: nothing in it is negated twice"):
     push.compile(bodies, 1.0, plan=lw.Plan(negations=True))
 assert twice.compile(bodies).plan.negations is False
 assert "return --body_x" in twice.compile(bodies).source
@@ -116,13 +116,13 @@ assert "return body_x" in shorter.source
 assert twice(bodies, plan=lw.Plan(negations=True)).tolist() == bodies.x.tolist()
 rows = {r.field: r for r in twice.compile(bodies).explain().rows}
 assert rows["negations"].name == "double negation" and not rows["negations"].applied
-with pytest.raises(lw.errors.PlanError, match="wanted True or False"):
+with pytest.raises(lw.PlanError, match="wanted True or False"):
     lw.Plan(negations=3)
 """,
 )  # fmt: skip
 
 LATTICE = Addition(
-    "a lattice", "lattices/d3q15.py",
+    "a lattice", "language/lattices/d3q15.py",
     '''"""D3Q15: six axes and eight corners."""
 
 from fractions import Fraction
@@ -133,7 +133,7 @@ AXES = ((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, 1), (0, 0, -1))
 CORNERS = tuple((s * x, s * y, s) for x in (1, -1) for y in (1, -1) for s in (1, -1))
 D3Q15 = Lattice("D3Q15", ((0, 0, 0), *AXES, *CORNERS), (Fraction(2, 9), *[Fraction(1, 9)] * 6, *[Fraction(1, 72)] * 8))
 ''',
-    (("lattices/__init__.py", "from lanewise.language.lattices.d2q9 import D2Q9\n", "from lanewise.language.lattices.d3q15 import D3Q15\n"),),
+    (("language/lattices/__init__.py", "from lanewise.language.lattices.d2q9 import D2Q9\n", "from lanewise.language.lattices.d3q15 import D3Q15\n"),),
     """
 from lanewise.language.lattices import D3Q15
 spread = lw.sitewise(D3Q15)(diffusion)
@@ -444,9 +444,9 @@ def crowd(target: Body, source: Body) -> lw.i32:
 
 def diffusion(f: lw.populations, omega: lw.f32):
     total = lw.f32(0)
-    for q in lw.lattices.D3Q15:
+    for q in lw.language.lattices.D3Q15:
         total += f[q]
-    for q in lw.lattices.D3Q15:
+    for q in lw.language.lattices.D3Q15:
         f[q] += omega * (q.weight * total - f[q])
 
 def read_particles_of(count):

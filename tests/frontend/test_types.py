@@ -10,6 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.language import types as t
+from lanewise.language.values import type_of_annotation
 from tests.frontend.ways import agree, run
 from tests.written import module
 
@@ -171,9 +172,9 @@ def test_bit_operations_on_truth_values() -> None:
 
 def test_every_annotation_names_its_type() -> None:
     for name in ("f32", "f64", "i32", "i64", "u32", "bool"):
-        assert lw.values.type_of_annotation(getattr(lw, name)) == NAMES[name]
-    assert lw.values.type_of_annotation(bool) == t.BOOL
-    assert lw.values.type_of_annotation(float) is None
-    assert str(lw.values.type_of_annotation(lw.dvec3)) == "dvec3"
+        assert type_of_annotation(getattr(lw, name)) == NAMES[name]
+    assert type_of_annotation(bool) == t.BOOL
+    assert type_of_annotation(float) is None
+    assert str(type_of_annotation(lw.dvec3)) == "dvec3"
     assert lw.f32.__class__.__name__ == "ScalarName"
     assert repr(lw.i64) == "lanewise.i64"
