@@ -156,6 +156,38 @@ def test_every_combination_of_two_compiled(case: Case) -> None:
     check_case(case, "cpu", [(colliding, check_colliding) if apart else (exact, check_exact)])
 
 
+# ------------------------------------------------------------ masks that lack some kinds, 0 among them
+
+SUBSETS = [c for n in range(1, 5) for c in combinations((0, INLET, WALL, LID), n)]
+LACKING = covering(SUBSETS, FORMS, (None, *PLANS))
+FEW = [((INLET,), "push", PLANS[0]), ((WALL,), "pull", PLANS[0])]
+
+
+def check_lacking(device: str, kinds: tuple[int, ...], form: str, plan: lw.Plan | None) -> None:
+    """A mask of these kinds alone; a single site of each kind, and several sites."""
+    for shape in ((1, len(kinds)), (5, 6)):
+        mask = np.resize(np.array(kinds, np.int32), shape)
+        edges = {a: e for a, e in FACES[1].items() if a in "xy"}
+        check_colliding(Box(lw.D2Q9, shape, mask, edges), Way(device, form, None, plan=plan), 3)
+
+
+@pytest.mark.parametrize(("kinds", "form", "plan"), FEW, ids=str)
+def test_masks_that_lack_kinds_compiled(kinds: tuple[int, ...], form: str, plan: lw.Plan) -> None:
+    check_lacking("cpu", kinds, form, plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kinds", "form", "plan"), [c for c in LACKING if c not in FEW], ids=str)
+def test_every_mask_that_lacks_kinds_compiled(kinds: tuple[int, ...], form: str, plan: lw.Plan | None) -> None:
+    check_lacking("cpu", kinds, form, plan)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(("kinds", "form", "plan"), LACKING, ids=str)
+def test_masks_that_lack_kinds_on_a_gpu(kinds: tuple[int, ...], form: str, plan: lw.Plan | None) -> None:
+    check_lacking("cuda", kinds, form, plan)
+
+
 # ------------------------------------------------------------ compiled for a GPU
 
 ON_A_GPU = [Case(*c) for c in covering(LATTICES, FORMS, (None, *LAYOUTS), (*TYPES, ("f16", "f32")), FACES, PLANS)]

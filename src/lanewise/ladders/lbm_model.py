@@ -98,7 +98,7 @@ def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
 
 def parts_of(sites: Sites, executable: Executable, arch: str | None) -> tuple[Part, ...]:
     """The kernels of a split step that have any sites."""
-    by_label = {p.label: p for p in site_splitting.parts(tuple(sorted(sites.present)))}
+    by_label = {p.label: p for p in site_splitting.PARTS}
     present: list[Part] = []
     for kernel, rho in zip(executable.program.kernels, occupancies(executable, arch), strict=True):
         label = kernel.name.rpartition("_")[2]

@@ -167,7 +167,7 @@ def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], env
         bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
     if WEIGHTS in names:
         bound[WEIGHTS] = bind_record(sites.walled_weights)
-    for part in site_splitting.parts(tuple(sorted(sites.present))):
+    for part in site_splitting.PARTS:
         if part.array in names:
             array = sites.part(part.kind)
             bound[part.array] = bind_value_array(array, t.Vector(index, 2) if part.kind is None else index)

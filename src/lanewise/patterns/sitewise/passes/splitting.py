@@ -19,6 +19,7 @@ from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, I32, U32, Scalar, Vector
 from lanewise.passes import constant_folding, dead_code
 from lanewise.passes.base import refuse
+from lanewise.patterns.sitewise.kinds import MOST
 
 SPECIAL, KIND, MARKS, SOLIDS = own("special"), own("kind"), own("marks"), own("solids")
 WALL, ALL, FLAG_WORD, FLAGS = own("wall"), own("all"), own("flag_word"), own("flags")
@@ -47,6 +48,8 @@ class Part:
 
 ANY = -1
 BULK = Part()
+# All that `apply` may make. Kind 0 always has a function, so a kernel may ask for its sites where the mask has none.
+PARTS = (BULK, Part(ANY), *(Part(k) for k in range(MOST)))
 DENSE = "so many of its sites are special that each reads its flags"
 ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing to keep apart
 
@@ -112,11 +115,6 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
 def _used(body: ir.Block) -> tuple[set[str], set[str]]:
     """The arrays that a kernel accesses, and the names that it reads."""
     return arrays_touched(body), {n for s in statements(body) for e in expressions(s) for n in reads(e)}
-
-
-def parts(kinds: tuple[int, ...]) -> tuple[Part, ...]:
-    """The parts that `apply` may make."""
-    return (BULK, Part(ANY), *(Part(k) for k in kinds))
 
 
 def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
