@@ -25,6 +25,8 @@ from typing import Any
 
 import pytest
 
+from tests.second_gpu import LEFT_OUT
+
 ROOT = Path(__file__).parent.parent
 RECORD = ROOT / "bench" / "results" / "cuda_tests.json"
 TREES = ("src", "tests")
@@ -151,11 +153,11 @@ def outcomes(report: str) -> dict[str, tuple[str, float]]:
     return {t: (next(o for o in order if o in said[t]), round(seconds[t], 2)) for t in said if t in ended}
 
 
-def collect() -> list[str]:
-    """The names of all tests marked `cuda`, but slow ones."""
-    done = subprocess.run(
-        [*PYTEST, "--collect-only", "-m", MARKED, "tests"], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def collect(*, second: bool = False) -> list[str]:
+    """The names of all tests marked `cuda`, but slow ones; those that can be run on the second of two GPUs."""
+    plugins = ["-p", "tests.second_gpu"] if second else []
+    command = [*PYTEST, *plugins, "--collect-only", "-m", MARKED, "tests"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stdout[-4000:] + done.stderr[-4000:])
     return [line for line in done.stdout.splitlines() if "::" in line]
@@ -224,7 +226,7 @@ def main() -> int:
     if given.second and gpus < 2:
         raise SystemExit(f"--second needs two GPUs, and this machine has {gpus}")
     before, begin = trees(), time.monotonic()
-    tests = collect()
+    tests = collect(second=given.second)
     known = json.loads(RECORD.read_text(encoding="utf-8"))["long"] if RECORD.exists() else {}
     shards = divide(tests, known, given.processes, 2 if given.second else gpus, second=given.second)
     with tempfile.TemporaryDirectory(prefix="lanewise-cuda-suite-") as folder, ThreadPoolExecutor(len(shards)) as pool:
@@ -233,6 +235,7 @@ def main() -> int:
     if trees() != before:
         raise SystemExit("src/ or tests/ changed while the tests ran: the record would belong to neither state")
     kept = {**record(tests, shards, before, time.monotonic() - begin), "machine": machine(gpus)}
+    kept |= {"left_out": LEFT_OUT} if given.second else {}
     given.out.mkdir(parents=True, exist_ok=True)
     (given.out / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     bad = [s for s in shards if any(s.ended.get(t, (NOT_ENDED,))[0] in (FAILED, NOT_ENDED) for t in s.tests)]

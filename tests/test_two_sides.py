@@ -21,6 +21,7 @@ from lanewise.launch.support import uses_of
 from lanewise.profiling import Profile
 from lanewise.records.arrays import RecordArray, places_of
 from lanewise.records.two_sides import bits_of
+from lanewise.runtime.memory import on
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
 from lanewise.support.errors import ArgumentError, RecordError
@@ -212,6 +213,11 @@ def test_a_time_loop_of_graphs_that_reads_one_field_every_tenth_step() -> None:
 def test_graphs_of_the_users_are_noticed() -> None:
     import cupy  # pyright: ignore[reportMissingImports]
 
+    with on("cuda"):  # a stream of CuPy belongs to the current device
+        check_graphs_of_the_users(cupy)
+
+
+def check_graphs_of_the_users(cupy: Any) -> None:
     grains = two("cuda")
     launch = drift.bind(grains, 1)
     launch()

@@ -34,7 +34,7 @@ def between(n: lw.f32, x: lw.f32, t: lw.Array1[lw.f32]) -> tuple[lw.f32, lw.i32]
 def values() -> Any:
     import cupy
 
-    return cupy.random.default_rng(1).random((COUNT, 4), dtype=np.float32)
+    return cupy.asarray(np.random.default_rng(1).random((COUNT, 4), dtype=np.float32))
 
 
 def test_a_table_is_read_by_each_element(values: Any) -> None:

@@ -12,6 +12,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.launch.arguments import axes_of, shape_of_result
 from lanewise.patterns.pairwise.kernel import Pairwise
+from lanewise.runtime import memory
 from lanewise.support.errors import ArgumentError
 from lanewise.support.installation import install
 
@@ -141,7 +142,10 @@ def _array(result: Any) -> Any:
 
 
 def _as(derivative: Any, dtype: Any) -> Any:
-    return derivative.astype(dtype) if hasattr(derivative, "astype") else np.asarray(derivative, dtype)
+    if not hasattr(derivative, "astype"):
+        return np.asarray(derivative, dtype)
+    with memory.on(memory.device_of(derivative)):
+        return derivative.astype(dtype)
 
 
 def _zero(a: Any) -> Any:

@@ -17,6 +17,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.variables import check_results
 from lanewise.records.arrays import RecordArray
+from lanewise.runtime.devices import cuda_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -158,7 +159,7 @@ def _device_name(kernel: str, kind: int, number: int) -> str:
             f"{kernel}: tensors on the CPU or on an NVIDIA GPU are needed, found DLPack's device type {kind}"
         )
     name = DLPACK_DEVICES[kind]
-    return f"{name}:{number}" if number and is_gpu(name) else name
+    return cuda_name(number) if is_gpu(name) else name
 
 
 def gradients(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
 from lanewise.interop.tensors import check_kernel, device_of, float_results, gradients, inputs_of
-from lanewise.language.target import is_gpu
+from lanewise.language.target import CUDA
 from lanewise.support.errors import ArgumentError
 from lanewise.support.installation import install
 
@@ -45,11 +45,12 @@ def _torch() -> Any:
     return torch
 
 
-def _settle(device: str) -> None:
-    """Wait for a stream of PyTorch's own: lanewise reads tensors on the default stream, which does not wait for it."""
+def _settle(devices: Iterable[Any]) -> None:
+    """Wait for streams of PyTorch's own: lanewise reads tensors on the default stream, which does not wait for them."""
     cuda = _torch().cuda
-    if is_gpu(device) and cuda.current_stream(device) != cuda.default_stream(device):
-        cuda.current_stream(device).synchronize()
+    for device in {d for d in devices if d.type == CUDA.name}:
+        if cuda.current_stream(device) != cuda.default_stream(device):
+            cuda.current_stream(device).synchronize()
 
 
 @cache
@@ -59,8 +60,8 @@ def _autograd() -> Any:
     base: Any = torch.autograd.Function
 
     def forward(ctx: Any, inputs: Any, device: str, *tensors: Any) -> Any:
-        ctx.inputs, ctx.device, ctx.tensors = inputs, device, [(x.dtype, x.device) for x in tensors]
-        _settle(device)
+        ctx.inputs, ctx.tensors = inputs, [(x.dtype, x.device) for x in tensors]
+        _settle(d for _, d in ctx.tensors)
         ctx.arguments = inputs.arguments([x.detach() for x in tensors], device)
         results = inputs.kernel(**ctx.arguments)
         results = results if isinstance(results, tuple) else (results,)
@@ -74,7 +75,7 @@ def _autograd() -> Any:
             raise ArgumentError(
                 f"{ctx.inputs.kernel.__name__} has first derivatives only, and create_graph=True asks for those of the gradient"
             )
-        _settle(ctx.device)
+        _settle(d for _, d in ctx.tensors)
         weights = [c.contiguous() if is_float else None for c, is_float in zip(cotangents, ctx.floats, strict=True)]
         found = gradients(ctx.inputs, ctx.arguments, ctx.needs_input_grad[2:], weights)
         return None, None, *(_tensor(d, *kind) for d, kind in zip(found, ctx.tensors, strict=True))

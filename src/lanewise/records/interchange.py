@@ -14,14 +14,14 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import CPU, is_gpu
 from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.records.arrays import OF_ANOTHER, RecordArray, host_field, places_of
 from lanewise.records.field_values import brought
 from lanewise.runtime import cuda
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.field_copies import field_copy, is_writable
-from lanewise.runtime.memory import address, array_module, device_of
+from lanewise.runtime.memory import address, array_module, device_of, home
 from lanewise.support.attributes import near
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -29,7 +29,6 @@ from lanewise.support.installation import install
 
 STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
 """Layouts that the memory of a structured array may be in."""
-CUDA_DEVICE = 2  # of DLPack
 ALIGNED = 16  # bytes: the widest access of one thread of a GPU; smaller parts of records lie at multiples of their size
 
 
@@ -294,12 +293,11 @@ def _layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
 
 def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     """The memory of an array of this field: of NumPy or CuPy, without a copy."""
-    on_gpu, shared = hasattr(value, "__cuda_array_interface__"), hasattr(value, "__dlpack__")
-    if not (on_gpu or shared or hasattr(value, "__array_interface__")):
+    if not any(hasattr(value, f"__{n}__") for n in ("cuda_array_interface", "dlpack", "array_interface")):
         raise ArgumentError(f"{place}: {shown(value)} shows no memory to share; leave copy=False out")
-    on_gpu = on_gpu or (shared and value.__dlpack_device__()[0] == CUDA_DEVICE)
-    if on_gpu != is_gpu(device):
-        raise _elsewhere(place, "cuda" if on_gpu else "cpu", device)
+    lies = home(value) or CPU.name
+    if lies != (device if is_gpu(device) else CPU.name):
+        raise _elsewhere(place, lies, device)
     array = brought(f"{place}: {field.name!r}", value, device)
     width = (field.type.length,) if isinstance(field.type, t.Vector) else ()
     dtype = t.scalar_of(field.type).dtype

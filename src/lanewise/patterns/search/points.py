@@ -22,7 +22,7 @@ from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.records.arrays import RecordArray, places_of, side_of
 from lanewise.records.field_values import FieldViews
 from lanewise.records.two_sides import bits_of
-from lanewise.runtime.memory import address, to_host
+from lanewise.runtime.memory import address, on, to_host
 from lanewise.support.errors import ArgumentError
 
 __all__ = ["SAMPLE", "Points", "points_of", "points_of_values"]
@@ -91,7 +91,8 @@ class Points:
 
     def at(self, index: int) -> tuple[float, ...]:
         """The position of one element, on the host."""
-        return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
+        with on(self.device):
+            return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
 
     def sample(self) -> Points:
         """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it.

@@ -44,7 +44,7 @@ from lanewise.patterns.tables.arguments import check_countable, table_lengths
 from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
 from lanewise.planning.plan import Decisions, Plan, check_plan
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.memory import array_module, on, to_host
 from lanewise.support.errors import ArgumentError
 
 
@@ -232,7 +232,8 @@ class SiteKernels:
         """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
         look, result = self._momentum(sites, sites.step, sites.fresh, values, numbers, weights=weights)
         look()
-        return to_host(result.sum(axis=0))
+        with on(sites.device):
+            return to_host(result.sum(axis=0))
 
     def prepare_force(
         self, sites: Sites, step: int, values: SiteValues, numbers: tuple[int, ...], *, weights: bool

@@ -24,7 +24,7 @@ from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Decisions
 from lanewise.runtime import cuda
-from lanewise.runtime.memory import bring, to_host
+from lanewise.runtime.memory import bring, on, to_host
 from lanewise.runtime.timing import Stopwatch, stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.measure import first_lines, in_turns, misfit
@@ -126,10 +126,11 @@ def at_rest(job: SiteJob) -> Generator[None]:
     try:
         yield
     finally:
-        for copy, data in zip(sites.copies, copies, strict=True):
-            copy.data[...] = bring(data, sites.device)
-        for face, data in outflow.items():
-            sites.outflow[face][...] = bring(data, sites.device)
+        with on(sites.device):
+            for copy, data in zip(sites.copies, copies, strict=True):
+                copy.data[...] = bring(data, sites.device)
+            for face, data in outflow.items():
+                sites.outflow[face][...] = bring(data, sites.device)
         sites.step, sites.fresh = step, fresh
         sites.kept.clear()
 

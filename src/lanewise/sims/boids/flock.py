@@ -28,7 +28,7 @@ from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring, module_of, read_only, require_memory, to_host
+from lanewise.runtime.memory import bring, module_of, on, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
@@ -223,7 +223,8 @@ class Flock:
             raise InputError(str(error)) from error
         storage = make_storage(self._boids, semantics.structure, settings.think_every)
         if storage is not None and rows is not None:
-            storage.rows[...] = bring(rows, settings.device)
+            with on(settings.device):
+                storage.rows[...] = bring(rows, settings.device)
         if storage is None and self._storage is not None:  # from now on agents lie in the caller's order
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
@@ -248,10 +249,11 @@ class Flock:
             check_extent(settings)
             asked: str | Search = self.search if settings.search == "given" else settings.search
             chosen = self._chosen(settings, asked if search is None else search)
-        urges = [u.copy() for u in self._semantics.urges]
-        self._bind(settings, chosen, self.rows)
-        for mine, kept in zip(self._semantics.urges, urges, strict=True):
-            mine[...] = kept
+        with on(settings.device):
+            urges = [u.copy() for u in self._semantics.urges]
+            self._bind(settings, chosen, self.rows)
+            for mine, kept in zip(self._semantics.urges, urges, strict=True):
+                mine[...] = kept
 
     radius, near_radius = Constant(), Constant()
     separation_radius, separation_cosine, separation_weight = Constant(), Constant(), Constant()
@@ -543,8 +545,9 @@ class Flock:
         with span(profile, "setup", name="flock"):
             flock._begin(settings, state, chosen, rows, laid_before)
         flock._clock, flock._checked = clock, clock.step
-        for mine, kept in zip(flock._semantics.urges, urges, strict=False):
-            mine[...] = bring(kept, settings.device)
+        with on(settings.device):
+            for mine, kept in zip(flock._semantics.urges, urges, strict=False):
+                mine[...] = bring(kept, settings.device)
         return flock
 
     @property

@@ -21,7 +21,7 @@ from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
 from lanewise.planning.plan import Plan
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.memory import array_module, to_host
+from lanewise.runtime.memory import array_module, on, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
@@ -144,14 +144,16 @@ class Synchronous:
     def _gather(self, phase: int) -> None:
         """Copy what steering reads of the agents that think now."""
         assert self._thinkers is not None
-        for name in ("position", "forward"):
-            mine = getattr(self._boids, name)[phase :: self._settings.think_every]
-            getattr(self._thinkers, name)[: len(mine)] = mine
+        with on(self._boids.device):
+            for name in ("position", "forward"):
+                mine = getattr(self._boids, name)[phase :: self._settings.think_every]
+                getattr(self._thinkers, name)[: len(mine)] = mine
 
     def _scatter(self, phase: int) -> None:
-        for urge, thought in zip(self._urges, self._steer.results, strict=True):
-            place = urge[phase :: self._settings.think_every]
-            place[...] = thought[: len(place)]
+        with on(self._boids.device):
+            for urge, thought in zip(self._urges, self._steer.results, strict=True):
+                place = urge[phase :: self._settings.think_every]
+                place[...] = thought[: len(place)]
 
     @property
     def structure(self) -> Structure | None:

@@ -40,12 +40,14 @@ def copy_bandwidth(device: str) -> float | None:
         return None
     module, count = cuda.cupy(), BYTES // 16
     source, target = cuda.allocate(device, BYTES), cuda.allocate(device, BYTES)
-    source.fill(0)
     kernel = module.RawKernel(_COPY, "lanewise_copy")
 
     def copy() -> None:
-        kernel((count // THREADS,), (THREADS,), (source, target, count))
+        with cuda.use(device):
+            kernel((count // THREADS,), (THREADS,), (source, target, count))
 
+    with cuda.use(device):
+        source.fill(0)
     copy()
     cuda.synchronize(device)
     begin = time.perf_counter()

@@ -15,7 +15,7 @@ from lanewise.patterns.sitewise.calls import SiteStepper
 from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.memory import bring, to_host
+from lanewise.runtime.memory import bring, on, to_host
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic
@@ -160,8 +160,9 @@ class CompiledEngine:
     def moments(self) -> tuple[Any, Any]:
         bound = self._bound
         excess, velocity = bound.look(self._sites, **bound.forced, **bound.walls)
-        for opening in bound.openings:
-            excess[opening.sites], velocity[opening.sites] = self._at(opening)
+        with on(bound.settings.device):
+            for opening in bound.openings:
+                excess[opening.sites], velocity[opening.sites] = self._at(opening)
         return excess, velocity
 
     def _at(self, opening: _Opening) -> tuple[Any, Any]:
@@ -210,7 +211,8 @@ class CompiledEngine:
         data = np.asarray(saved["populations"], np.uint8)
         if data.shape != sites.current.data.shape:
             raise InputError(f"damaged checkpoint: it holds {data.size:,} bytes; wanted {sites.current.data.size:,}")
-        sites.current.data[...] = bring(data, sites.device)
+        with on(sites.device):
+            sites.current.data[...] = bring(data, sites.device)
         for axis, step in sites.edges.outlets:
             if (kept := saved.get(f"outflow{axis}{step:+d}")) is not None:
                 before, left = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
@@ -219,7 +221,8 @@ class CompiledEngine:
                         f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of {left.dtype}; "
                         f"wanted {before.shape} of {before.dtype}"
                     )
-                before[...] = bring(left, sites.device)
+                with on(sites.device):
+                    before[...] = bring(left, sites.device)
         sites.whole.mended()
 
 

@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lanewise as lw
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, on
 
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
@@ -173,6 +173,11 @@ def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree:
     """
     if degree % 2 == 0 or not 1 <= degree <= 15:
         raise lw.ArgumentError(f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}")
+    with on(bins.device):
+        return _polynomials(sfts, bins, dterms, degree)
+
+
+def _polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int) -> lw.RaggedArray:
     module = array_module(bins.device)
     data = bins.data
     values = module.full(
