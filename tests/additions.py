@@ -298,13 +298,12 @@ from pathlib import Path
 
 import lanewise as lw
 from lanewise.io.atomic import atomic_path
-from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.checks import check_files, check_steps, last_step
 from lanewise.sims.common.frame import Product, carry_out
-from lanewise.sims.common.marching import march, next_stop
 from lanewise.sims.common.options import (
     CHECKPOINT_EVERY, METHOD, OUTPUT, OVERWRITE, RESUME, Option, product_app, run_command, setting,
 )
+from lanewise.sims.common.run import Checkpoints, Every, Run
 
 app = product_app("pendulum")
 
@@ -336,44 +335,41 @@ class Output:
 
 
 @dataclass
-class Run:
+class SimulatedPendulum:
     pendulum: object
-    output: Output
     dt: float
-    steps: int
-    first_step: int = 0
     step: int = 0
-    seconds: float = 0.0
-    note: str = ""
+    profile: object = None
+    largest: float = 0.0
 
-    done = property(lambda self: self.step >= self.steps)
-
-    def execute(self, progress):
-        with deferred_interruption() as interruption:
-            march(self, progress, interruption)
-
-    def next_event(self):
-        return next_stop(self.step, self.steps, self.output.checkpoint_every)
+    def prepare(self, run):
+        pass
 
     def advance(self, steps):
         for _ in range(steps):
             swing(self.pendulum, dt=self.dt)
         self.step += steps
 
-    def look(self):
+    def check(self):
         pass
 
-    def checkpoint_due(self, since, cost):
-        return False
+    def outputs(self, run, files):
+        yield Every(2, self.look)
 
-    def save(self):
-        if self.output.out is not None:
-            with atomic_path(self.output.out, overwrite=True) as place:
-                Path(place).write_text(json.dumps(self.summary()))
+    def look(self):
+        self.largest = max(self.largest, float(self.pendulum.angle[0]))
 
-    def summary(self):
+    def save(self, path, run):
+        with atomic_path(path, overwrite=True) as place:
+            Path(place).write_text(json.dumps(self.summary(run)))
+
+    def finish(self, run):
+        pass
+
+    def summary(self, run):
         angle, speed = float(self.pendulum.angle[0]), float(self.pendulum.speed[0])
-        return {"step": self.step, "steps": self.steps, "dt": self.dt, "angle": angle, "speed": speed}
+        kept = {"step": self.step, "steps": run.steps, "dt": self.dt, "angle": angle, "speed": speed}
+        return {**kept, "largest": self.largest}
 
 
 def begin(given, output):
@@ -381,19 +377,22 @@ def begin(given, output):
     check_steps(settings.steps)
     check_files({"out": output.out}, overwrite=output.overwrite, resumed=output.resume)
     if output.resume is None:
-        return Run(Pendulum.array(angle=[0.1], speed=0.0), output, settings.dt, settings.steps)
+        here = SimulatedPendulum(Pendulum.array(angle=[0.1], speed=0.0), settings.dt)
+        return Run(state=here, steps=settings.steps, checkpoints=Checkpoints(output.out))
     given.refuse_with_resume(Settings, but=("steps",))
     kept = json.loads(output.resume.read_text())
     last = last_step(output.resume, kept["step"], kept["steps"], given["steps"])
     here = Pendulum.array(angle=[kept["angle"]], speed=kept["speed"])
-    return Run(here, output, kept["dt"], last, kept["step"], kept["step"])
+    here = SimulatedPendulum(here, kept["dt"], kept["step"], largest=kept["largest"])
+    checkpoints = Checkpoints(output.out, resumed=output.resume)
+    return Run(state=here, steps=last, first_step=kept["step"], checkpoints=checkpoints)
 
 
 @run_command(app, Settings, Output)
 def run(given):
     """Let it swing."""
     output = given.make(Output)
-    product = Product("pendulum", lambda run: "pendulum", lambda run: "", Run.summary, lambda run, found: print(found["angle"]))
+    product = Product("pendulum", lambda run: "pendulum", lambda run: "", lambda run, found: print(found["angle"]))
     carry_out(product, given, lambda profile: begin(given, output), output.out)
 ''',
     (("sims/__init__.py", '    "gravity": ', '    "pendulum": "A pendulum.",\n'),),
@@ -404,7 +403,7 @@ assert run("pendulum", "run", "--steps", "6", "--out", "whole.json", "--json") =
 assert run("pendulum", "run", "--steps", "4", "--out", "first.json") == 0
 assert run("pendulum", "run", "--resume", "first.json", "--steps", "2", "--out", "rest.json", "--quiet") == 0
 whole, rest = (json.loads(open(name).read()) for name in ("whole.json", "rest.json"))
-assert whole == rest and whole["step"] == 6 and whole["angle"] < 0.1
+assert whole == rest and whole["step"] == 6 and whole["angle"] < whole["largest"] == 0.1
 with pytest.raises(InputError, match="first.json: the file exists already"):
     run("pendulum", "run", "--out", "first.json")
 with pytest.raises(InputError, match="first.json is complete at step 4; say with --steps how many more"):

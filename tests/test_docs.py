@@ -73,7 +73,7 @@ def test_promotion_table_is_the_compilers() -> None:
 def test_json_keys_are_those_of_the_summary() -> None:
     from lanewise.sims.gravity import run as runner
 
-    summary = runner.start(ic="two-body", steps=1).summary()
+    summary = runner.start(ic="two-body", steps=1).finish()
     text = (ROOT / "docs/gravity.md").read_text(encoding="utf-8")
     table = text.partition("| JSON key |")[2].partition("\n\n")[0]
     keys = [key for row in table.splitlines()[2:] for key in re.findall(r"`(\w+)`", row.split("|")[1])]

@@ -342,7 +342,7 @@ def test_a_complete_run_needs_steps(lanewise: Command) -> None:
 
 def test_ctrl_c_keeps_what_there_is(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def press(run: Any) -> None:
-        if run.flock.step == 8:
+        if run.state.flock.step == 8:
             os.kill(os.getpid(), signal.SIGINT)
 
     def follow(_: object, run: Any, *, quiet: bool) -> None:

@@ -25,7 +25,7 @@ def rows(head: str) -> list[str]:
 
 def test_json_keys_are_those_of_the_summary() -> None:
     named = [key for row in rows("| JSON key |") for key in re.findall(r"`(\w+)`", row.split("|")[1])]
-    assert sorted(named) == sorted(start({"agents": 3, "search": "all-pairs"}, steps=1).summary())
+    assert sorted(named) == sorted(start({"agents": 3, "search": "all-pairs"}, steps=1).finish())
 
 
 def test_every_name_is_explained() -> None:

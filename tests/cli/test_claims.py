@@ -113,15 +113,15 @@ def test_a_run_whose_own_file_has_a_number_goes_on_in_it(lanewise: Command) -> N
 
 
 def test_a_snapshot_that_appears_during_the_run_is_kept(lanewise: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lanewise.sims.gravity.run import Run
+    from lanewise.sims.gravity.run import SimulatedBodies
 
-    advance = Run.advance
+    advance = SimulatedBodies.advance
 
-    def appear(run: Run, steps: int) -> None:
+    def appear(run: SimulatedBodies, steps: int) -> None:
         Path("a_00000002.h5").write_text("precious")
         advance(run, steps)
 
-    monkeypatch.setattr(Run, "advance", appear)
+    monkeypatch.setattr(SimulatedBodies, "advance", appear)
     outcome = lanewise(*GRAVITY, "--steps", 4, "--snapshot-every", 2, "--out", "a.h5")
     wanted = "error: a_00000002.h5: the file exists already; give --overwrite to replace it\n"
     assert (outcome.code, outcome.err, Path("a_00000002.h5").read_text()) == (2, wanted, "precious")

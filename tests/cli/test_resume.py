@@ -66,7 +66,7 @@ def test_the_gravitational_constant_is_kept(lanewise: Command) -> None:
 
 def tune_to(plan: Plan, checkpoint: str) -> None:
     """As if `lanewise tune gravity` had found this plan the fastest for such bodies, since the last command."""
-    simulation = resume(Path(checkpoint), steps=1, device="cpu", output=NO_FILES).simulation
+    simulation = resume(Path(checkpoint), steps=1, device="cpu", output=NO_FILES).state.simulation
     physics, bodies = simulation._law.physics, simulation.bodies  # pyright: ignore[reportPrivateUsage]
     job = physics.acceleration.tuning_job(bodies, bodies, plan=Plan(parts=1), softening2=simulation.softening**2)
     store.write_entry(job.key, store.Entry(plan, 1e-6, NEUTRAL, 2e-6, {}))

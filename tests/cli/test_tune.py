@@ -127,12 +127,12 @@ def test_a_flow_runs_as_it_was_tuned(lanewise: Command) -> None:
     for plan in (found["plan"], {**found["plan"], "branches": other}):
         rewritten(plan=plan)
         run = start(find_case("cavity"), find_case("cavity").request(size=32), Method(), End(steps=20), Output())
-        assert run.simulation.advance(2) is None
-        engine: Any = run.simulation.engine
+        assert run.state.simulation.advance(2) is None
+        engine: Any = run.state.simulation.engine
         tuned = engine._bound.flow.kernels.tuned_plan(engine._sites, engine.tuning_job().values)
         assert tuned.branches == plan["branches"]
-        run.simulation.advance(18)
-        ends.append(run.simulation.velocity.tobytes())
+        run.state.simulation.advance(18)
+        ends.append(run.state.simulation.velocity.tobytes())
     assert ends[0] == ends[1]
 
 

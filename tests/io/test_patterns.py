@@ -86,7 +86,7 @@ def test_snapshots_of_marked_names_are_found_before_they_would_be_replaced(name:
     output = Output(folder / f"{name}.h5", snapshot_every=1)
     for other in ("a1", "a", "b", "xx"):
         (folder / f"{other}_00000001.h5").write_text("another run's")
-    assert start(ic="two-body", steps=2, output=output).snapshots() == []
+    assert start(ic="two-body", steps=2, output=output).state.snapshots() == []
     (folder / f"{name}_00000002.h5").write_text("mine")
     with pytest.raises(InputError, match="exists already"):
         start(ic="two-body", steps=2, output=output)

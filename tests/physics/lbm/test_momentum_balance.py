@@ -91,12 +91,12 @@ def test_a_run_writes_means_over_two_steps() -> None:
     every = setup.probe.every
     run = start(CASE, CASE.request(size=8), Method(device="cpu"), End(steps=40 * every), Output())
     run.execute()
-    series = run.series
+    series = run.state.series
     np.testing.assert_array_equal(series.steps, every * np.arange(1, 41))
     drag = series.column("drag")[16:]
     assert drag.min() > 1.2
     assert drag.max() < 2
-    again = start(CASE, CASE.request(size=8), Method(device="cpu"), End(steps=every), Output()).simulation
+    again = start(CASE, CASE.request(size=8), Method(device="cpu"), End(steps=every), Output()).state.simulation
     again.run(every - 1)
     first = again.force_on(OBSTACLE)
     again.run(1)

@@ -69,7 +69,7 @@ def test_a_resumed_run_that_loses_an_agent_leaves_its_file(tmp_path: Path) -> No
 
 
 def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    def start(steps: int, out: Path) -> runner.Run:
+    def start(steps: int, out: Path) -> runner.FlockRun:
         run = runner.start(
             {"agents": 100, "world": 20.0, "search": "all-pairs"},
             steps=steps,
@@ -83,7 +83,7 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
     run = runner.resume(tmp_path / "half.h5", steps=10, dt=None, device=None, output=Output())
     assert run.note == ""
     run.execute()
-    assert bits(run.flock) == bits(whole.flock)
+    assert bits(run.state.flock) == bits(whole.state.flock)
     a: Any
     b: Any
     with h5py.File(tmp_path / "whole.h5") as a, h5py.File(tmp_path / "half.h5") as b:
@@ -96,9 +96,9 @@ def test_a_run_goes_on_as_if_nothing_had_happened(tmp_path: Path) -> None:
         assert a.attrs["cohesion_weight"] == 8
         assert a.attrs["agents"] == 100
         assert np.array_equal(a["trajectory/position"][-1], a["state/position"])
-    summary = run.summary()
+    summary = run.finish()
     assert summary["steps"] == 10
-    assert summary["polarisation_initial"] == whole.summary()["polarisation_initial"]
+    assert summary["polarisation_initial"] == whole.finish()["polarisation_initial"]
 
 
 def test_checkpoints_by_the_way_change_nothing(tmp_path: Path) -> None:
@@ -112,21 +112,11 @@ def test_checkpoints_by_the_way_change_nothing(tmp_path: Path) -> None:
     ]
     for run in runs:
         run.execute()
-    assert bits(runs[0].flock) == bits(runs[1].flock) == bits(runs[2].flock)
+    assert bits(runs[0].state.flock) == bits(runs[1].state.flock) == bits(runs[2].state.flock)
     a: Any
     b: Any
     with h5py.File(tmp_path / "0.h5") as a, h5py.File(tmp_path / "1.h5") as b:
         assert np.array_equal(a["trajectory/position"], b["trajectory/position"])
-
-
-def test_watchers_see_every_frame() -> None:
-    seen: list[tuple[int, float]] = []
-    run = runner.start({"agents": 20}, steps=5)
-    run.output = Output(every=2)
-    run.watchers.append(lambda frame: seen.append((frame.step, frame.statistics.polarisation)))
-    run.execute()
-    assert [step for step, _ in seen] == [0, 2, 4]
-    assert seen[0][1] == run.first.polarisation
 
 
 def test_files_that_are_no_checkpoints(tmp_path: Path) -> None:

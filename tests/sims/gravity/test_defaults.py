@@ -18,8 +18,8 @@ SIZES = {name: c.bodies or c.minimum for name, c in INITIAL_CONDITIONS.items()}
 def check(name: str, bodies: int, steps: int, seed: int) -> None:
     run = start(ic=name, bodies=bodies, steps=steps, seed=seed)
     run.execute()
-    assert run.warning == ""
-    assert math.isfinite(run.last.total)
+    assert run.state.warning == ""
+    assert math.isfinite(run.state.history[-1].total)
 
 
 @pytest.mark.parametrize("name", INITIAL_CONDITIONS)
@@ -33,12 +33,12 @@ def test_defaults_pass_their_own_check(name: str) -> None:
 def test_burraus_problem_is_burraus() -> None:
     """Past the first close encounter, at 0.01 and t = 1.88: without softening, and with all of the energy."""
     run = start(ic="pythagorean", steps=100_000)
-    s = run.settings
+    s = run.state.settings
     assert (s.softening, s.dt, s.integrator, s.precision) == (0.0, 2e-5, "yoshida4", "f64")
     run.execute()
-    assert run.simulation.time == pytest.approx(2.0)
-    assert run.last.total == pytest.approx(-769 / 60, rel=1e-10)
-    assert run.warning == ""
+    assert run.state.simulation.time == pytest.approx(2.0)
+    assert run.state.history[-1].total == pytest.approx(-769 / 60, rel=1e-10)
+    assert run.state.warning == ""
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_burraus_problem_is_burraus() -> None:
 )
 def test_what_is_chosen_goes_before_what_an_initial_condition_brings(name: str, value: float | str) -> None:
     """Even where it is the default of other initial conditions."""
-    settings = start(ic="pythagorean", steps=1, **{name: value}).settings  # pyright: ignore[reportArgumentType]
+    settings = start(ic="pythagorean", steps=1, **{name: value}).state.settings  # pyright: ignore[reportArgumentType]
     brought = {"softening": 0.0, "dt": 2e-5, "integrator": "yoshida4", "precision": "f64"}
     assert {n: getattr(settings, n) for n in brought} == {**brought, name: value}
 
@@ -84,4 +84,4 @@ def test_zero_has_no_sign() -> None:
     simulation.softening = -0.0
     assert math.copysign(1.0, simulation.softening) == 1.0
     run = start(ic="two-body", softening=-0.0, steps=1)
-    assert math.copysign(1.0, run.settings.softening) == 1.0
+    assert math.copysign(1.0, run.state.settings.softening) == 1.0

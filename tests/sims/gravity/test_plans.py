@@ -21,7 +21,7 @@ from lanewise.sims.gravity.checkpoint import read_checkpoint
 from lanewise.sims.gravity.options import Output
 from lanewise.sims.gravity.physics import RECORDS, make_physics
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL
-from lanewise.sims.gravity.run import Run
+from lanewise.sims.gravity.run import GravityRun
 from lanewise.support.errors import InputError
 
 COUNT, STEPS, SOFTENING = 300, 8, 0.05
@@ -42,7 +42,7 @@ def own_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     make_physics.cache_clear()
 
 
-def started(out: Path | None, steps: int, precision: str = "f32") -> Run:
+def started(out: Path | None, steps: int, precision: str = "f32") -> GravityRun:
     run = runner.start(
         bodies=COUNT, steps=steps, dt=0.003, softening=SOFTENING, precision=precision, device="cpu", output=Output(out)
     )
@@ -50,7 +50,7 @@ def started(out: Path | None, steps: int, precision: str = "f32") -> Run:
     return run
 
 
-def resumed(path: Path, steps: int | None = None, device: str | None = None) -> Run:
+def resumed(path: Path, steps: int | None = None, device: str | None = None) -> GravityRun:
     run = runner.resume(path, steps=steps, device=device, output=Output())
     run.execute()
     return run
@@ -65,8 +65,8 @@ def tune(simulation: Simulation, kernel: str, plan: Plan) -> None:
     make_physics.cache_clear()
 
 
-def bits(run: Run) -> dict[str, bytes]:
-    return {n: a.tobytes() for n, a in run.simulation.bodies.numpy().items()}
+def bits(run: GravityRun) -> dict[str, bytes]:
+    return {n: a.tobytes() for n, a in run.state.simulation.bodies.numpy().items()}
 
 
 @pytest.mark.parametrize("precision", RECORDS)
@@ -74,31 +74,31 @@ def test_a_tuning_between_a_run_and_its_resumption_changes_no_bit(tmp_path: Path
     path = tmp_path / "half.h5"
     whole = started(None, STEPS, precision)
     half = started(path, STEPS // 2, precision)
-    tune(half.simulation, "acceleration", OTHERS[precision])
-    tune(half.simulation, "potential", OTHERS["mixed"])
+    tune(half.state.simulation, "acceleration", OTHERS[precision])
+    tune(half.state.simulation, "potential", OTHERS["mixed"])
 
     rest = resumed(path, STEPS - STEPS // 2)
     assert rest.note == ""
-    assert rest.simulation.plans == half.simulation.plans
+    assert rest.state.simulation.plans == half.state.simulation.plans
     assert bits(rest) == bits(whole)
-    assert rest.last.total.hex() == whole.last.total.hex()
+    assert rest.state.history[-1].total.hex() == whole.state.history[-1].total.hex()
 
     # A new run takes the tuned plan, and that does change the bits: else this test could not fail.
     tuned = started(None, STEPS, precision)
-    assert tuned.simulation.plans.force == OTHERS[precision]
-    assert tuned.simulation.plans.potential == OTHERS["mixed"]
+    assert tuned.state.simulation.plans.force == OTHERS[precision]
+    assert tuned.state.simulation.plans.potential == OTHERS["mixed"]
     assert bits(tuned) != bits(whole)
 
 
 def test_a_run_with_a_tuned_plan_goes_on_with_it_when_the_store_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "half.h5"
-    tune(started(None, 1).simulation, "acceleration", OTHERS["f32"])
+    tune(started(None, 1).state.simulation, "acceleration", OTHERS["f32"])
     whole, half = started(None, STEPS), started(path, 3)
     for entry in store.store_directory().iterdir():
         entry.unlink()
     make_physics.cache_clear()
     rest = resumed(path, STEPS - 3)
-    assert rest.simulation.plans.force == half.simulation.plans.force == OTHERS["f32"]
+    assert rest.state.simulation.plans.force == half.state.simulation.plans.force == OTHERS["f32"]
     assert bits(rest) == bits(whole)
     assert bits(started(None, STEPS)) != bits(whole)
 
@@ -107,10 +107,10 @@ def test_a_checkpoint_has_every_field_of_both_plans(tmp_path: Path) -> None:
     run = started(tmp_path / "a.h5", 1, "mixed")
     with h5py.File(tmp_path / "a.h5") as file:
         kept = {n: json.loads(file["lanewise"].attrs[f"{n}_plan"]) for n in ("force", "potential")}
-    assert kept == {n: getattr(run.simulation.plans, n).as_dict() for n in kept}
+    assert kept == {n: getattr(run.state.simulation.plans, n).as_dict() for n in kept}
     assert all(fields.keys() == Plan().as_dict().keys() for fields in kept.values())
     assert None not in kept["force"].values()
-    assert read_checkpoint(tmp_path / "a.h5").plans == run.simulation.plans
+    assert read_checkpoint(tmp_path / "a.h5").plans == run.state.simulation.plans
 
 
 def change(path: Path, **attributes: object) -> None:
@@ -143,9 +143,9 @@ def test_on_another_kind_of_device_the_plan_is_chosen_anew(tmp_path: Path) -> No
     change(path, device="cuda", force_plan=to_json(there))
     rest = resumed(path, 2, device="cpu")
     assert rest.note == f"{path} was computed on cuda; on cpu plans are chosen anew, and the last places differ"
-    assert rest.simulation.plans.force == Plan(targets=1).filled(NEUTRAL)
+    assert rest.state.simulation.plans.force == Plan(targets=1).filled(NEUTRAL)
     kept = read_checkpoint(path)
-    assert (kept.settings.device, kept.plans) == ("cpu", rest.simulation.plans)
+    assert (kept.settings.device, kept.plans) == ("cpu", rest.state.simulation.plans)
     assert resumed(path, 1).note == ""
 
 

@@ -108,8 +108,8 @@ RUN = {"ic": "plummer", "bodies": 12, "dt": 0.01, "softening": 0.05, "seed": 3}
 
 def kept(run: Any) -> tuple[Any, ...]:
     """The bits of a run and of its history."""
-    history = [(d.step, d.time, d.kinetic, d.potential, *d.momentum, *d.angular_momentum) for d in run.history]
-    return np.asarray(run.simulation.bodies.data).tobytes(), history, run.simulation.time
+    history = [(d.step, d.time, d.kinetic, d.potential, *d.momentum, *d.angular_momentum) for d in run.state.history]
+    return np.asarray(run.state.simulation.bodies.data).tobytes(), history, run.state.simulation.time
 
 
 @settings(max_examples=4, deadline=None)

@@ -44,7 +44,7 @@ from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
-from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.support.errors import InputError
 

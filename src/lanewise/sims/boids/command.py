@@ -13,7 +13,7 @@ from lanewise.sims.common.options import Given, product_app, run_command
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
-    from lanewise.sims.boids.run import Run
+    from lanewise.sims.boids.run import FlockRun
 
 app = product_app("boids")
 
@@ -31,7 +31,7 @@ def run(matched: Given) -> None:
     if resumed is not None:
         matched.refuse_with_resume(Asked, Parameters, but=("device",))
 
-    def prepare(profile: Profile | None) -> Run:
+    def prepare(profile: Profile | None) -> FlockRun:
         if resumed is not None:
             return runner.resume(resumed, steps=steps, dt=dt, device=matched["device"], output=output, profile=profile)
         chosen = {**matched.of(Asked), **matched.of(Parameters)}
@@ -40,16 +40,13 @@ def run(matched: Given) -> None:
             chosen["obstacles"] = runner.obstacles_of(obstacles)
         return runner.start(chosen, table=table, steps=steps, dt=dt, output=output, profile=profile)
 
-    def finish(done: Run) -> dict[str, Any]:
-        return done.summary()
-
-    product = Product("boids", lambda _: "boids", _rate, finish, _say)
+    product = Product("boids", lambda _: "boids", _rate, _say)
     carry_out(product, matched, prepare, output.out, output.final, pictures.plot, pictures.movie)
 
 
-def _rate(now: Run) -> str:
+def _rate(now: FlockRun) -> str:
     rate = now.steps_per_second
-    return f"{rate:,.1f} steps/s, {rate * len(now.flock):.2e} agents/s"
+    return f"{rate:,.1f} steps/s, {rate * len(now.state.flock):.2e} agents/s"
 
 
 def _refuse_unseen(matched: Given) -> None:
@@ -59,7 +56,7 @@ def _refuse_unseen(matched: Given) -> None:
             raise InputError(f"--{name.replace('_', '-')} needs --plot or --movie")
 
 
-def _say(_: Run, s: dict[str, Any]) -> None:
+def _say(_: FlockRun, s: dict[str, Any]) -> None:
     agents = f"{s['agents']:,} agent{'' if s['agents'] == 1 else 's'}"
     done = f"{s['steps']:,} step{'' if s['steps'] == 1 else 's'} to t = {s['time']:.6g}"
     print(f"{agents} ({s['semantics']}), {done} on {s['device']} in {s['layout']}, {s['precision']}")

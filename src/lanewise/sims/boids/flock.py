@@ -53,7 +53,7 @@ from lanewise.sims.boids.state import State, check_state
 from lanewise.sims.boids.statistics import Statistics, make_measures, observer_of, polarisation
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
-from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.support.attributes import sealed

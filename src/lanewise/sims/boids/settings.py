@@ -18,7 +18,7 @@ from lanewise.sims.boids.parameters import LONGEST, SHORTEST, Parameters, check_
 from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
-from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.clock import Clock
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
 

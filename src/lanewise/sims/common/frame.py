@@ -1,6 +1,6 @@
 """What the commands `lanewise PRODUCT run` do alike: begin a run, follow it to its end or its interruption, and say what it found.
 
-A product fills in a `Product`; its run is a `Followed`, whatever else it is.
+A product fills in a `Product`; its run is a `Run`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import typer
 
@@ -19,51 +19,30 @@ from lanewise.profiling import Profile
 from lanewise.sims.common.options import Given, ProfileReport
 from lanewise.support.interrupts import INTERRUPTED
 
+if TYPE_CHECKING:  # the command line is there without the compiler
+    from lanewise.sims.common.run import Run, Simulated
 
-class Output(Protocol):
-    """Where results of a run go; `out`: its checkpoint."""
-
-    @property
-    def out(self) -> Path | None: ...
-
-
-class Followed(Protocol):
-    """A run of any product, from `first_step` to `steps`, at `step` now. note: why it may differ from an uninterrupted one."""
-
-    note: str
-
-    @property
-    def output(self) -> Output: ...
-    @property
-    def first_step(self) -> int: ...
-    @property
-    def step(self) -> int: ...
-    @property
-    def steps(self) -> int: ...
-    def execute(self, progress: Callable[[Any], None], /) -> None: ...
-
-
-R = TypeVar("R", bound=Followed)
+S = TypeVar("S", bound="Simulated")
 
 
 @dataclass(frozen=True, slots=True)
-class Product(Generic[R]):
+class Product(Generic[S]):
     """What is a product's own about its command.
 
-    name: of `lanewise NAME run`. title, rate: what stands before and behind the progress bar. finish: writes what belongs to the end, and
-    gives the machine-readable result; say: prints that for people.
+    name: of `lanewise NAME run`. title, rate: what stands before and behind the progress bar.
+    say: prints the machine-readable result for people.
     """
 
     name: str
-    title: Callable[[R], str]
-    rate: Callable[[R], str]
-    finish: Callable[[R], dict[str, Any]]
-    say: Callable[[R, dict[str, Any]], None]
+    title: Callable[[Run[S]], str]
+    rate: Callable[[Run[S]], str]
+    say: Callable[[Run[S], dict[str, Any]], None]
 
 
 def carry_out(
-    product: Product[R], matched: Given, prepare: Callable[[Profile | None], R], out: Path | None, *others: Path | None
-) -> None:
+    product: Product[S], matched: Given, prepare: Callable[[Profile | None], Run[S]],
+    out: Path | None, *others: Path | None,
+) -> None:  # fmt: skip
     """Prepare a run, and follow it to the end. out, others: the files that it writes, its checkpoint first."""
     from lanewise.io.claims import claimed
     from lanewise.io.source import existing_file
@@ -81,19 +60,25 @@ def carry_out(
             follow(product, run, quiet=matched["quiet"])
         except KeyboardInterrupt:
             report.finish()
-            kept = run.output.out
-            nothing = f"interrupted at step {run.step:,}; nothing was kept, as there is no --out"
-            further = f"interrupted; continue with: lanewise {product.name} run --resume {kept}"
-            print(nothing if kept is None else further, file=sys.stderr)
+            print(_how_to_go_on(product.name, run), file=sys.stderr)
             raise typer.Exit(INTERRUPTED) from None
-        summary = product.finish(run)
+        summary = run.finish()
         report.finish(summary)
     product.say(run, summary)
     if matched["json"]:
         print_json(summary)
 
 
-def follow(product: Product[R], run: R, *, quiet: bool) -> None:
+def _how_to_go_on(name: str, run: Run[Any]) -> str:
+    """What is said after Ctrl-C."""
+    kept = run.checkpoints.path
+    if run.saved or run.checkpoints.exists:
+        return f"interrupted; continue with: lanewise {name} run --resume {kept}"
+    reason = "as there is no --out" if kept is None else "as no checkpoint was written yet"
+    return f"interrupted at step {run.step:,}; nothing was kept, {reason}"
+
+
+def follow(product: Product[S], run: Run[S], *, quiet: bool) -> None:
     """Execute a run behind a progress bar on standard error, so output stays machine-readable: steps, rate, time left."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -105,7 +90,7 @@ def follow(product: Product[R], run: R, *, quiet: bool) -> None:
     )  # fmt: skip
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
         task = bar.add_task(product.title(run), total=run.steps - run.first_step, rate="")
-        run.execute(lambda now: bar.update(task, completed=now.step - now.first_step, rate=product.rate(now)))
+        run.execute(lambda now: bar.update(task, completed=now.taken, rate=product.rate(now)))
 
 
 def say_note(note: str) -> None:

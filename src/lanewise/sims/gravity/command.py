@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lanewise.profiling import Profile, span
+from lanewise.profiling import Profile
 from lanewise.sims.common.checks import HDF5, check_ending
 from lanewise.sims.common.frame import Product, carry_out
 from lanewise.sims.common.options import Given, product_app, run_command
@@ -14,7 +14,7 @@ from lanewise.sims.gravity.options import ORDER, Asked, Output, Settings
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
-    from lanewise.sims.gravity.run import Run
+    from lanewise.sims.gravity.run import GravityRun
 
 app = product_app("gravity")
 
@@ -26,8 +26,8 @@ def run(matched: Given) -> None:
     from lanewise.sims.gravity import run as runner
     from lanewise.sims.gravity.checkpoint import resumed_target
 
-    output, resumed, plot = matched.make(Output), matched["resume"], matched["plot"]
-    out = output.out
+    output, resumed = matched.make(Output), matched["resume"]
+    out, plot = output.out, output.plot
     if output.snapshot_every and out is None and resumed is None:
         raise InputError("--snapshot-every needs --out: snapshots get its name and the step")
     if out is not None and resumed is None:
@@ -37,27 +37,21 @@ def run(matched: Given) -> None:
     if out is not None and out != resumed:
         check_ending("--out", out, HDF5)
     if resumed is not None:
-        matched.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume", "plot"))
+        matched.refuse_with_resume(Settings, Asked, but=("steps", "device", "resume"))
         out = resumed_target(resumed, out, output.overwrite)
 
-    def prepare(profile: Profile | None) -> Run:
+    def prepare(profile: Profile | None) -> GravityRun:
         if resumed is None:
             return runner.start(bodies=matched["bodies"], output=output, profile=profile, **matched.of(Settings))
         steps, device = matched["steps"], matched["device"]
         return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
 
-    def finish(done: Run) -> dict[str, Any]:
-        if plot is not None:
-            with span(done.simulation.profile, "output", name="picture"):
-                _plot(done, plot)
-        return done.summary()
-
-    carry_out(Product("gravity", lambda _: "gravity", _rate, finish, _say), matched, prepare, out, plot)
+    product = Product("gravity", lambda _: "gravity", _rate, _say)
+    carry_out(product, matched, prepare, out, plot)
 
 
-def _rate(now: Run) -> str:
-    rate = (now.step - now.first_step) / now.seconds if now.seconds else 0.0
-    return f"{rate:,.1f} steps/s, {now.pairs_per_second:.2e} pairs/s"
+def _rate(now: GravityRun) -> str:
+    return f"{now.steps_per_second:,.1f} steps/s, {now.state.pairs_per_second(now):.2e} pairs/s"
 
 
 def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
@@ -72,16 +66,7 @@ def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
         raise InputError(f"--plot {plot}: pictures are PNG; wanted a name that ends in .png")
 
 
-def _plot(done: Run, path: Path) -> None:
-    from lanewise.sims.gravity.view import plot_gravity
-
-    particles, s = done.particles(), done.settings
-    title = f"{len(particles.mass):,} bodies ({s.ic}), t = {done.simulation.time:.4g}, {s.integrator}, {s.precision}"
-    times, errors = done.energy_curve()
-    plot_gravity(path, particles.position, particles.velocity, times, errors, title)
-
-
-def _say(done: Run, s: dict[str, Any]) -> None:
+def _say(done: GravityRun, s: dict[str, Any]) -> None:
     steps = f"{_counted(s['bodies'], 'body', 'bodies')}, {_counted(s['steps'], 'step', 'steps')} to t = {s['time']:.6g}"
     print(f"{steps} on {s['device']} in {s['layout']}, {s['precision']}")
     print(f"{s['seconds']:.3f} s, {s['pairs_per_second']:.3e} pairs/s")
@@ -90,8 +75,8 @@ def _say(done: Run, s: dict[str, Any]) -> None:
     print(f"{drifts}, 2K/|W| = {s['virial_ratio']:.4f}")
     if s["out"]:
         print(f"written to {s['out']}")
-    if done.warning:
-        print(f"warning: {done.warning}", file=sys.stderr)
+    if done.state.warning:
+        print(f"warning: {done.state.warning}", file=sys.stderr)
 
 
 def _counted(number: int, one: str, many: str) -> str:

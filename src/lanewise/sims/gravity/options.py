@@ -94,11 +94,12 @@ class Output:
         ),
     )
     overwrite: bool = setting(False, OVERWRITE)  # also snapshots that exist
+    plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command alone is told: how many bodies, the checkpoint to go on from, and a picture."""
+    """What the command alone is told: how many bodies, and the checkpoint to go on from."""
 
     bodies: int | None = setting(
         None, Option(STATE, "N", "number of bodies (default 16384, or what the file or problem has)")
@@ -106,7 +107,6 @@ class Asked:
     resume: Path | None = setting(
         None, Option(OUTPUT, "FILE", "continue this checkpoint, bit-exact on the same device")
     )
-    plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error"))
 
 
 ORDER = {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,11 +18,9 @@ from lanewise.language.target import target_of
 from lanewise.layouts import Layout, layout_by_name
 from lanewise.profiling.profile import Profile, span
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.compile_workers import settle
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.whole_steps import deferred_interruption
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
-from lanewise.sims.common.marching import march, next_stop
+from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
     Labels,
@@ -44,13 +43,9 @@ from lanewise.support.errors import InputError, PlanError
 NO_FILES = Output()
 
 
-@dataclass
-class Run:
-    """A simulation with its settings and history, made by `runner.start` or `runner.resume`.
-
-    in_place: whether it was resumed from the file that it goes on writing.
-    note: why a resumed run may differ from an uninterrupted one in the last places; empty when it gives the same bits.
-    """
+@dataclass(slots=True, kw_only=True)
+class SimulatedBodies:
+    """A simulation of gravity with its settings, its files and its history (see `Simulated`)."""
 
     simulation: Simulation
     labels: Labels
@@ -58,101 +53,83 @@ class Run:
     output: Output
     pace: Pace
     history: list[Diagnostics]
-    first_step: int
-    in_place: bool = False
-    note: str = ""
-    seconds: float = 0.0
-    written: list[Path] = field(default_factory=list[Path])
-
-    @property
-    def last(self) -> Diagnostics:
-        return self.history[-1]
-
-    def execute(self, progress: Callable[[Run], None] = lambda run: None) -> None:
-        """Advance to `settings.steps`, measuring, writing and reporting on the way (see `march`)."""
-        self.simulation.prepare(self.settings.dt)
-        settle()
-        if not self.in_place:  # then its file is there already, and stays as it is until there is more
-            self.save()  # from here on there is always something to resume from
-        with deferred_interruption() as interruption:
-            march(self, progress, interruption)
 
     @property
     def step(self) -> int:
         return self.simulation.step
 
     @property
-    def steps(self) -> int:
-        return self.settings.steps
+    def profile(self) -> Profile | None:
+        return self.simulation.profile
 
-    @property
-    def done(self) -> bool:
-        return self.step >= self.steps
-
-    def next_event(self) -> int:
-        """The next step after which something has to be measured or written."""
-        return next_stop(self.step, self.steps, self.pace.diagnostics_every, self.pace.snapshot_every)
+    def prepare(self, run: Run[Any]) -> None:
+        self.simulation.prepare(self.settings.dt)
 
     def advance(self, steps: int) -> None:
-        """So many steps, unmeasured."""
         self.simulation.advance(steps, self.settings.dt)
 
-    def checkpoint_due(self, since: float, cost: float) -> bool:
-        """By wall time alone."""
-        return since >= self.pace.checkpoint_seconds
+    def check(self) -> None:
+        """`advance` has checked the bodies."""
 
-    def look(self) -> None:
-        """Measure, and write a snapshot, where this step asks for it."""
-        step, every, snapshots = self.step, self.pace.diagnostics_every, self.pace.snapshot_every
-        if self.done or (every and step % every == 0):
-            self.history.append(self.simulation.diagnostics())
-        if self.output.out and snapshots and step % snapshots == 0:
-            path = snapshot_path(self.output.out, step)
-            with span(self.simulation.profile, "output", name="snapshot"):
-                self._write(path, snapshot_of=self.output.out.name, overwrite=self.output.overwrite)
-            self.written.append(path)
+    def outputs(self, run: Run[Any], files: ExitStack) -> Iterator[Every]:
+        """Measurements and snapshots. Those of the first step exist already."""
+        first, pace = self.step, self.pace
+        yield Every(pace.diagnostics_every, self._measure, at_end=True, taken=first)
+        if self.output.out is not None:
+            yield Every(pace.snapshot_every, self._write_snapshot, taken=first)
+
+    def _measure(self) -> None:
+        self.history.append(self.simulation.diagnostics())
+
+    def _write_snapshot(self) -> None:
+        out = self.output.out
+        assert out is not None
+        with span(self.profile, "output", name="snapshot"):
+            path = snapshot_path(out, self.step)
+            self._write(path, snapshot_of=out.name, overwrite=self.output.overwrite)
 
     def snapshots(self) -> list[Path]:
         """The snapshot files that are still to be written and exist already."""
         out, every = self.output.out, self.pace.snapshot_every
         if out is None or not every:
             return []
-        snapshots = (p for p in out.parent.glob(f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}") if p.is_file())
-        steps = range((self.simulation.step // every + 1) * every, self.settings.steps + 1, every)
-        return sorted(
-            p for p in snapshots if p.stem[len(out.stem) + 1 :].isdigit() and int(p.stem[len(out.stem) + 1 :]) in steps
-        )
+        pattern = f"{glob.escape(out.stem)}_*{glob.escape(out.suffix)}"
+        numbers = {p: p.stem[len(out.stem) + 1 :] for p in out.parent.glob(pattern) if p.is_file()}
+        steps = range((self.step // every + 1) * every, self.settings.steps + 1, every)
+        return sorted(p for p, n in numbers.items() if n.isdigit() and int(n) in steps)
 
-    def save(self) -> None:
-        """Write the checkpoint, if there is a place for it. Replaces only this run's own file."""
-        if self.output.out:
-            with span(self.simulation.profile, "checkpoint", name="checkpoint"):
-                self._write(self.output.out, snapshot_of="", overwrite=True)
+    def save(self, path: Path, run: Run[Any]) -> None:
+        self._write(path, snapshot_of="", overwrite=True)
 
     def _write(self, path: Path, *, snapshot_of: str, overwrite: bool) -> None:
         write_checkpoint(
-            path,
-            self.simulation,
-            self.labels,
-            self.settings,
-            self.history,
-            self.pace,
-            snapshot_of=snapshot_of,
-            overwrite=overwrite,
-        )
+            path, self.simulation, self.labels, self.settings, self.history, self.pace,
+            snapshot_of=snapshot_of, overwrite=overwrite,
+        )  # fmt: skip
 
-    @property
-    def pairs_per_second(self) -> float:
-        n, steps = len(self.simulation.bodies), self.simulation.step - self.first_step
-        pairs = float(n) * n * steps * self.simulation.force_evaluations_per_step
-        return pairs / self.seconds if self.seconds else 0.0
+    def finish(self, run: Run[Any]) -> None:
+        """Write the picture of the bodies and of the energy error."""
+        if (path := self.output.plot) is None:
+            return
+        from lanewise.sims.gravity.view import plot_gravity
 
-    def particles(self) -> Particles:
-        return current_particles(self.simulation, self.labels)
+        with span(self.profile, "output", name="picture"):
+            particles, s = current_particles(self.simulation, self.labels), self.settings
+            moment = f"{len(particles.mass):,} bodies ({s.ic}), t = {self.simulation.time:.4g}"
+            start = self.history[0]
+            times = np.array([d.time for d in self.history])
+            errors = np.array([d.energy_drift(start) for d in self.history])
+            title = f"{moment}, {s.integrator}, {s.precision}"
+            plot_gravity(path, particles.position, particles.velocity, times, errors, title)
+
+    def pairs_per_second(self, run: Run[Any]) -> float:
+        """Over the steps of this part of the run."""
+        pairs = float(len(self.simulation.bodies)) ** 2 * self.simulation.force_evaluations_per_step
+        return pairs * run.steps_per_second
 
     @property
     def energy_error(self) -> float:
-        """The worst of the measurements so far, of the whole history (see `Diagnostics.energy_error`)."""
+        """The worst measured one of the whole history (see `Diagnostics.energy_error`)."""
         start = self.history[0]
         return max(d.energy_error(start) for d in self.history)
 
@@ -162,29 +139,31 @@ class Run:
         s = self.settings
         return energy_warning(self.history, dt=s.dt, softening=s.softening, integrator=s.integrator)
 
-    def summary(self) -> dict[str, Any]:
-        """The machine-readable result. Drifts are relative to the start of the run, before any resumption."""
-        start, end, s = self.history[0], self.last, self.settings
+    def summary(self, run: Run[Any]) -> dict[str, Any]:
+        """Drifts are relative to the start of the run, before any resumption."""
+        start, end, s = self.history[0], self.history[-1], self.settings
         return {
-            "device": s.device, "ic": s.ic, "bodies": len(self.simulation.bodies), "steps": self.simulation.step - self.first_step,
-            "step": self.simulation.step, "time": self.simulation.time, "dt": s.dt, "integrator": s.integrator, "softening": s.softening,
-            "precision": s.precision, "layout": s.layout, "seconds": self.seconds, "pairs_per_second": self.pairs_per_second,
-            "energy_initial": start.total, "energy_final": end.total, "energy_drift": end.energy_drift(start),
+            "device": s.device, "ic": s.ic, "bodies": len(self.simulation.bodies),
+            "steps": run.taken, "step": self.step, "time": self.simulation.time, "dt": s.dt,
+            "integrator": s.integrator, "softening": s.softening, "precision": s.precision,
+            "layout": s.layout, "seconds": run.seconds,
+            "pairs_per_second": self.pairs_per_second(run), "energy_initial": start.total,
+            "energy_final": end.total, "energy_drift": end.energy_drift(start),
             "energy_error": self.energy_error, "warning": self.warning or None,
-            "momentum_drift": end.momentum_drift(start), "angular_momentum_drift": end.angular_momentum_drift(start),
-            "virial_ratio": end.virial_ratio, "out": str(self.output.out) if self.output.out else None,
+            "momentum_drift": end.momentum_drift(start),
+            "angular_momentum_drift": end.angular_momentum_drift(start),
+            "virial_ratio": end.virial_ratio,
+            "out": str(self.output.out) if self.output.out else None,
         }  # fmt: skip
 
-    def energy_curve(self) -> tuple[Any, Any]:
-        """Times and relative energy errors of the whole history, float64 of shape (measurements,)."""
-        start = self.history[0]
-        return np.array([d.time for d in self.history]), np.array([d.energy_drift(start) for d in self.history])
+
+GravityRun: TypeAlias = Run[SimulatedBodies]
 
 
 def start(
     *, bodies: int | None = None, output: Output = NO_FILES, profile: Profile | None = None, softening: float | None = None,
     device: str | None = None, layout: str | None = None, **chosen: Any,
-) -> Run:  # fmt: skip
+) -> GravityRun:  # fmt: skip
     """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of `Settings`.
 
     What is not chosen is as the initial condition says, else as `Settings` says.
@@ -219,7 +198,9 @@ def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
     return Settings(**values)
 
 
-def resume(path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None) -> Run:
+def resume(
+    path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None
+) -> GravityRun:
     """Continue a checkpoint by `steps` steps, or to its planned end: in `output.out` or the same file, but never in a snapshot.
 
     Everything else is as it was, the plans of the kernels too, so the same device gives the same bits. On another kind of
@@ -238,8 +219,8 @@ def resume(path: Path, *, steps: int | None, device: str | None, output: Output,
     same_kind = target_of(where) == target_of(s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
     pace = _pace(output, saved.pace, last - saved.step)
-    run = _ready(simulation, saved.particles, settings, output, pace, _continued_history(saved, pace))
-    run.in_place = output.out is not None and output.out.resolve() == path.resolve()
+    history = _continued_history(saved, pace)
+    run = _ready(simulation, saved.particles, settings, output, pace, history, resumed=path)
     run.note = _difference(path, saved, where, same_kind=same_kind)
     return run
 
@@ -293,25 +274,18 @@ def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
 
 
 def _ready(
-    simulation: Simulation,
-    particles: Particles,
-    settings: Settings,
-    output: Output,
-    pace: Pace,
-    history: list[Diagnostics],
-) -> Run:
-    run = Run(
-        simulation,
-        Labels(particles.ids, particles.component),
-        settings,
-        output,
-        pace,
-        history,
-        simulation.step,
-    )
-    for path in run.snapshots():
+    simulation: Simulation, particles: Particles, settings: Settings, output: Output, pace: Pace,
+    history: list[Diagnostics], resumed: Path | None = None,
+) -> GravityRun:  # fmt: skip
+    """The run, from the checkpoint `resumed` or from the start; refuses snapshots that exist."""
+    state = SimulatedBodies(
+        simulation=simulation, labels=Labels(particles.ids, particles.component),
+        settings=settings, output=output, pace=pace, history=history,
+    )  # fmt: skip
+    for path in state.snapshots():
         writable_target(path, output.overwrite)
-    return run
+    checkpoints = Checkpoints(output.out, seconds=pace.checkpoint_seconds, resumed=resumed)
+    return Run(state=state, steps=settings.steps, checkpoints=checkpoints, first_step=simulation.step)
 
 
 def layout_name(layout: Layout) -> str:

@@ -25,7 +25,7 @@ from lanewise.runtime.memory import module_of, read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
-from lanewise.sims.common.marching import Clock
+from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.sims.gravity.checks import (

@@ -16,7 +16,7 @@ from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.sims.lbm.cases.bodies import Obstacle
-    from lanewise.sims.lbm.run import Run
+    from lanewise.sims.lbm.run import FlowRun
 
 app = product_app("lbm")
 
@@ -30,16 +30,16 @@ def run(matched: Given) -> None:
     if resumed is not None:
         matched.refuse_with_resume(Asked, Method, but=("streaming", "layout", "device"))
 
-    def prepare(profile: Profile | None) -> Run:
+    def prepare(profile: Profile | None) -> FlowRun:
         if resumed is not None:
             return runner.resume(resumed, method, end, output, profile)
         return _started(matched, method, end, output, profile)
 
-    product = Product("lbm", lambda now: now.case.name, _rate, runner.finish, _say)
+    product = Product("lbm", lambda now: now.state.case.name, _rate, _say)
     carry_out(product, matched, prepare, output.out, output.vti, output.plot, output.movie, output.forces)
 
 
-def _started(matched: Given, method: Method, end: End, output: Output, profile: Profile | None) -> Run:
+def _started(matched: Given, method: Method, end: End, output: Output, profile: Profile | None) -> FlowRun:
     """The run of a case with what the user chose of it; says its warnings on standard error, each once."""
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
@@ -56,9 +56,9 @@ def _started(matched: Given, method: Method, end: End, output: Output, profile: 
     return prepared
 
 
-def _rate(now: Run) -> str:
-    change = f", change {now.steadiness.change:.1e}" if now.steadiness else ""
-    return f"{now.mlups:,.1f} MLUPS{change}"
+def _rate(now: FlowRun) -> str:
+    change = f", change {now.state.steadiness.change:.1e}" if now.state.steadiness else ""
+    return f"{now.state.mlups(now):,.1f} MLUPS{change}"
 
 
 def _required(case: str | None) -> str:
@@ -109,8 +109,8 @@ def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width
     return stl_solid(path, shape, placement=Placement(length=width, centre=centre), report=said.append)
 
 
-def _say(done: Run, s: dict[str, Any]) -> None:
-    if (stagger := done.stagger()).warned:
+def _say(done: FlowRun, s: dict[str, Any]) -> None:
+    if (stagger := done.state.stagger()).warned:
         print(f"warning: {stagger.warning}", file=sys.stderr)
     sizes = " x ".join(f"{n:,}" for n in reversed(s["shape"]))
     method = f"{s['lattice']}, {s['collision']}, {s['storage']}, {s['streaming']}, {s['layout']}"

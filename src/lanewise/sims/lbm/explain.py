@@ -77,7 +77,7 @@ def tuning_job(
     method = Method(precision=precision, layout=layout, device=device)
     run = start(chosen, request, method, End(steps=1), Output())
     note = f"for steps like those of: lanewise lbm run {chosen.name} --size {request.size}"
-    return replace(run.simulation.engine.tuning_job(), note=note)
+    return replace(run.state.simulation.engine.tuning_job(), note=note)
 
 
 def _size_of(case: Case, sites: int) -> int:

@@ -14,35 +14,35 @@ from lanewise.sims.lbm.view.movie import FlowMovie
 from lanewise.sims.lbm.view.slices import Reference
 
 if TYPE_CHECKING:
-    from lanewise.sims.lbm.run import Run
+    from lanewise.sims.lbm.run import SimulatedFlow
 
 
-def write_picture(path: Path, run: Run) -> None:
+def write_picture(path: Path, flow: SimulatedFlow) -> None:
     """Speed or vorticity, whichever shows the case best, at the last step."""
-    simulation, setup = run.simulation, run.setup
+    simulation, setup = flow.simulation, flow.setup
     solid = simulation.solid
     plot_flow(
-        path, to_host(simulation.velocity), flow_title(run.case.name, simulation.shape, simulation.step, run.request.re),
+        path, to_host(simulation.velocity), flow_title(flow.case.name, simulation.shape, simulation.step, flow.request.re),
         quantity=setup.picture, solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length),
         periodic=periodic_axes(setup), streamlines=setup.streamlines,
     )  # fmt: skip
 
 
-def open_movie(path: Path, run: Run, *, overwrite: bool) -> FlowMovie:
+def open_movie(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> FlowMovie:
     """Collects frames of what the picture would show."""
-    simulation, setup = run.simulation, run.setup
+    simulation, setup = flow.simulation, flow.setup
     solid = simulation.solid
     sizes = " × ".join(f"{n:,}" for n in simulation.shape[::-1])
     return FlowMovie(
-        path, f"{run.case.name}, Re {run.request.re:,.6g}, {sizes} sites", quantity=setup.picture,
+        path, f"{flow.case.name}, Re {flow.request.re:,.6g}, {sizes} sites", quantity=setup.picture,
         solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length), periodic=periodic_axes(setup),
         overwrite=overwrite,
     )  # fmt: skip
 
 
-def write_vti_file(path: Path, run: Run, *, overwrite: bool) -> None:
+def write_vti_file(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> None:
     """Density, velocity and the solid sites at the last step, in lattice units."""
-    simulation = run.simulation
+    simulation = flow.simulation
     fields = {
         "density": to_host(simulation.density),
         "velocity": to_host(simulation.velocity),

@@ -19,7 +19,7 @@ from lanewise.sims.lbm.checkpoint import Checkpoint
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
-    from lanewise.sims.lbm.run import Run
+    from lanewise.sims.lbm.run import SimulatedFlow
 
 PLAN, SERIES, COMPARED = "plan", "series", "compared"
 
@@ -63,16 +63,16 @@ class _Plan:
     change: float | None = None
 
 
-def remember(run: Run) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+def remember(flow: SimulatedFlow, steps: int) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Parameters for everybody, and attributes and arrays for `recall`."""
-    r, steady = run.request, run.steadiness
+    r, steady = flow.request, flow.steadiness
     plan = {
-        "case": run.case.name, "re": r.re, "size": r.size, "speed": r.speed, "lattice": r.lattice, "drive": r.drive,
-        "own_body": r.obstacle is None, "steps": run.steps, "tolerance": steady.tolerance if steady else 0.0,
-        "initial_mass": run.initial_mass, "checkpoint_every": run.output.checkpoint_every,
+        "case": flow.case.name, "re": r.re, "size": r.size, "speed": r.speed, "lattice": r.lattice, "drive": r.drive,
+        "own_body": r.obstacle is None, "steps": steps, "tolerance": steady.tolerance if steady else 0.0,
+        "initial_mass": flow.initial_mass, "checkpoint_every": flow.output.checkpoint_every,
     }  # fmt: skip
-    parameters = {"case": run.case.name, "re": r.re, "size": r.size, "speed": r.speed, "drive": r.drive or None}
-    series = run.series
+    parameters = {"case": flow.case.name, "re": r.re, "size": r.size, "speed": r.speed, "drive": r.drive or None}
+    series = flow.series
     table = np.column_stack([series.steps.astype(np.float64), series.values]) if len(series) else np.empty((0, 1))
     arrays = {SERIES: table}
     if steady is not None and steady.before is not None:

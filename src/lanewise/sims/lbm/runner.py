@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from lanewise.io.source import reading
 from lanewise.language.target import is_gpu
@@ -18,6 +17,7 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import available_memory
 from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step, other_device
+from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streaming
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case
 from lanewise.sims.lbm.checkpoint import FIRST, Checkpoint, converted, read_checkpoint, restored
@@ -26,7 +26,7 @@ from lanewise.sims.lbm.obstacles.boxes import sites_text
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.options import HALF_WAY, INTERPOLATED, WALLS, End, Method, Output
 from lanewise.sims.lbm.remembered import Remembered, recall
-from lanewise.sims.lbm.run import Run
+from lanewise.sims.lbm.run import FlowRun, SimulatedFlow
 from lanewise.sims.lbm.simulation import Simulation
 from lanewise.sims.lbm.watch import FLOORS, Steadiness
 from lanewise.support.attributes import unknown
@@ -37,7 +37,7 @@ SUFFIXES = {"out": HDF5, "vti": (".vti",), "plot": (".png",), "movie": (".gif", 
 
 def start(
     case: Case, request: Request, method: Method, end: End, output: Output, profile: Profile | None = None
-) -> Run:
+) -> FlowRun:
     """Check everything, build the flow, and set its initial state."""
     if end.steps is not None:
         check_steps(end.steps)
@@ -63,10 +63,14 @@ def start(
     )  # fmt: skip
     steadiness = _steadiness(setup, simulation, end)
     steps = end.steps if end.steps is not None else setup.steps
-    return Run(case, request, setup, simulation, output, steps, steadiness, simulation.mass)
+    state = SimulatedFlow(
+        case=case, request=request, setup=setup, simulation=simulation, output=output,
+        steadiness=steadiness, initial_mass=simulation.mass,
+    )  # fmt: skip
+    return Run(state=state, steps=steps, checkpoints=_checkpoints(output))
 
 
-def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> Run:
+def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> FlowRun:
     """Continue a checkpoint by `end.steps` steps, or to its planned end.
 
     Everything else is as it was, so the same device, streaming form and layout give the same bits; `Run.note` says when not.
@@ -96,10 +100,19 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
     steadiness = _steadiness(setup, simulation, ending)
     if steadiness is not None and before.compared is not None:
         steadiness.go_on(before.compared_step, before.compared, before.change)
-    return Run(
-        case, before.request, setup, simulation, output, last, steadiness, before.initial_mass,
-        before.rows, _difference(path, saved, simulation), first_step=saved.step, resumed=True,
+    state = SimulatedFlow(
+        case=case, request=before.request, setup=setup, simulation=simulation, output=output,
+        steadiness=steadiness, initial_mass=before.initial_mass, rows=before.rows,
     )  # fmt: skip
+    return Run(
+        state=state, steps=last, checkpoints=_checkpoints(output, path), first_step=saved.step,
+        note=_difference(path, saved, simulation),
+    )  # fmt: skip
+
+
+def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
+    """None before the first step: the state of a flow is large, and follows from the command."""
+    return Checkpoints(output.out, output.checkpoint_every, first=False, resumed=resumed)
 
 
 def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
@@ -190,22 +203,6 @@ def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None 
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
     files = {name: getattr(output, name) for name in ("out", *SUFFIXES)}
     check_files(files, overwrite=output.overwrite, resumed=resumed, continued=("forces",), suffixes=SUFFIXES)
-
-
-def finish(run: Run) -> dict[str, Any]:
-    """Write the pictures and fields of the end; returns the summary."""
-    o = run.output
-    if o.vti is not None or o.plot is not None:
-        from lanewise.sims.lbm.pictures import write_picture, write_vti_file
-
-        profile = run.simulation.profile
-        if o.vti is not None:
-            with span(profile, "output", name="fields for ParaView"):
-                write_vti_file(o.vti, run, overwrite=o.overwrite)
-        if o.plot is not None:
-            with span(profile, "output", name="picture"):
-                write_picture(o.plot, run)
-    return run.summary()
 
 
 SMALL = 64  # sizes up to this one are made at once
