@@ -67,7 +67,7 @@ def main() -> None:
         simulation.advance(steps, 1e-5)
         simulation.diagnostics()
         name = f"{bodies:,} {precision}" + (" from one side" if plan else "")
-        force = simulation._law.force
+        force = simulation._law.gravity
         counts = {"$target.count": bodies, "$source.count": bodies, "softening2": SOFTENING**2}
         bounds[name] = least_time(force.compiled.executable.program, counts, device_model("cuda")).seconds
         notes[name] = (

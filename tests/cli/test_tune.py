@@ -81,8 +81,8 @@ def test_a_simulation_uses_what_was_tuned_for_it(lanewise: Command) -> None:
     from lanewise.sims.gravity.physics import make_physics
 
     make_physics.cache_clear()
-    assert Simulation(bodies, softening=0.01)._law.force.compiled.plan.targets == 2
-    assert Simulation(bodies, softening=0.01, plan=lw.Plan(targets=1))._law.force.compiled.plan.targets == 1
+    assert Simulation(bodies, softening=0.01)._law.gravity.compiled.plan.targets == 2
+    assert Simulation(bodies, softening=0.01, plan=lw.Plan(targets=1))._law.gravity.compiled.plan.targets == 1
     make_physics.cache_clear()
 
 

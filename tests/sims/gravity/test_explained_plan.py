@@ -51,7 +51,7 @@ def assert_same(
     bodies = make_bodies(particles, precision=precision, layout=kind, device=device)
     simulation = Simulation(bodies, softening=softening)
     assert explained.subject.plan == simulation.plans.force
-    assert explained.executable.source == simulation._law.force.compiled.source  # pyright: ignore[reportPrivateUsage]
+    assert explained.executable.source == simulation._law.gravity.compiled.source  # pyright: ignore[reportPrivateUsage]
 
 
 def test_explain_refuses_a_square_below_zero() -> None:

@@ -53,6 +53,7 @@ class Physics:
     potential: Pairwise
     potential_energy: Elementwise
     kick_drift: Elementwise
+    push: Elementwise
     kick: Elementwise
     moments: Elementwise
     pair: t.Scalar
@@ -121,6 +122,11 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         body.velocity += state_vector(acceleration) * kick_time
         body.position += body.velocity * drift_time
 
+    # The kick of a force besides gravity.
+    @lw.elementwise
+    def push(body: body_class, acceleration: pair_vector, kick_time: state):  # type: ignore[valid-type]
+        body.velocity += state_vector(acceleration) * kick_time
+
     # Counts the steps after which a body still has finite coordinates: where the count stops, the run broke.
     @lw.elementwise
     def kick(body: body_class, acceleration: pair_vector, survived: lw.i32, kick_time: state) -> lw.i32:  # type: ignore[valid-type]
@@ -136,4 +142,4 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
 
     force = gravity if softened else gravity_unsoftened
-    return Physics(force, potential, potential_energy, kick_drift, kick, moments, pair_type(precision))
+    return Physics(force, potential, potential_energy, kick_drift, push, kick, moments, pair_type(precision))

@@ -7,7 +7,7 @@ simulation.diagnostics().total
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -37,6 +37,7 @@ from lanewise.sims.gravity.checks import (
     self_force_vanishes,
 )
 from lanewise.sims.gravity.diagnostics import Diagnostics
+from lanewise.sims.gravity.forces import Force, check_forces
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_launches
@@ -52,6 +53,7 @@ Callback = Callable[["Simulation"], None]
 _FIXED = {
     "bodies": "write to its fields, simulation.bodies.position[...] = ..., or make a new Simulation of other bodies",
     "acceleration": "it follows from the bodies",
+    "forces": "make a new Simulation with forces=...",
     "precision": "it is that of the bodies: make_bodies(..., precision=...), and a new Simulation of them",
     "plan": "make a new Simulation with plan=...",
     "plans": "make a new Simulation with plan=... and potential_plan=...",
@@ -62,13 +64,13 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True)
 class _Law:
-    """What decides how bodies move, as it was set, and the force that is bound for it."""
+    """What decides how bodies move, as it was set, and the gravity that is bound for it."""
 
     softening: float
     integrator: Integrator
     gravitational_constant: float
     physics: Physics
-    force: Call
+    gravity: Call
 
 
 @sealed(_FIXED)
@@ -85,6 +87,7 @@ class Simulation:
     softening: Plummer softening length, >= 0, in units of length.
     integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
     gravitational_constant: G in the units of the bodies.
+    forces: others than gravity (see `Force`).
     time: the time of the initial state; step: how many steps led to it.
     plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans` of another simulation
     on such a device give its bits.
@@ -94,18 +97,18 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_bodies", "_clock", "_law", "_pair", "_places", "_plan", "_potential", "_precision", "_profile", "_stepper",
-        "_wanted_potential", "_watch", "_whole",
+        "__weakref__", "_bodies", "_clock", "_forces", "_law", "_pair", "_places", "_plan", "_potential", "_precision", "_profile",
+        "_stepper", "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
     @by_name(InputError)
     @checked(InputError)
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
-        time: float = 0.0, step: int = 0, plan: Plan | None = None, potential_plan: Plan | None = None,
-        profile: Profile | None = None,
+        forces: Sequence[Force] = (), time: float = 0.0, step: int = 0, plan: Plan | None = None,
+        potential_plan: Plan | None = None, profile: Profile | None = None,
     ) -> None:  # fmt: skip
-        self._profile = profile
+        self._profile, self._forces = profile, tuple(forces)
         with span(profile, "setup", name="simulation"):
             self._begin(bodies, softening, integrator, gravitational_constant, time, step, plan, potential_plan)
 
@@ -119,6 +122,7 @@ class Simulation:
         check_softening(softening, self._pair)
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
+        check_forces(self._forces, bodies, self._pair)
         self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
         self._plan = (plan or Plan()).filled(wanted_force(self._precision))
@@ -129,6 +133,8 @@ class Simulation:
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
         self._law = _Law(float(softening) + 0.0, kind, gravitational_constant, *self._bound(softening))
+        for force in self._forces:
+            force.acceleration()
         self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
         self._stepper: Stepper | None = None
@@ -137,12 +143,12 @@ class Simulation:
         )
 
     def _bound(self, softening: float) -> tuple[Physics, Call]:
-        """The kernels for a softening, and the force of the bodies as they are now."""
+        """The kernels for a softening, and the gravity of the bodies as they are now."""
         bodies = self._bodies
         physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
-        force = physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self._plan)
-        force()
-        return physics, force
+        gravity = physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self._plan)
+        gravity()
+        return physics, gravity
 
     # ------------------------------------------------------------ settings
 
@@ -156,9 +162,9 @@ class Simulation:
     def softening(self, value: float) -> None:
         self._whole.check()
         check_softening(value, self._pair)
-        physics, force = self._bound(value)
+        physics, gravity = self._bound(value)
         self._potential = None
-        self._set(replace(self._law, softening=float(value) + 0.0, physics=physics, force=force))
+        self._set(replace(self._law, softening=float(value) + 0.0, physics=physics, gravity=gravity))
 
     @property
     def integrator(self) -> Integrator:
@@ -200,6 +206,11 @@ class Simulation:
     def bodies(self) -> RecordArray:
         """They are advanced in place, and may be written to between steps."""
         return self._bodies
+
+    @property
+    def forces(self) -> tuple[Force, ...]:
+        """Those besides gravity."""
+        return self._forces
 
     @property
     def precision(self) -> str:
@@ -266,7 +277,8 @@ class Simulation:
         if not self._watch.changed():
             return
         check_bodies(self._bodies, self._pair)
-        self._law.force()
+        for call in (self._law.gravity, *(f.acceleration for f in self._forces)):
+            call()
         self._watch.restart(self.step)
 
     @checked(InputError)
@@ -281,9 +293,11 @@ class Simulation:
             return
         with span(self._profile, "setup", name="launches of a step"):
             launches = step_launches(
-                law.physics, law.integrator, self._bodies, law.force, self._watch.counts, dt, law.gravitational_constant
+                law.physics, law.integrator, self._bodies, law.gravity, self._forces, self._watch.counts, dt,
+                law.gravitational_constant,
             )  # fmt: skip
-            self._stepper = make_stepper(self._bodies.device, launches, self._profile)
+            graphs = not any(f.acceleration.compiled.search for f in self._forces)  # the host fills structures
+            self._stepper = make_stepper(self._bodies.device, launches, self._profile, graphs=graphs)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
@@ -325,9 +339,11 @@ class Simulation:
         """
         self._whole.check()
         self._notice()
-        forces = self._law.force.results[0]  # for G = 1
-        g = self.gravitational_constant
-        return read_only(module_of(forces).multiply(forces, forces.dtype.type(g)))
+        gravity = self._law.gravity.results[0]  # for G = 1
+        total = module_of(gravity).multiply(gravity, gravity.dtype.type(self.gravitational_constant))
+        for force in self._forces:
+            total += force.acceleration.results[0]
+        return read_only(total)
 
     def diagnostics(self) -> Diagnostics:
         """Energies and momenta, computed by the library's own kernels and summed in float64."""
@@ -344,7 +360,7 @@ class Simulation:
     @property
     def plans(self) -> Plans:
         """The plans that its kernels over pairs run with, every field decided."""
-        return Plans(self._law.force.compiled.plan, self._compiled_potential().plan)
+        return Plans(self._law.gravity.compiled.plan, self._compiled_potential().plan)
 
     def check_whole(self) -> None:
         """Raise `StateError` after steps that were stopped in the middle: what is kept of such a state holds nothing."""
@@ -359,7 +375,8 @@ class Simulation:
 
     def _potential_energy(self) -> float:
         potential = self._compiled_potential()(self._bodies, self._bodies, softening2=self.softening**2)
-        return self.gravitational_constant * float(self._law.physics.potential_energy.sum(self._bodies, potential))
+        gravity = float(self._law.physics.potential_energy.sum(self._bodies, potential))
+        return self.gravitational_constant * gravity + sum(f.potential_energy() for f in self._forces)
 
 
 @checked(InputError)

@@ -1,0 +1,64 @@
+"""Forces of one's own, beside the gravity of the bodies: bound calls that give their accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lanewise.arrays import RecordArray
+from lanewise.attributes import frozen
+from lanewise.checks import check_fields
+from lanewise.errors import InputError
+from lanewise.launch.compiled import Call
+from lanewise.runtime.memory import module_of
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Force:
+    """A force besides gravity: `Force(halo.bind(bodies, mass=3.0, radius=1.0))`.
+
+    acceleration: a kernel of any pattern, bound to the bodies of the simulation, whose result is
+    the acceleration of each body in length / time², shape (n, 3), of the scalar type of forces.
+    It runs after every drift, with the positions of then. A force that reads velocities reads
+    those of half a step, which makes leapfrog and yoshida4 methods of first order.
+    energy: the same of the potential energy of each body in that force, its mass included,
+    shape (n,); of a pair each body has half. The diagnostics add its sum to the potential energy.
+    Without it the total energy is not conserved.
+    """
+
+    acceleration: Call
+    energy: Call | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, InputError)
+
+    def potential_energy(self) -> float:
+        """The sum over the bodies as they are now, in float64."""
+        if self.energy is None:
+            return 0.0
+        self.energy()
+        energies = self.energy.results[0]
+        return float(module_of(energies).sum(energies, dtype=np.float64))
+
+
+def check_forces(forces: Sequence[Force], bodies: RecordArray, scalar: Any) -> None:
+    """Refuse calls whose results are none of `bodies`, or of another type than forces have."""
+    for number, force in enumerate(forces):
+        _check(f"forces[{number}].acceleration", force.acceleration, (len(bodies), 3), bodies.device, (scalar.dtype,))
+        if force.energy is not None:
+            _check(f"forces[{number}].energy", force.energy, (len(bodies),), bodies.device, (np.float32, np.float64))
+
+
+def _check(place: str, call: Call, shape: tuple[int, ...], device: str, types: Sequence[Any]) -> None:
+    wanted = f"one array of shape {shape} and {' or '.join(str(np.dtype(t)) for t in types)}, on {device}"
+    found = f"{len(call.results)} results"
+    if len(call.results) == 1:
+        result, there = call.results[0], call.compiled.executable.device
+        if (result.shape, there) == (shape, device) and result.dtype in map(np.dtype, types):
+            return
+        found = f"an array of shape {result.shape} and {result.dtype}, on {there}"
+    raise InputError(f"{place}: {call.compiled.name} gives {found}; wanted {wanted}")
