@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.arrays import RecordArray
-from lanewise.attributes import frozen
-from lanewise.checks import check_fields
-from lanewise.errors import InputError
 from lanewise.launch.compiled import Call
+from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import module_of
+from lanewise.support.attributes import frozen
+from lanewise.support.checks import check_fields
+from lanewise.support.errors import InputError
 
 
 @frozen
