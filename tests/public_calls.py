@@ -314,6 +314,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     # ------------------------------------------------------------ gravity
     **{f"gravity.{n}": lambda n=n: (getattr(gravity, n), [], {"position": (1, 2, 3), "mass": 1.0}) for n in ("Body", "Body64", "BodyMixed")},
     "gravity.Integrator": lambda: (gravity.Integrator, ["mine", 1, (1.0, 0.0), (1.0,)], {}),
+    "gravity.Force": lambda: (gravity.Force, [near.bind(grains(), grains())], {"energy": grow.bind(grains(), np.ones(6))}),
     "gravity.Simulation": lambda: (
         gravity.Simulation, [bodies()],
         {"softening": 0.1, "integrator": "leapfrog", "gravitational_constant": 1.0, "time": 0.0, "step": 0, "plan": None, "profile": None},

@@ -36,13 +36,14 @@ class Force:
     def __post_init__(self) -> None:
         check_fields(self, InputError)
 
-    def potential_energy(self) -> float:
-        """The sum over the bodies as they are now, in float64."""
-        if self.energy is None:
-            return 0.0
-        self.energy()
-        energies = self.energy.results[0]
-        return float(module_of(energies).sum(energies, dtype=np.float64))
+
+def potential_energy(force: Force) -> float:
+    """The sum over the bodies as they are now, in float64."""
+    if force.energy is None:
+        return 0.0
+    force.energy()
+    energies = force.energy.results[0]
+    return float(module_of(energies).sum(energies, dtype=np.float64))
 
 
 def check_forces(forces: Sequence[Force], bodies: RecordArray, scalar: Any) -> None:

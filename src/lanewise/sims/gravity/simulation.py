@@ -37,7 +37,7 @@ from lanewise.sims.gravity.checks import (
     self_force_vanishes,
 )
 from lanewise.sims.gravity.diagnostics import Diagnostics
-from lanewise.sims.gravity.forces import Force, check_forces
+from lanewise.sims.gravity.forces import Force, check_forces, potential_energy
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_launches
@@ -376,7 +376,7 @@ class Simulation:
     def _potential_energy(self) -> float:
         potential = self._compiled_potential()(self._bodies, self._bodies, softening2=self.softening**2)
         gravity = float(self._law.physics.potential_energy.sum(self._bodies, potential))
-        return self.gravitational_constant * gravity + sum(f.potential_energy() for f in self._forces)
+        return self.gravitational_constant * gravity + sum(map(potential_energy, self._forces))
 
 
 @checked(InputError)
