@@ -24,14 +24,12 @@ from lanewise.layouts.named import default_layout
 from lanewise.layouts.soa import SoA
 from lanewise.layouts.soaoas import SoAoAS
 from lanewise.records.arrays import RecordArray
-from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import checked, shown
 from lanewise.support.errors import ArgumentError
 
 COUNT = 1_000_000  # records, when the caller names no number
 
 
-@settings_by_name
 @checked()
 def choose_layout(
     record: Any,

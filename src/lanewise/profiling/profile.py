@@ -81,7 +81,6 @@ class Profile:
 
     # ------------------------------------------------------------ measuring
 
-    @settings_by_name
     @checked()
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
         """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""

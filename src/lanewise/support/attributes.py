@@ -10,6 +10,7 @@ from dataclasses import FrozenInstanceError
 from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
+from lanewise.support.checks import called, refuse_unnamed
 from lanewise.support.errors import ArgumentTypeError
 
 C = TypeVar("C", bound=type[Any])
@@ -73,46 +74,31 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
 def _take_names_only(cls: type[Any], names: list[str]) -> None:
     """Have a class whose fields are keywords refuse others in words."""
     fill: Any = cls.__init__
+    signature = inspect.signature(fill)
 
     @functools.wraps(fill)
     def make(self: Any, *positional: Any, **named: Any) -> None:
-        what, listed = type(self).__name__, ", ".join(names)
-        if positional:
-            raise ArgumentTypeError(
-                f"{what} takes its settings by name, and the first one is {names[0]}: wanted {what}({names[0]}=...), found one "
-                f"without a name; its settings are {listed}"
-            )
+        what = type(self).__name__
+        refuse_unnamed(what, signature, (self, *positional), named, ArgumentTypeError)
         for name in named:
             if name not in names:
-                raise ArgumentTypeError(
-                    f"{what} has no setting {name!r}{near(name, names) or f'; its settings are {listed}'}"
-                )
+                others = f"; its settings are {', '.join(names)}"
+                raise ArgumentTypeError(f"{what} has no setting {name!r}{near(name, names) or others}")
         fill(self, **named)
 
     cls.__init__ = make
 
 
 def settings_by_name(function: F) -> F:
-    """A decorator above a function that takes some settings by their names alone: it says so to who gives them without.
+    """A decorator above a function that takes some settings by their names alone, and is not `checked`.
 
     A name that it does not have, and what is missing, stays Python's own TypeError, which names the parameter.
     """
-    parameters = inspect.signature(function).parameters.values()
-    settings = [p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY]
-    placed = [
-        p.name for p in parameters if p.kind not in (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
-    ]
-    most, without = len(placed), [n for n in placed if n not in ("self", "cls")]
-    what = function.__qualname__.removesuffix(".__init__").removeprefix("RecordValue.")
+    signature, what = inspect.signature(function), called(function).removeprefix("RecordValue.")
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        if len(positional) > most:
-            found = len(positional) - most + len(without)
-            raise ArgumentTypeError(
-                f"{what} takes {', '.join(f'{n}=' for n in settings)} by name: found {found} values without a name, and "
-                f"{' and '.join(without) or 'nothing'} may come without"
-            )
+        refuse_unnamed(what, signature, positional, named, ArgumentTypeError)
         return function(*positional, **named)
 
     return cast(F, call)

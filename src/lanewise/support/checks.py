@@ -1,8 +1,8 @@
 """What users hand in, checked where it enters: types by the annotations of what they call, arrays from anywhere.
 
 `@checked` stands above constructors, methods and functions that users call. Numbers of NumPy become Python's, sequences
-tuples. What is out of range is checked by the callee. A call that Python itself refuses (a missing or unknown argument) stays
-Python's TypeError, raised at the call.
+tuples. What is out of range is checked by the callee. A value without a name for a parameter that has to be named is refused with
+that name. Any other call that Python itself refuses (a missing or unknown argument) stays Python's TypeError, raised at the call.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanewise.support.errors import ArgumentError, LanewiseError, shortened
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, LanewiseError, shortened
 
 F = TypeVar("F", bound=Callable[..., Any])
 LARGEST = sys.float_info.max
@@ -55,12 +55,13 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*positional: Any, **named: Any) -> Any:
             try:
-                signature, kinds = _parameters(function)
-                if _plainly_fit(positional, named, kinds):
+                signature, kinds, placed = _parameters(function)
+                if len(positional) <= placed and _plainly_fit(positional, named, kinds):
                     return function(*positional, **named)
                 try:
                     bound = signature.bind(*positional, **named)
                 except TypeError:
+                    refuse_unnamed(called(function), signature, positional, named, error)
                     return function(*positional, **named)  # Python's own error, in its own words
                 _fit(bound, error, function, kinds)
                 return function(*bound.args, **bound.kwargs)
@@ -70,6 +71,37 @@ def checked(error: type[LanewiseError] = ArgumentError) -> Callable[[F], F]:
         return typing.cast(F, call)
 
     return decorate
+
+
+def called(function: Callable[..., Any]) -> str:
+    """How users call a function: the class of an `__init__`, and no function around it."""
+    return function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
+
+
+def refuse_unnamed(
+    what: str, signature: inspect.Signature, positional: Sequence[Any], named: Mapping[str, Any],
+    error: type[LanewiseError],
+) -> None:  # fmt: skip
+    """Refuse values without a name for parameters that have one: the message names them.
+
+    signature: of the function or method that is called; positional: with `self`, where it has one.
+    """
+    kinds = {n: p.kind for n, p in signature.parameters.items()}
+    settings = [n for n, k in kinds.items() if k is inspect.Parameter.KEYWORD_ONLY]
+    placed = [n for n, k in kinds.items() if k in _PLACED]
+    further = positional[len(placed) :]
+    if not (settings and further) or inspect.Parameter.VAR_POSITIONAL in kinds.values():
+        return
+    plain = [n for n in placed if n not in ("self", "cls")]
+    free = [n for n in settings if n not in named]
+    wanted = ", ".join(f"{n}={shown(v)}" for n, v in zip(free, further, strict=False))
+    only = f"only {' and '.join(plain)} without a name" if plain else "all arguments by name"
+    found = ", ".join(map(shown, further))
+    kind = ArgumentTypeError if error is ArgumentError else error
+    raise kind(f"{what} takes {only}; found {found}; wanted {wanted or 'fewer arguments'}")
+
+
+_PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _fit(
@@ -129,10 +161,12 @@ def _plainly_fit(positional: tuple[Any, ...], named: dict[str, Any], kinds: dict
 
 
 @functools.cache
-def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Kind]]:
+def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Kind], int]:
+    """Its signature, what its annotations stand for, and how many values may come without a name."""
     signature = inspect.signature(function)
-    names = function.__globals__  # type: ignore[attr-defined]
-    return signature, {n: kind_of(_evaluated(p.annotation, names)) for n, p in signature.parameters.items()}
+    names, parameters = function.__globals__, signature.parameters  # type: ignore[attr-defined]
+    kinds = {n: kind_of(_evaluated(p.annotation, names)) for n, p in parameters.items()}
+    return signature, kinds, sum(p.kind in _PLACED for p in parameters.values())
 
 
 def _evaluated(annotation: Any, names: Any) -> Any:
@@ -153,8 +187,7 @@ def _argument(error: type[LanewiseError], function: Callable[..., Any], name: st
     try:
         return kind.fit(value)
     except Unfit:
-        called = function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
-        raise error(f"{called}({name}={shown(value)}): wanted {kind.wanted}") from None
+        raise error(f"{called(function)}({name}={shown(value)}): wanted {kind.wanted}") from None
 
 
 # ------------------------------------------------------------ values

@@ -54,7 +54,6 @@ from lanewise.sims.boids.statistics import Statistics, make_measures, observer_o
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import checked
@@ -129,7 +128,6 @@ class Flock:
         "_settings", "_storage", "_whole",
     )  # fmt: skip
 
-    @by_name(InputError)
     @checked(InputError)
     def __init__(
         self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",

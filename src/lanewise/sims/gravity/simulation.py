@@ -26,7 +26,6 @@ from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.sims.gravity.checks import (
     check_bodies,
@@ -101,7 +100,6 @@ class Simulation:
         "_stepper", "_wanted_potential", "_watch", "_whole",
     )  # fmt: skip
 
-    @by_name(InputError)
     @checked(InputError)
     def __init__(
         self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,

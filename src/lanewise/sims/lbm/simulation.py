@@ -27,7 +27,6 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
 from lanewise.sims.common.checks import check_every, check_steps
-from lanewise.sims.common.naming import by_name
 from lanewise.sims.common.progress import take_steps
 from lanewise.sims.lbm.arguments import (
     check_geometry,
@@ -111,7 +110,6 @@ class Simulation:
         "_seen", "_settings", "_staggered", "_step",
     )  # fmt: skip
 
-    @by_name(InputError)
     @checked(InputError)
     def __init__(
         self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
