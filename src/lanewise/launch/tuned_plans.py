@@ -26,7 +26,7 @@ from lanewise.launch.trial import changes, plan_from
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.cache import cache_root, content_key, file_problem, folder_problem, make_folders, write_whole
 from lanewise.runtime.identity import identity
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, LanewiseWarning
 
 ANYTHING = Plan()
 
@@ -131,7 +131,7 @@ _VARIABLES: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _SWITCH: Any = SWITCH if _VARIABLES is os.environ else getattr(os.environ, "encodekey", str)(SWITCH)
 
 
-class StoreWarning(UserWarning):
+class StoreWarning(LanewiseWarning):
     """A file in the store of tuned plans could not be used, or not be written."""
 
 

@@ -17,6 +17,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from lanewise._version import __version__
+from lanewise.support.errors import LanewiseWarning
 
 _MAGIC = b"lanewise entry 1\n"
 _DIGEST = 32
@@ -24,7 +25,7 @@ _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _SAID: set[str] = set()  # what was said of a cache in this process
 
 
-class CacheWarning(UserWarning):
+class CacheWarning(LanewiseWarning):
     """The cache of compiled kernels cannot be used, or not be written: kernels are compiled in every process."""
 
 

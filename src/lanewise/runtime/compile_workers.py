@@ -22,6 +22,7 @@ from typing import Any
 
 from lanewise.runtime import compiling
 from lanewise.runtime.devices import cuda_is_started
+from lanewise.support.errors import LanewiseWarning
 
 MOST = 8  # workers: each takes some 100 MB, and few programs have more kernels at once
 
@@ -30,7 +31,7 @@ Compiler = Callable[[Any], bytes]
 """Makes machine code of a request, in a worker; b"" where this process shall do it, and say what is wrong."""
 
 
-class WorkerWarning(UserWarning):
+class WorkerWarning(LanewiseWarning):
     """A process that compiled kernels was ended before it was done, as it is where memory is short."""
 
 

@@ -129,11 +129,15 @@ class VerificationError(LanewiseError):
     """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an error in lanewise."""
 
 
-class FileWarning(UserWarning):
+class LanewiseWarning(UserWarning):
+    """The base of all warnings of lanewise: `warnings.filterwarnings("error", category=lw.LanewiseWarning)` stops at each."""
+
+
+class FileWarning(LanewiseWarning):
     """A file holds something that lanewise passes over, or lacks what newer ones have: what is read may not be what was meant."""
 
 
-for _shown in (FileWarning, LanewiseError, *LanewiseError.__subclasses__()):
+for _shown in (LanewiseWarning, FileWarning, LanewiseError, *LanewiseError.__subclasses__()):
     _shown.__module__ = "lanewise"  # where users import it from, which tracebacks and warnings show
 
 

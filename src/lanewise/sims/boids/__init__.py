@@ -8,6 +8,7 @@ from lanewise.support.naming import at_first_use
 
 if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims.boids.boundaries import BOUNDARIES, Boundary
+    from lanewise.sims.boids.checkpoint import ResumeWarning
     from lanewise.sims.boids.flock import Flock
     from lanewise.sims.boids.initial import STARTS, make_state
     from lanewise.sims.boids.obstacles import Box, Obstacle, Plane, Rectangle, Sphere, read_obstacles
@@ -18,13 +19,14 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
 
 __all__ = [
     "BOUNDARIES", "SEMANTICS", "STARTS", "Boid", "Boid64", "Boundary", "Box", "Flock", "Obstacle", "Parameters", "Plane", "Rectangle",
-    "Sphere", "State", "Statistics", "make_state", "read_obstacles", "read_state", "write_state",
+    "ResumeWarning", "Sphere", "State", "Statistics", "make_state", "read_obstacles", "read_state", "write_state",
 ]  # fmt: skip
 
 __getattr__, __dir__ = at_first_use(
     __name__,
     {
         "boundaries": ("BOUNDARIES", "Boundary"),
+        "checkpoint": ("ResumeWarning",),
         "flock": ("Flock",),
         "initial": ("STARTS", "make_state"),
         "obstacles": ("Box", "Obstacle", "Plane", "Rectangle", "Sphere", "read_obstacles"),

@@ -46,7 +46,7 @@ from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.plan_text import from_json, to_json
-from lanewise.support.errors import InputError
+from lanewise.support.errors import InputError, LanewiseWarning
 
 if TYPE_CHECKING:
     from lanewise.sims.boids.flock import Flock
@@ -81,7 +81,7 @@ class Checkpoint:
     run: RunPlan | None = None
 
 
-class ResumeWarning(UserWarning):
+class ResumeWarning(LanewiseWarning):
     """A flock that was resumed may have other bits than one that was not interrupted."""
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
 from lanewise.support.attributes import unknown
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import DeviceError, InputError, LanewiseWarning
 
 SOUND_SPEED = 1 / math.sqrt(3)
 """Of the lattices D2Q9, D3Q19 and D3Q27, in sites a step: c_s^2 = 1/3."""
@@ -37,7 +37,7 @@ BUFFERS = {"in-place": 1, "pull": 2, "push": 2}
 WORD_BYTES = 4
 
 
-class FlowWarning(UserWarning):
+class FlowWarning(LanewiseWarning):
     """A flow that can be computed, but whose numbers promise little accuracy or stability."""
 
 

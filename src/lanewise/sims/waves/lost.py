@@ -18,12 +18,13 @@ from contextlib import contextmanager
 
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT
 from lanewise.sims.waves.timing import Orbit
+from lanewise.support.errors import LanewiseWarning
 
 ALLOWED = 0.05  # of 2F - 4
 EARTH = 6_378_136.6 / SPEED_OF_LIGHT * (2 * math.pi / 86_164.09053) ** 2  # A W^2 on the equator, 1/s
 
 
-class SignalLossWarning(UserWarning):
+class SignalLossWarning(LanewiseWarning):
     """2F can be computed, but is lower than that of the signal by what is stated."""
 
 
