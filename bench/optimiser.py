@@ -37,7 +37,7 @@ from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.planning.plan import Plan
 from lanewise.runtime.memory import array_module
 from lanewise.tuning.job import Job, Workload
-from lanewise.tuning.measure import make_measurer
+from lanewise.tuning.measure import KernelMeasurer
 from lanewise.tuning.tune import tune_job
 
 RESULTS = Path(__file__).parent / "results"
@@ -237,7 +237,7 @@ def _cpu_grid(pairs: bool) -> Iterator[Plan]:
 
 def measure_all(job: Job, plans: list[Plan]) -> dict[Plan, float]:
     """The median seconds of every plan that runs: all once, the best of them again."""
-    measurer = make_measurer(job)
+    measurer = KernelMeasurer(job)
     measurer.prepare([job.default])
     ready = [job.default]
     for start in range(0, len(plans), 64):

@@ -170,9 +170,9 @@ def machine(gpus: int) -> dict[str, Any]:
     """The GPU, its driver, and the versions that decide what runs on it."""
     from importlib.metadata import version
 
-    from lanewise.runtime.identity import identity
+    from lanewise.runtime.device import get_device
 
-    found = identity("cuda")
+    found = get_device("cuda").identity()
     packages = {name: version(name) for name in ("numpy", "numba", "cuda-core", "cuda-bindings", "cupy-cuda13x")}
     return {
         "gpu": found.device, "gpus": gpus, "driver": found.driver, "compiler": found.compiler,

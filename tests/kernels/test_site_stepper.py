@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,12 @@ def test_memory_is_asked_for_less_in_long_runs_among_many_walls(monkeypatch: pyt
     asked: list[int] = []
 
     @contextmanager
-    def fetching(device: str, nbytes: int) -> Iterator[None]:
+    def fetching(nbytes: int) -> Iterator[None]:
         asked.append(nbytes)
         yield
         asked.append(0)
 
-    monkeypatch.setattr(site_stepper.cuda, "fetching", fetching)
+    monkeypatch.setattr(site_stepper, "get_device", lambda name: SimpleNamespace(fetching=fetching))
     sites = full()
     for dense, steps, wanted in (
         (False, LONG_RUN, []),

@@ -16,7 +16,7 @@ from lanewise.patterns.search.tuning.tune import CallMeasurer
 from lanewise.tuning import measure
 from lanewise.tuning.compare import magnitudes, margins, sums, terms
 from lanewise.tuning.job import Job
-from lanewise.tuning.measure import CpuMeasurer
+from lanewise.tuning.measure import KernelMeasurer
 from lanewise.tuning.tune import tune_job
 from tests.tuning.kernels import Point, attraction, drift
 
@@ -163,7 +163,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, job: Job, spoil: Callable[[Any], No
 def test_one_wrong_element_is_found(pattern: str, spoil: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     job = JOBS[pattern]()
     plan = planted(monkeypatch, job, spoil)
-    found = CpuMeasurer(job).prepare([job.default, plan])
+    found = KernelMeasurer(job).prepare([job.default, plan])
     assert found[job.default] is None
     failure = found[plan]
     assert failure is not None
@@ -176,7 +176,7 @@ def test_one_wrong_element_is_found(pattern: str, spoil: Any, monkeypatch: pytes
 def test_what_is_right_is_kept(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     job = JOBS[pattern]()
     plan = planted(monkeypatch, job, lambda values: None)
-    assert CpuMeasurer(job).prepare([job.default, plan]) == {job.default: None, plan: None}
+    assert KernelMeasurer(job).prepare([job.default, plan]) == {job.default: None, plan: None}
 
 
 def test_what_is_wrong_is_dropped_and_named_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_sums_in_another_order_are_kept() -> None:
     a[0] = np.abs(a[0])  # large beside the others
     b = np.ones((4096, 8), "f4")
     job = product.tuning_job(a=a, b=b, c=np.zeros((4, 8), "f4"), n=4096, grid=(4, 8))
-    measurer = CpuMeasurer(job)
+    measurer = KernelMeasurer(job)
     measurer.prepare([job.default])
     assert measurer._expected is not None
     other = [np.repeat(a[:, ::-1].cumsum(1)[:, -1], 8)]

@@ -12,13 +12,13 @@ from lanewise.launch.executable import Executable
 from lanewise.launch.trial import Failure
 from lanewise.models.devices import table_model
 from lanewise.planning.plan import NEUTRAL, Plan
-from lanewise.runtime import timing
+from lanewise.runtime import host_device, timing
 from lanewise.runtime.nvrtc import Cubin, Resources
 from lanewise.runtime.timing import CpuStopwatch
 from lanewise.support.errors import DeviceError, PlanError
 from lanewise.tuning import measure
 from lanewise.tuning.compare import difference, margins, tolerance
-from lanewise.tuning.measure import CpuMeasurer
+from lanewise.tuning.measure import KernelMeasurer
 from tests.corpus import case
 from tests.harness import program, reference_kernel
 from tests.tuning.kernels import attraction, double, drift, points, repulsion, without_itself
@@ -28,7 +28,7 @@ MERGED, TILED = Plan(targets=4).filled(NEUTRAL), Plan(tile=64).filled(NEUTRAL)
 
 def test_plans_are_timed_once_a_round() -> None:
     cloud = points(200)
-    measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
+    measurer = KernelMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
     assert measurer.prepare([NEUTRAL, MERGED, TILED]) == {NEUTRAL: None, MERGED: None, TILED: None}
     times = measurer.measure([NEUTRAL, TILED], 3)
     assert {p: len(t) for p, t in times.items()} == {NEUTRAL: 3, TILED: 3}
@@ -46,7 +46,7 @@ def test_a_wrong_result_is_found_before_it_is_timed(monkeypatch: pytest.MonkeyPa
         return right(wrong.reference if plan == MERGED else reference, plan, device, **more)
 
     monkeypatch.setattr(measure, "compile_kernel", compile_kernel)
-    measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
+    measurer = KernelMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
     found = measurer.prepare([NEUTRAL, MERGED, TILED])
     assert found[TILED] is None
     failure = found[MERGED]
@@ -69,7 +69,7 @@ def test_what_cannot_be_compiled_or_run_fails_with_its_reason(monkeypatch: pytes
         return right(reference, plan, device, **more)
 
     monkeypatch.setattr(measure, "compile_kernel", compile_kernel)
-    measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
+    measurer = KernelMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
     found = measurer.prepare([NEUTRAL, MERGED, TILED])
     assert found == {
         NEUTRAL: None,
@@ -87,18 +87,18 @@ def test_a_default_plan_that_cannot_be_had_is_the_callers_error() -> None:
 def test_a_plan_that_the_values_do_not_allow_fails() -> None:
     cloud = points(50)
     dropped = Plan(self_term="drop").filled(NEUTRAL)
-    found = CpuMeasurer(without_itself.tuning_job(cloud, cloud, softening2=0.0)).prepare([NEUTRAL, dropped])[dropped]
+    found = KernelMeasurer(without_itself.tuning_job(cloud, cloud, softening2=0.0)).prepare([NEUTRAL, dropped])[dropped]
     assert found is not None
     assert found.status == "illegal"
     assert "may not leave out its test for a pair of an element with itself: softening2 must be" in found.reason
-    measurer = CpuMeasurer(without_itself.tuning_job(cloud, cloud, softening2=1e-2))
+    measurer = KernelMeasurer(without_itself.tuning_job(cloud, cloud, softening2=1e-2))
     assert measurer.prepare([NEUTRAL, dropped]) == {NEUTRAL: None, dropped: None}
 
 
 def test_the_callers_arrays_keep_their_values() -> None:
     cloud, velocity = points(1000), np.ones((1000, 3), np.float32)
     before = cloud.numpy()
-    measurer = CpuMeasurer(drift.tuning_job(cloud, velocity, dt=0.5))
+    measurer = KernelMeasurer(drift.tuning_job(cloud, velocity, dt=0.5))
     wide = Plan(vector_bits=256).filled(NEUTRAL)
     found = measurer.prepare([NEUTRAL, wide])
     measurer.measure([p for p, failure in found.items() if failure is None], 2)
@@ -109,9 +109,9 @@ def test_the_callers_arrays_keep_their_values() -> None:
 def test_values_that_grow_stay_in_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each round starts from the first state: otherwise thousands of doublings would measure infinities."""
     cloud = points(100)
-    measurer = CpuMeasurer(double.tuning_job(cloud))
+    measurer = KernelMeasurer(double.tuning_job(cloud))
     measurer.prepare([NEUTRAL])
-    monkeypatch.setattr(measure, "stopwatch", lambda device, works, once: lambda: [w() for w in works] and 1.0)
+    monkeypatch.setattr(host_device, "CpuStopwatch", lambda works, once: lambda: [w() for w in works] and 1.0)
     measurer.measure([NEUTRAL], 200)
     weights = measurer._workloads[0].read()[1]
     assert np.array_equal(weights, cloud.weight * 2)
@@ -119,19 +119,19 @@ def test_values_that_grow_stay_in_range(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_elementwise_kernels_go_round_in_more_memory_than_the_cache_holds() -> None:
-    small = CpuMeasurer(double.tuning_job(points(1000)))
+    small = KernelMeasurer(double.tuning_job(points(1000)))
     small.prepare([NEUTRAL])
     assert len(small._workloads) == measure.MOST_COPIES
     assert len({w.bound["point"].data.ctypes.data for w in small._workloads}) == measure.MOST_COPIES
     cloud = points(1000)
-    pairs = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
+    pairs = KernelMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
     pairs.prepare([NEUTRAL])
     assert len(pairs._workloads) == 1
 
 
 def test_a_kernel_with_state_of_its_own_does_not_repeat() -> None:
     cloud = points(20)
-    measurer = CpuMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
+    measurer = KernelMeasurer(attraction.tuning_job(cloud, cloud, softening2=1e-2))
     measurer.prepare([NEUTRAL])
     measurer._ready[NEUTRAL].bits[0] = b"other bits"
     assert measurer.confirm(NEUTRAL) == Failure("wrong", "two runs from the same state gave different bits")
@@ -157,7 +157,7 @@ def test_spills_and_too_many_registers_are_reasons() -> None:
 
 
 def test_a_stopwatch_repeats_short_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "CPU_LEAST", 20e-3)
+    monkeypatch.setattr(timing, "LEAST", 20e-3)
     runs: list[int] = []
     watch = CpuStopwatch([lambda: runs.append(1), lambda: runs.append(2)], 1e-3)
     seconds = watch()

@@ -7,8 +7,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.planning.plan import Plan
-from lanewise.runtime.timing import CudaStopwatch
-from lanewise.tuning import CudaMeasurer, replay
+from lanewise.runtime.cuda_timing import CudaStopwatch
+from lanewise.tuning import KernelMeasurer, replay
 from lanewise.tuning.space import KernelSpace, make_estimator
 from tests.tuning.kernels import attraction, drift, points
 
@@ -50,7 +50,7 @@ def test_candidates_compile_at_the_same_time_and_are_checked() -> None:
     (family,) = space.families
     plans = [space.default, *(family.plan(p) for p in family.line(family.start, "targets"))]
     plans = [p for p in plans if not space.examine(p).reason]
-    measurer = CudaMeasurer(job)
+    measurer = KernelMeasurer(job)
     found = measurer.prepare(plans)
     assert found[space.default] is None
     ready = [p for p, failure in found.items() if failure is None]

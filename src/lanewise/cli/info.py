@@ -64,39 +64,29 @@ def gather() -> dict[str, Any]:
 
 
 def _cpu() -> dict[str, Any]:
-    import psutil
+    from lanewise.runtime.device import get_device
 
-    from lanewise.runtime.devices import cpu_threads
-
-    free = psutil.virtual_memory().available
-    return {
-        "name": "cpu",
-        "description": f"{cpu_model()}, {cpu_threads()} threads, {free / 2**30:.1f} GiB free",
-        "threads": cpu_threads(),
-    }
-
-
-def cpu_model() -> str:
-    """The processor's own name where the system tells it."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
+    cpu = get_device("cpu")
+    free = f"{cpu.free_memory() / 2**30:.1f} GiB free"
+    return {"name": "cpu", "description": f"{cpu.title()}, {cpu.units()} threads, {free}", "threads": cpu.units()}
 
 
 def _gpus() -> list[dict[str, Any]]:
-    from lanewise.runtime import cuda
     from lanewise.runtime.devices import cuda_device_count
 
-    names = ["cuda", *(f"cuda:{i}" for i in range(1, cuda_device_count()))]
-    return [
-        {
-            "name": n, "description": f"{cuda.device_name(n)}, {cuda.architecture(n)}, {cuda.multiprocessors(n)} multiprocessors, "
-            f"{cuda.free_memory(n) / 2**30:.1f} GiB free", "arch": cuda.architecture(n),
-        }
-        for n in names
-    ]  # fmt: skip
+    return [_gpu("cuda" if number == 0 else f"cuda:{number}") for number in range(cuda_device_count())]
+
+
+def _gpu(name: str) -> dict[str, Any]:
+    from lanewise.runtime.device import get_device
+
+    gpu = get_device(name)
+    units, free = f"{gpu.units()} multiprocessors", f"{gpu.free_memory() / 2**30:.1f} GiB free"
+    return {
+        "name": name,
+        "description": f"{gpu.title()}, {gpu.architecture()}, {units}, {free}",
+        "arch": gpu.architecture(),
+    }
 
 
 def _version(package: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lanewise.language.target import is_compiled, is_gpu
+from lanewise.language.target import CPU, is_compiled
 from lanewise.sims.common.completion import DEVICES, completing
 from lanewise.sims.common.options import whole_number
 from lanewise.support.attributes import near
@@ -204,18 +204,15 @@ def _machine(device: str) -> dict[str, Any]:
     import numpy
 
     from lanewise._version import __version__
-    from lanewise.cli.info import cpu_model
-    from lanewise.runtime.devices import cpu_threads
+    from lanewise.runtime.device import get_device
 
+    cpu, measured = get_device(CPU.name), get_device(device)
     facts: dict[str, Any] = {
-        "name": cpu_model(), "device": device, "cpu": cpu_model(), "threads": cpu_threads(), "lanewise": __version__,
+        "name": measured.title(), "device": device, "cpu": cpu.title(), "threads": cpu.units(), "lanewise": __version__,
         "numpy": numpy.__version__, "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
     }  # fmt: skip
-    if is_gpu(device):
-        from lanewise.runtime import cuda
-
-        facts |= {"name": cuda.device_name(device), "arch": cuda.architecture(device),
-                  "multiprocessors": cuda.multiprocessors(device)}  # fmt: skip
+    if not measured.target.host_memory:
+        facts |= {"arch": measured.architecture(), "multiprocessors": measured.units()}
     return facts
 
 
@@ -231,7 +228,7 @@ def _show(chosen: Ladder, rungs: list[Rung], machine: dict[str, Any], plot: Path
     console.print(f"figures of: {chosen.source}")
     for line in chosen.summary(rungs):
         console.print(line)
-    threads = "" if is_gpu(str(machine["device"])) else f", {machine['threads']} threads"
+    threads = "" if "multiprocessors" in machine else f", {machine['threads']} threads"
     console.print(f"measured on {machine['name']}{threads}, {machine['date']}")
     if plot is not None:
         console.print(f"written to {plot}")

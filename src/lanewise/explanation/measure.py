@@ -24,7 +24,7 @@ from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
 from lanewise.tuning.job import Job
-from lanewise.tuning.measure import make_measurer
+from lanewise.tuning.measure import KernelMeasurer
 
 ROUNDS = 7  # interleaved: the median of 7 times of each plan
 
@@ -52,7 +52,7 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
 
     The first plan is the one that the others are held against.
     """
-    measurer = make_measurer(job)
+    measurer = KernelMeasurer(job)
     failures = measurer.prepare(list(dict.fromkeys(plans)))
     measured = measurer.measure([p for p, failure in failures.items() if failure is None], ROUNDS)
     return Times({p: statistics.median(times) for p, times in measured.items()}, "now")

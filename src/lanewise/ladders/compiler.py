@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from math import isqrt
 from statistics import geometric_mean
@@ -34,8 +33,7 @@ from lanewise.ladders.rung import (
 )
 from lanewise.language.target import is_gpu
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.runtime import cuda
-from lanewise.runtime.memory import array_module
+from lanewise.runtime.memory import array_module, on
 from lanewise.support.errors import InputError, LanewiseError
 
 NAIVE, DEFAULT, LIBRARY = "naive", "default plan", "library"
@@ -70,7 +68,7 @@ def climb(options: Options) -> Iterator[Rung]:
 def climb_benchmark(options: Options, benchmark: Benchmark) -> Iterator[Rung]:
     """The rungs of one benchmark."""
     on_gpu = is_gpu(options.device)
-    with cuda.use(options.device) if on_gpu else nullcontext():
+    with on(options.device):
         n = isqrt(options.bodies[0])
         try:
             runner = Runner(options, make_case(benchmark, n, options.device, options.seed))

@@ -18,8 +18,7 @@ from lanewise.ladders import compiler_kernels as kernels
 from lanewise.launch.compiled import Call
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.planning.plan import Plan
-from lanewise.runtime import cuda
-from lanewise.runtime.memory import array_module, require_memory, to_host
+from lanewise.runtime.memory import array_module, module_of, require_memory, to_host
 
 WINDOW, SMALL = 32, 16  # edges of the window of a convolution, and of small matrices
 SAMPLE = 512  # outputs that are checked, and all where there are not many more
@@ -174,9 +173,7 @@ def sample(shape: tuple[int, ...], count: int) -> Places:
 
 def pick(a: Any, *index: Any) -> Any:
     """The elements of an array on any device at places that NumPy's arrays tell."""
-    if isinstance(a, np.ndarray):
-        return a[index]
-    return a[tuple(cuda.cupy().asarray(i) if isinstance(i, np.ndarray) else i for i in index)]
+    return a[tuple(module_of(a).asarray(i) if isinstance(i, np.ndarray) else i for i in index)]
 
 
 def _wide(a: Any, *index: Any) -> Answer:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,8 +19,7 @@ from lanewise.launch.compiled import Call
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.runtime import cuda
-from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module
 from lanewise.support.errors import DeviceError, LanewiseError, PlanError
 
@@ -78,8 +76,9 @@ class Runner:
             with suppress(LanewiseError):
                 self.case.bind(plan)
 
-        if is_gpu(self.device):
-            with ThreadPoolExecutor(min(len(plans), cpu_threads())) as pool:
+        compilers = min(len(plans), get_device(self.device).compilers())
+        if compilers > 1:
+            with ThreadPoolExecutor(compilers) as pool:
                 list(pool.map(compile_one, plans))
 
     # ------------------------------------------------------------ rungs
@@ -192,11 +191,7 @@ class Runner:
             for _ in range(repeats):
                 work()
 
-        if is_gpu(self.device):
-            return cuda.timer(self.device)(repeated)
-        start = time.perf_counter()
-        repeated()
-        return time.perf_counter() - start
+        return get_device(self.device).seconds(repeated)
 
     def _rated(self, rung: Rung, runs: int) -> Rung:
         assert rung.seconds is not None

@@ -21,7 +21,7 @@ from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
@@ -99,7 +99,7 @@ class SiteRunner:
 
     @property
     def _arch(self) -> str | None:
-        return cuda.architecture(self.options.device) if self.on_gpu else None
+        return get_device(self.options.device).architecture() if self.on_gpu else None
 
     def _seconds(self, work: Callable[[int], None]) -> float:
         """The median time of a step."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -33,6 +31,7 @@ from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elem
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.planning.plan import NEUTRAL, Plan
 from lanewise.records.arrays import RecordArray
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module, bring, to_host
 
 AccessName = Literal["streamed", "subset", "gathered"]
@@ -238,7 +237,7 @@ class Measurer:
     def time(self, bound: BoundCell) -> float:
         """The median time of a pass that follows another one."""
         least = QUICK_LEAST if self.options.quick else LEAST
-        timed = _timer(self.options.device)
+        timed = get_device(self.options.device).seconds
         repeats = max(1, min(1000, round(least / timed(bound.run))))
 
         def passes() -> None:
@@ -270,18 +269,3 @@ class Measurer:
 
 def _wrong(error: float) -> str:
     return f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
-
-
-def _timer(device: str) -> Callable[[Callable[[], None]], float]:
-    """Seconds of some work: by events on a GPU, by the clock of the host on a CPU."""
-    if is_gpu(device):
-        from lanewise.runtime import cuda
-
-        return cuda.timer(device)
-
-    def measure(work: Callable[[], None]) -> float:
-        start = time.perf_counter()
-        work()
-        return time.perf_counter() - start
-
-    return measure

@@ -18,7 +18,7 @@ import lanewise as lw
 from lanewise.ladders.waves_data import DTERMS, Data
 from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
 from lanewise.language.target import is_gpu
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
 
@@ -36,8 +36,7 @@ class Clock:
     def of(self, kind: str) -> Generator[None]:
         start = time.perf_counter()
         yield
-        if is_gpu(self.device):
-            cuda.synchronize(self.device)
+        get_device(self.device).synchronize()
         self.seconds[kind] += time.perf_counter() - start
 
 

@@ -13,15 +13,16 @@ class Target:
     """A kind of device.
 
     name: as in the names of devices. compiled: kernels are generated for it; else they are interpreted. has_blocks: its threads come in
-    blocks, which share memory and wait for each other. has_simd: its cores have SIMD registers, whose width a plan may set. index: the
-    type of indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what tuning takes
-    unless the caller says.
+    blocks, which share memory and wait for each other. has_simd: its cores have SIMD registers, whose width a plan may set.
+    host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of indices. lanes: elements of a
+    block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what tuning takes unless the caller says.
     """
 
     name: str
     compiled: bool
     has_blocks: bool
     has_simd: bool
+    host_memory: bool
     index: Scalar
     lanes: int
     tuning_seconds: float = 0.0
@@ -31,9 +32,13 @@ class Target:
 
 
 # 32-bit indices on a GPU, where 64-bit arithmetic costs several instructions; a CPU counts in 64 bits.
-CUDA = Target("cuda", compiled=True, has_blocks=True, has_simd=False, index=I32, lanes=32, tuning_seconds=60.0)
-CPU = Target("cpu", compiled=True, has_blocks=False, has_simd=True, index=I64, lanes=16, tuning_seconds=120.0)
-PYTHON = Target("python", compiled=False, has_blocks=False, has_simd=False, index=I64, lanes=16)
+CUDA = Target(
+    "cuda", compiled=True, has_blocks=True, has_simd=False, host_memory=False, index=I32, lanes=32, tuning_seconds=60.0
+)
+CPU = Target(
+    "cpu", compiled=True, has_blocks=False, has_simd=True, host_memory=True, index=I64, lanes=16, tuning_seconds=120.0
+)
+PYTHON = Target("python", compiled=False, has_blocks=False, has_simd=False, host_memory=True, index=I64, lanes=16)
 UNKNOWN = "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"
 TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 

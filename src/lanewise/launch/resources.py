@@ -6,7 +6,7 @@ from typing import Any
 
 from lanewise.language.target import target_of
 from lanewise.launch.executable import Executable
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cpu_threads
 from lanewise.runtime.occupancy import LIMITS, occupancy
 
@@ -15,7 +15,7 @@ def kernel_resources(executable: Executable, arch: str | None = None) -> dict[st
     """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on a CPU."""
     match target_of(executable.device).name:
         case "cuda":
-            arch = arch or cuda.architecture(executable.device)
+            arch = arch or get_device(executable.device).architecture()
             grid = executable.program.kernels[0].grid
             assert grid is not None
             r = executable.cubins[0].resources

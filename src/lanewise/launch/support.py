@@ -11,7 +11,7 @@ from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.language.target import Machine, copies_asynchronously, is_gpu, target_of
+from lanewise.language.target import Machine, target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.executable import BoundArray, Executable, build_executable, switches_of
 from lanewise.launch.kept_programs import built
@@ -20,18 +20,13 @@ from lanewise.planning.plan import Decisions, Plan
 from lanewise.records.arrays import RecordArray, owner_of, places_of, side_of
 from lanewise.records.field_values import FieldViews
 from lanewise.records.two_sides import EVERY, Side, bits_of
-from lanewise.runtime import cuda
-from lanewise.runtime.cpu import width_problem
-from lanewise.runtime.devices import cpu_threads
-from lanewise.runtime.nvrtc import begin_cubin
+from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError
 
 
 def machine_of(device: str) -> Machine:
     """What default plans ask of a device."""
-    if is_gpu(device):
-        return Machine("cuda", cuda.multiprocessors(device), copies=copies_asynchronously(cuda.architecture(device)))
-    return Machine("cpu", cpu_threads(), 256 if width_problem(512) else 512)
+    return get_device(device).machine()
 
 
 def index_type(device: str) -> Scalar:
@@ -66,8 +61,7 @@ def _compiled(reference: ir.Kernel, plan: Decisions, device: str, arch: str | No
 
     def begin(text: str, kernel: ir.Kernel) -> None:
         """While the next text is made, and the program is written to the disk."""
-        if is_gpu(device):
-            begin_cubin(text, kernel.name, arch or cuda.architecture(device), switches_of(plan))
+        get_device(device).begin(text, kernel.name, arch, switches_of(plan))
 
     made = built(reference, plan, device, begin)
     return build_executable(made.program, device, arch, made.texts)

@@ -25,7 +25,7 @@ from lanewise.language.target import is_compiled
 from lanewise.launch.trial import changes, plan_from
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.cache import cache_root, content_key, file_problem, folder_problem, make_folders, write_whole
-from lanewise.runtime.identity import identity
+from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, LanewiseWarning
 
 ANYTHING = Plan()
@@ -67,7 +67,7 @@ class Key:
 
     kernel: the function's name; function: a hash of its reference kernel, so that an edited function is another one;
     layouts: of its records; identical: whether targets and sources are one array; device, arch, driver, compiler,
-    threads: see `runtime.identity.Identity`; version: of lanewise; targets, sources: classes of size (see `size_class`);
+    threads: see `runtime.device_facts.Identity`; version: of lanewise; targets, sources: classes of size (see `size_class`);
     wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over a search, whose structure is
     chosen, too (see `search_kinds.kind_of_call`), empty for all others.
     """
@@ -116,7 +116,7 @@ def make_key(
     identical: bool,
 ) -> Key:
     """The key of a call, on a device of this machine."""
-    machine = identity(device)
+    machine = get_device(device).identity()
     return Key(
         reference.name, content_key(print_kernel(reference)), ", ".join(f"{n}: {x}" for n, x in layouts.items()), identical,
         machine.device, machine.arch, machine.driver, machine.compiler, machine.threads, __version__,

@@ -17,6 +17,8 @@ from typing import Literal
 import numpy as np
 
 from lanewise.language.target import is_gpu
+from lanewise.runtime.device import Device, get_device
+from lanewise.runtime.device_facts import Facts, processor_name
 from lanewise.runtime.devices import cpu_threads, resolve
 from lanewise.runtime.occupancy import LIMITS, Limits
 from lanewise.runtime.preferred_width import preferred_bits
@@ -162,38 +164,24 @@ def device_model(device: str) -> DeviceModel:
     newer than the table gets the lanes of the newest one that is known. Raises `DeviceError` as `runtime.devices.resolve`.
     """
     device = resolve(device)
-    if is_gpu(device):
-        return _read_gpu(device)
-
-    return _cpu_model()
-
-
-# Numbers of cudaDeviceAttr in the CUDA runtime.
-_CLOCK_KHZ, _MEMORY_KHZ, _BUS_BITS, _L2, _THREADS, _SHARED = 13, 36, 37, 38, 39, 81
-_REGISTERS, _OPT_IN, _BLOCKS, _RESERVED, _BLOCK_REGISTERS = 82, 97, 106, 111, 12
+    there = get_device(device)
+    facts = there.facts()
+    return _cpu_model() if facts is None else _told_model(there, facts)
 
 
-def _read_gpu(device: str) -> DeviceModel:
-    from lanewise.runtime import cuda
-    from lanewise.runtime.devices import cuda_number
-
-    def attribute(number: int) -> int:
-        return int(cuda.cupy().cuda.runtime.deviceGetAttribute(number, cuda_number(device)))
-
-    arch = cuda.architecture(device)
+def _told_model(gpu: Device, facts: Facts) -> DeviceModel:
+    """The model of what a driver tells of a GPU."""
+    arch = gpu.architecture()
     limits = Limits(
-        attribute(_THREADS) // 32, attribute(_BLOCKS), attribute(_SHARED), attribute(_OPT_IN), attribute(_REGISTERS),
-        attribute(_BLOCK_REGISTERS), attribute(_RESERVED), 256 if arch == "sm_75" else 128,
+        facts.threads // 32, facts.blocks, facts.shared_bytes, facts.block_shared_bytes, facts.registers,
+        facts.block_registers, facts.reserved_shared_bytes, 256 if arch == "sm_75" else 128,
     )  # fmt: skip
     tabulated = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
     like = _TABLE[tabulated]  # for what a driver does not tell
-    nominal = 2.0 * attribute(_MEMORY_KHZ) * 1e3 * attribute(_BUS_BITS) / 8  # two transfers a clock
-    clock = attribute(_CLOCK_KHZ) * 1e3
-    name, multiprocessors = cuda.device_name(device), cuda.multiprocessors(device)
+    bandwidth = facts.memory_bandwidth or like.memory_bandwidth / COPY_SHARE
     model = _gpu(
-        name, tabulated, multiprocessors, clock or like.clock_hz, nominal or like.memory_bandwidth / COPY_SHARE,
-        attribute(_L2) >> 20, limits,
-    )  # fmt: skip
+        gpu.title(), tabulated, gpu.units(), facts.clock_hz or like.clock_hz, bandwidth, facts.l2_bytes >> 20, limits
+    )
     return replace(model, arch=arch)
 
 
@@ -235,15 +223,6 @@ def last_cache_bytes() -> int:
             found[f"{level} {shared}"] = level, int(size[:-1]) * unit
     top = max((level for level, _ in found.values()), default=0)
     return sum(size for level, size in found.values() if level == top) or MANY
-
-
-def processor_name() -> str:
-    """The processor's own name where the system tells it."""
-    try:
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
-    except (OSError, StopIteration):
-        return platform.processor() or platform.machine()
 
 
 @interrupts_wait()

@@ -18,10 +18,9 @@ from lanewise.language.target import CPU, is_gpu
 from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.records.arrays import OF_ANOTHER, RecordArray, host_field, places_of
 from lanewise.records.field_values import brought
-from lanewise.runtime import cuda
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.field_copies import field_copy, is_writable
-from lanewise.runtime.memory import address, array_module, device_of, home
+from lanewise.runtime.memory import address, array_module, device_of, home, on
 from lanewise.support.attributes import near
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -111,9 +110,7 @@ def contiguous(array: RecordArray, name: str) -> Any:
     if field is None:
         raise ArgumentError(_unknown(array.record, "field", name, [f.name for f in array.record]))
     values = getattr(array, name)
-    if not is_gpu(array.device):
-        return np.array(values, order="C", subok=False)
-    with cuda.use(array.device):
+    with on(array.device):
         return array_module(array.device).array(values, copy=True, order="C")
 
 

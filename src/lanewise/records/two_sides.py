@@ -18,13 +18,13 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Layout
 from lanewise.profiling.copies import copying
 from lanewise.records.field_values import FieldViews
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.field_copies import field_copy
-from lanewise.runtime.memory import allocate, allocate_pinned, to_host
+from lanewise.runtime.memory import allocate, allocate_beside, array_module, on, overlap, to_host
 from lanewise.support.errors import ArgumentError
 
 DEVICE, HOST = 0, 1
@@ -80,18 +80,18 @@ class Side:
                 f"array.host.{field.name} = values, or records: array.host[i].{field.name} = value, array.host[2:5] = records"
             )
             return views.gathered(field) if view is None else field_copy(view, advice)
-        view = views.strided(field, memory=lambda data: self._loan(data, bit))
+        view = views.strided(field, memory=lambda data: self._loan(views.device, data, bit))
         return views.gathered(field) if view is None else view
 
     def memory(self, views: FieldViews) -> Any:
         """The allocation for the user, all of whose fields may be written to; on the host's side it is read-only."""
         self.read(EVERY)
-        return _frozen(views.data) if self.number == HOST else self._loan(views.data, EVERY)
+        return _frozen(views.data) if self.number == HOST else self._loan(views.device, views.data, EVERY)
 
-    def _loan(self, data: Any, fields: int) -> Any:
+    def _loan(self, device: str, data: Any, fields: int) -> Any:
         """The allocation, through a loan: whatever is made of it keeps the loan alive."""
         last = self._lent.get(fields)
-        leased, loan = cuda.leased(data, None if last is None else last()) if _on_gpu(data) else _leased(data, last)
+        leased, loan = get_device(device).lend(data, None if last is None else last())
         self._lent[fields] = weakref.ref(loan)
         self.write(fields)
         return leased
@@ -100,19 +100,6 @@ class Side:
         """Have a host's side, which has nothing yet."""
         self.sides = Sides(record, places, capacity, layouts, self._lent)
         return self.sides
-
-
-def _on_gpu(data: Any) -> bool:
-    return not isinstance(data, np.ndarray)
-
-
-def _leased(data: Any, last: weakref.ref[Any] | None) -> tuple[Any, Any]:
-    """An array of NumPy that all arrays made of it keep alive, and that is its own loan."""
-    leased = None if last is None else last()
-    if leased is None or not np.may_share_memory(leased, data):  # the array may have moved since
-        # NumPy shortens chains of views to what owns the memory; a memoryview in between ends them here.
-        leased = np.frombuffer(memoryview(data), np.uint8)
-    return leased, leased
 
 
 def _frozen(data: Any) -> Any:
@@ -127,7 +114,7 @@ class Sides:
     """
 
     __slots__ = (
-        "_always", "_arrays", "_bits", "_gpu", "_lent", "_record", "capacity", "every", "late", "layouts", "places",
+        "_always", "_arrays", "_bits", "_device", "_lent", "_record", "capacity", "every", "late", "layouts", "places",
     )  # fmt: skip
 
     def __init__(
@@ -136,7 +123,7 @@ class Sides:
         """lent: the loans of the device's side."""
         self._record, self._bits, self.layouts, self._lent = record, bits_of(record), layouts, lent
         self.every = (1 << len(record.fields)) - 1
-        self._gpu = is_gpu(places.device)
+        self._device = get_device(places.device)
         self._always = 0  # fields that a captured graph may change whenever it is launched
         self._arrays: list[weakref.ref[Any] | None] = [None, None]
         self.capacity = capacity
@@ -155,12 +142,12 @@ class Sides:
         fields &= self.every
         self.late[side] &= ~fields
         self.late[1 - side] |= fields
-        if self._gpu and fields and side == DEVICE and cuda.is_capturing(self.places[DEVICE].device):
+        if fields and side == DEVICE and self._device.is_capturing():
             self._always |= fields
 
     def _bring(self, side: int, late: int) -> None:
         to, source = self.places[side], self.places[1 - side]
-        if self._gpu and cuda.is_capturing(self.places[DEVICE].device):
+        if self._device.is_capturing():
             names = ", ".join(name for name, bit in self._bits.items() if late & bit)
             raise ArgumentError(
                 f"{self._record.name}: {names} would be copied {DIRECTIONS[side]} while a graph is captured, which would do so in every "
@@ -215,7 +202,7 @@ class Sides:
         what = f"the host's side of {capacity:,} records of {self._record.name}"
         if side == DEVICE:
             return allocate(self.places[DEVICE].device, nbytes, f"{capacity:,} records of {self._record.name}")
-        return allocate_pinned(nbytes, what) if self._gpu else allocate(CPU.name, nbytes, what)
+        return allocate_beside(self._device.name, nbytes, what)
 
 
 def nbytes_of(field: Field, count: int) -> int:
@@ -228,10 +215,10 @@ def move(field: Field, source: FieldViews, to: FieldViews) -> None:
     if not to.count:
         return
     for leaf in t.leaves(field.name, field.type):
-        match is_gpu(source.device), is_gpu(to.device):
-            case True, False:
-                _down(leaf, source, to)
+        match target_of(source.device).host_memory, target_of(to.device).host_memory:
             case False, True:
+                _down(leaf, source, to)
+            case True, False:
                 _up(leaf, source, to)
             case _:
                 to.fill(leaf, source.column(leaf))
@@ -240,8 +227,8 @@ def move(field: Field, source: FieldViews, to: FieldViews) -> None:
 def _down(leaf: str, source: FieldViews, to: FieldViews) -> None:
     """One transfer: records that are apart on the device are gathered there first, and spread on the host afterwards."""
     column = to.column(leaf)
-    with cuda.use(source.device):
-        values = cuda.cupy().ascontiguousarray(source.column(leaf))
+    with on(source.device):
+        values = array_module(source.device).ascontiguousarray(source.column(leaf))
         if column.flags.c_contiguous and np.may_share_memory(column, to.data):
             values.get(out=column)
         else:
@@ -250,14 +237,14 @@ def _down(leaf: str, source: FieldViews, to: FieldViews) -> None:
 
 def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
     values = np.ascontiguousarray(source.column(leaf))
-    with cuda.use(to.device):
+    with on(to.device):
         column = to.column(leaf)
-        if column.flags.c_contiguous and cuda.lies_within(column, to.data):
-            stream = cuda.cupy().cuda.get_current_stream()
+        if column.flags.c_contiguous and overlap(column, to.data):
+            stream = array_module(to.device).cuda.get_current_stream()
             column.set(values, stream)  # behind the kernels that may still read it
             stream.synchronize()
         else:
-            to.fill(leaf, cuda.cupy().asarray(values))
+            to.fill(leaf, array_module(to.device).asarray(values))
 
 
 def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
@@ -265,7 +252,7 @@ def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
     bit = bit_of(record, field.name)
     side.read(bit)
     view = views.strided(field)
-    counted = is_gpu(views.device) and side.sides is not None
+    counted = not target_of(views.device).host_memory and side.sides is not None
     with (
         copying(record.name, field.name, DIRECTIONS[HOST], nbytes_of(field, views.count)) if counted else nullcontext()
     ):

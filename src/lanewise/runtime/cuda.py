@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language.target import is_gpu
+from lanewise.runtime.device_facts import Facts
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Turns
@@ -25,6 +26,9 @@ from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
 
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
+# Numbers of cudaDeviceAttr in the CUDA runtime.
+CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, L2_BYTES, THREADS, SHARED_BYTES = 13, 36, 37, 38, 39, 81
+REGISTERS, BLOCK_SHARED_BYTES, BLOCKS, RESERVED_SHARED_BYTES, BLOCK_REGISTERS = 82, 97, 106, 111, 12
 
 
 @cache
@@ -196,6 +200,21 @@ def multiprocessors(device: str) -> int:
     return int(cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["multiProcessorCount"])
 
 
+def facts(device: str) -> Facts:
+    """What the driver tells of the GPU."""
+
+    def told(number: int) -> int:
+        return int(cupy().cuda.runtime.deviceGetAttribute(number, cuda_number(device)))
+
+    return Facts(
+        clock_hz=told(CLOCK_KHZ) * 1e3,
+        memory_bandwidth=2.0 * told(MEMORY_KHZ) * 1e3 * told(BUS_BITS) / 8,  # two transfers a clock
+        l2_bytes=told(L2_BYTES), threads=told(THREADS), blocks=told(BLOCKS), shared_bytes=told(SHARED_BYTES),
+        block_shared_bytes=told(BLOCK_SHARED_BYTES), registers=told(REGISTERS), block_registers=told(BLOCK_REGISTERS),
+        reserved_shared_bytes=told(RESERVED_SHARED_BYTES),
+    )  # fmt: skip
+
+
 def free_memory(device: str) -> int:
     """Bytes that can still be allocated, counting what CuPy's pool holds unused."""
     module = cupy()
@@ -250,11 +269,6 @@ def is_capturing(device: str) -> bool:
     """Whether what is launched now goes into a graph, and runs whenever that is launched."""
     with use(device):
         return bool(cupy().cuda.get_current_stream().is_capturing())
-
-
-def lies_within(array: Any, memory: Any) -> bool:
-    """Whether an array of a device is a view of this memory."""
-    return bool(memory.data.ptr <= array.data.ptr < memory.data.ptr + max(1, memory.nbytes))
 
 
 class CudaKernel:
@@ -465,11 +479,11 @@ def synchronize(device: str) -> None:
         cupy().cuda.get_current_stream().synchronize()
 
 
-def timer(device: str) -> Callable[[Callable[[], None]], float]:
+def timer(device: str) -> Callable[[Callable[[], object]], float]:
     """A function that runs work and returns its time on the device in seconds, by events."""
     module = cupy()
 
-    def measure(work: Callable[[], None]) -> float:
+    def measure(work: Callable[[], object]) -> float:
         with use(device):
             start, stop = module.cuda.Event(), module.cuda.Event()
             start.record()

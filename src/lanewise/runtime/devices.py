@@ -146,4 +146,9 @@ def cpu_threads() -> int:
         if not chosen.isdigit() or int(chosen) < 1:
             raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted a whole number from 1 on")
         return int(chosen)
+    return cores()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import CPU
 from lanewise.layouts import ALIGNMENT
 from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_name
 from lanewise.support.errors import ArgumentError, DeviceError
 
-_ANYWHERE = nullcontext()
+SMALL = 1 << 20  # bytes that always fit: asking for free memory costs more than allocating them
 
 
 def available_memory(device: str) -> int:
     """Bytes that can be allocated now."""
-    if is_gpu(device):
-        return cuda.free_memory(device)
-    import psutil
-
-    return int(psutil.virtual_memory().available)
+    return get_device(device).free_memory()
 
 
 def require_memory(device: str, nbytes: int, what: str) -> None:
@@ -40,33 +37,28 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
     zeroed: without it a GPU's memory holds anything, for those who write all of it. Raises `DeviceError` with what is needed and
     what there is.
     """
-    if is_gpu(device):
-        data = _on_gpu(device, nbytes, what)
-        if zeroed:
-            with cuda.use(device):
-                data.fill(0)
-        return data
-    if nbytes > 1 << 20:  # small ones always fit, and asking costs more than allocating
+    there = get_device(device)
+    if there.overcommits and nbytes > SMALL:
         require_memory(device, nbytes, what)
     try:
-        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        return there.allocate(nbytes, zeroed=zeroed)
+    except DeviceError:
+        require_memory(device, nbytes, what)  # which says what there is
+        raise
     except MemoryError as error:  # a limit of the process, which nobody says beforehand
         raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, which cannot be allocated") from error
-    return _aligned(raw, nbytes)
 
 
-def allocate_pinned(nbytes: int, what: str) -> Any:
-    """Zeroed bytes of the host that the system never moves, which GPUs copy from and to without a detour; aligned for every layout.
+def allocate_beside(device: str, nbytes: int, what: str) -> Any:
+    """Zeroed bytes of the host that a device copies from and to without a detour; aligned for every layout.
 
-    Raises `DeviceError` where there is no room for them.
+    For a GPU the system never moves them. Raises `DeviceError` where there is no room for them.
     """
-    require_memory("cpu", nbytes, what)
-    raw = cuda.pinned(nbytes + ALIGNMENT, what)
+    if get_device(device).target.host_memory:
+        return allocate(CPU.name, nbytes, what)
+    require_memory(CPU.name, nbytes, what)
+    raw = get_device(device).pinned(nbytes + ALIGNMENT, what)
     raw.fill(0)
-    return _aligned(raw, nbytes)
-
-
-def _aligned(raw: Any, nbytes: int) -> Any:
     start = -raw.ctypes.data % ALIGNMENT
     return raw[start : start + nbytes]
 
@@ -97,15 +89,6 @@ def address(array: Any) -> int:
     return int(array.ctypes.data if isinstance(array, np.ndarray) else array.data.ptr)
 
 
-def _on_gpu(device: str, nbytes: int, what: str) -> Any:
-    """A GPU's allocator refuses what does not fit, and asking the driver first takes longer than allocating."""
-    try:
-        return cuda.allocate(device, nbytes)
-    except DeviceError:
-        require_memory(device, nbytes, what)
-        raise
-
-
 def overlap(a: Any, b: Any) -> bool:
     """Whether the bytes of two arrays (both on the host, or both on one GPU) have any in common, by their first and last one."""
 
@@ -119,15 +102,12 @@ def overlap(a: Any, b: Any) -> bool:
 
 def copy_bytes(device: str, to: Any, source: Any) -> None:
     """Copy a whole contiguous array to another one of as many bytes; on a GPU on the current stream, so that a graph may hold it."""
-    if is_gpu(device):
-        cuda.copy_within(device, address(to), address(source), int(source.nbytes))
-    else:
-        to[...] = source
+    get_device(device).copy(to, source)
 
 
 def array_module(device: str) -> Any:
     """The library of arrays on a device: NumPy, or CuPy with functions that allocate and compute there."""
-    return cuda.library(device) if is_gpu(device) else np
+    return get_device(device).arrays
 
 
 def module_of(array: Any) -> Any:
@@ -142,7 +122,7 @@ def device_of(array: Any) -> str:
 
 def on(device: str) -> AbstractContextManager[Any]:
     """A context in which arrays of a device are computed with: on a GPU their methods and operators run on the current one."""
-    return cuda.use(device) if is_gpu(device) else _ANYWHERE
+    return get_device(device).use()
 
 
 DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can read too
@@ -166,7 +146,7 @@ def home(value: Any) -> str | None:
 def bring(value: Any, device: str) -> Any:
     """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the device's library."""
     on_gpu = home(value) is not None
-    if is_gpu(device):
+    if not get_device(device).target.host_memory:
         with cuda.use(device):
             return cuda.moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
     if on_gpu:

@@ -8,14 +8,14 @@ from lanewise.launch.tuned_plans import StoreWarning
 from lanewise.support.interrupts import imported
 
 if TYPE_CHECKING:
-    from lanewise.tuning.measure import CpuMeasurer, CudaMeasurer
+    from lanewise.tuning.measure import KernelMeasurer
     from lanewise.tuning.race import Measurer
     from lanewise.tuning.report import Tuning
     from lanewise.tuning.tune import RecordedMeasurer, RecordedSpace, replay, tune_job
 
 # Every program imports this package, for what was tuned before; few of them tune.
 _LATER = {
-    "CpuMeasurer": "measure", "CudaMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "tune",
+    "KernelMeasurer": "measure", "Measurer": "race", "RecordedMeasurer": "tune",
     "RecordedSpace": "tune", "replay": "tune", "Tuning": "report", "tune_job": "tune",
 }  # fmt: skip
 
@@ -27,8 +27,7 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "CpuMeasurer",
-    "CudaMeasurer",
+    "KernelMeasurer",
     "Measurer",
     "RecordedMeasurer",
     "RecordedSpace",

@@ -5,16 +5,13 @@ Results are the same when every element of them is equal but for rounding in ano
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from lanewise.language.target import is_gpu
 from lanewise.launch.executable import Executable, scratch_bytes
 from lanewise.launch.support import compile_kernel
 from lanewise.launch.trial import Failure
@@ -23,9 +20,9 @@ from lanewise.models.predict import fits
 from lanewise.passes import self_term
 from lanewise.passes.reciprocity.shape import SCRATCH_BYTES
 from lanewise.planning.plan import Decisions
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import available_memory
-from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import (
     CONTRACTED,
@@ -39,7 +36,6 @@ from lanewise.tuning.compare import (
     tolerance,
 )  # fmt: skip
 from lanewise.tuning.job import HostArray, Job, Workload
-from lanewise.tuning.race import Measurer
 
 COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
 MOST_COPIES = 64
@@ -61,15 +57,14 @@ class _Ready:
     watch: Stopwatch | None = None
 
 
-class _KernelMeasurer:
-    """What measuring has in common on a CPU and on a GPU."""
+class KernelMeasurer:
+    """Plans of a kernel, measured on the device of the job."""
 
-    def __init__(
-        self, job: Job, compilers: int, finish: Callable[[], None], there: Callable[[], AbstractContextManager[Any]]
-    ) -> None:
-        self._job, self.compilers, self._finish, self._there = job, compilers, finish, there
+    def __init__(self, job: Job) -> None:
+        self._job, self._device = job, get_device(job.device)
+        self.compilers = min(MOST_COMPILERS, self._device.compilers())
         self._began = time.perf_counter()
-        with there():
+        with self._device.use():
             self._workloads: list[Workload] = [job.workload()]
         self._ready: dict[Decisions, _Ready] = {}
         self._expected: list[HostArray] | None = None
@@ -83,12 +78,12 @@ class _KernelMeasurer:
     def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
         if self._expected is None:
             first, *plans = plans
-            with self._there():
+            with self._device.use():
                 self._start(first)
             return {first: None, **self.prepare(plans)} if plans else {first: None}
         with ThreadPoolExecutor(self.compilers, thread_name_prefix="lanewise-tuning") as pool:
             compiled = list(pool.map(self._compile, plans))
-        with self._there():
+        with self._device.use():
             return {
                 plan: executable if isinstance(executable, Failure) else self._check(plan, executable)
                 for plan, executable in zip(plans, compiled, strict=True)
@@ -156,7 +151,7 @@ class _KernelMeasurer:
                 work.reset()
                 work.move(sample, tolerance(job.reference, 1))
                 launch()
-                self._finish()
+                self._device.synchronize()
                 moved.append(work.read())
             self._margins = margins(self._expected, moved, factor, self._tolerance, sizes)
         return self._margins
@@ -173,7 +168,7 @@ class _KernelMeasurer:
                 continue
             work.reset()
             launch()
-            self._finish()
+            self._device.synchronize()
             return work.read()
         return None
 
@@ -181,10 +176,10 @@ class _KernelMeasurer:
         work = self._workloads[0]
         launch = self._bind(executable, work)
         work.reset()
-        self._finish()
+        self._device.synchronize()
         start = time.perf_counter()
         launch()
-        self._finish()
+        self._device.synchronize()
         once = time.perf_counter() - start
         result = work.read()
         return result, _Ready([launch], [a.tobytes() for a in result], once)
@@ -199,14 +194,14 @@ class _KernelMeasurer:
         return executable.prepare(work.bound, work.environment)
 
     def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
-        with self._there():
+        with self._device.use():
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
     def _reset(self) -> None:
         """Begin from the first state: values that grow from call to call must not run out of range."""
         for work in self._workloads:
             work.reset()
-        self._finish()
+        self._device.synchronize()
 
     def _watch(self, ready: _Ready) -> Stopwatch:
         """The stopwatch of a plan. Short work runs on every set of arrays first, which tells how often to repeat it."""
@@ -215,17 +210,17 @@ class _KernelMeasurer:
                 start = time.perf_counter()
                 for launch in ready.launches:
                     launch()
-                self._finish()
+                self._device.synchronize()
                 ready.once = min(ready.once, (time.perf_counter() - start) / len(ready.launches))
-            ready.watch = stopwatch(self._job.device, ready.launches, ready.once)
+            ready.watch = self._device.stopwatch(ready.launches, ready.once)
         return ready.watch
 
     def confirm(self, plan: Decisions) -> Failure | None:
         ready, work = self._ready[plan], self._workloads[0]
-        with self._there():
+        with self._device.use():
             work.reset()
             ready.launches[0]()
-            self._finish()
+            self._device.synchronize()
             if [a.tobytes() for a in work.read()] == ready.bits:
                 return None
         return Failure("wrong", "two runs from the same state gave different bits")
@@ -252,26 +247,6 @@ def _wake(watch: Stopwatch) -> None:
     start = time.perf_counter()
     while time.perf_counter() - start < AWAKE:
         watch()
-
-
-class CpuMeasurer(_KernelMeasurer):
-    """Plans on the CPU: Numba compiles one after the other."""
-
-    def __init__(self, job: Job) -> None:
-        super().__init__(job, 1, lambda: None, nullcontext)
-
-
-class CudaMeasurer(_KernelMeasurer):
-    """Plans on a GPU: NVRTC compiles several at the same time."""
-
-    def __init__(self, job: Job) -> None:
-        threads = min(MOST_COMPILERS, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 4)
-        super().__init__(job, threads, lambda: cuda.synchronize(job.device), lambda: cuda.use(job.device))
-
-
-def make_measurer(job: Job) -> Measurer[Decisions]:
-    """The measurer of the job's device."""
-    return CudaMeasurer(job) if is_gpu(job.kind) else CpuMeasurer(job)
 
 
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:

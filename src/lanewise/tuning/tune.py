@@ -18,7 +18,7 @@ from lanewise.launch.tuned_plans import Entry, Key, entry_from, write_entry
 from lanewise.planning.plan import Decisions
 from lanewise.support.errors import ArgumentError, InputError
 from lanewise.tuning.job import Job
-from lanewise.tuning.measure import make_measurer
+from lanewise.tuning.measure import KernelMeasurer
 from lanewise.tuning.race import ROUNDS, C, Found, Measurer
 from lanewise.tuning.report import Tuning, tuning_of
 from lanewise.tuning.search import Progress, search
@@ -41,7 +41,7 @@ def tune_job(
     illegal for the kernel.
     """
     limit = time_limit(job.kind, seconds)
-    measurer = measurer or make_measurer(job)  # its clock starts here
+    measurer = measurer or KernelMeasurer(job)  # its clock starts here
     return tune_space(job, KernelSpace(job, make_estimator(job)), measurer, limit, progress)
 
 

@@ -15,7 +15,7 @@ from lanewise.language.values import f64
 from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.records.arrays import RecordArray, stand_for
-from lanewise.runtime.cuda import turns
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.prepared import Turns
 from lanewise.support.errors import ArgumentError
@@ -118,7 +118,7 @@ class Cotangent:
         nbytes, what = layout.arrange(self._record.leaves).nbytes(len(target)), f"{self._record.name} with cotangents"
         data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
         copy = RecordArray(self._record, len(target), layout, target.device, data, self._class)
-        return _Held(copy, turns(f"the {what} of {self._kernel}", target.device), nbytes <= MOST_HELD)
+        return _Held(copy, get_device(target.device).turns(f"the {what} of {self._kernel}"), nbytes <= MOST_HELD)
 
     def _explain(self, result: RecordArray, cotangents: Mapping[str, Any]) -> None:
         """Say what is wrong with the cotangents, as a field says it."""

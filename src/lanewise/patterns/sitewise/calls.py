@@ -35,7 +35,7 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Plan
 from lanewise.profiling.profile import Profile
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.programs import NamedLaunch, Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.support.errors import ArgumentError
@@ -208,7 +208,7 @@ def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
     """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to be worth it."""
     if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
         return nullcontext()
-    return cuda.fetching(sites.device, sites.fetched_bytes)
+    return get_device(sites.device).fetching(sites.fetched_bytes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lanewise.compiler.optimisations import optimisation
-from lanewise.language.target import is_gpu, target_of
+from lanewise.language.target import target_of
 from lanewise.launch.trial import Failure
 from lanewise.launch.tuned_plans import Key
 from lanewise.patterns.sitewise.function import SiteValues, in_order
 from lanewise.patterns.sitewise.pattern import SITEWISE
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Decisions
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import bring, on, to_host
-from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.measure import first_lines, in_turns, misfit
 from lanewise.tuning.space import Examined, Family
@@ -162,7 +162,7 @@ class StepMeasurer:
         return time.perf_counter() - self._began
 
     def prepare(self, plans: Sequence[Decisions]) -> dict[Decisions, Failure | None]:
-        with self._there():
+        with on(self._job.device):
             if self._expected is None:
                 first, *plans = plans
                 self._begin(first)
@@ -237,17 +237,17 @@ class StepMeasurer:
         self._finish()
 
     def measure(self, plans: Sequence[Decisions], rounds: int) -> dict[Decisions, list[float]]:
-        with self._there():
+        with on(self._job.device):
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
     def _watch(self, ready: _Ready) -> Stopwatch:
         if ready.watch is None:
-            ready.watch = stopwatch(self._job.device, ready.steps, ready.once)
+            ready.watch = get_device(self._job.device).stopwatch(ready.steps, ready.once)
         return ready.watch
 
     def confirm(self, plan: Decisions) -> Failure | None:
         ready = self._ready[plan]
-        with self._there():
+        with on(self._job.device):
             if self._take(ready.steps) == ready.bits:
                 return None
         return Failure("wrong", "two runs from the same state gave different bits")
@@ -255,12 +255,8 @@ class StepMeasurer:
     def release(self, plan: Decisions) -> None:
         self._ready.pop(plan, None)
 
-    def _there(self) -> AbstractContextManager[Any]:
-        return cuda.use(self._job.device) if is_gpu(self._job.kind) else nullcontext()
-
     def _finish(self) -> None:
-        if is_gpu(self._job.kind):
-            cuda.synchronize(self._job.device)
+        get_device(self._job.device).synchronize()
 
 
 def device_of(job: SiteJob) -> Any:

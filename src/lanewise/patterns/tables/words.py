@@ -11,7 +11,7 @@ from lanewise.frontend.function import Signature
 from lanewise.frontend.scattered import summed_arrays
 from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 
 
 def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
@@ -22,5 +22,5 @@ def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Argume
     words = {n: words_for(row, arguments.device) for n, row in rows.items()}
     arguments.added |= {n: (each, I64) for n, each in words.items()}
     arguments.summed |= rows
-    turns = cuda.turns(f"a bound call of {signature.source.name}", arguments.device)
+    turns = get_device(arguments.device).turns(f"a bound call of {signature.source.name}")
     arguments.surround(partial(summed, rows, words, arguments.device, turns=turns))

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 
 from lanewise.language.target import is_compiled
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
-from lanewise.runtime.identity import identity
+from lanewise.runtime.device import get_device
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 
 FORMAT = 1
@@ -53,7 +53,7 @@ def remembered_bandwidth(device: str, reached: float) -> float | None:
 
 def _entry(device: str) -> str:
     """One file a machine, device and number of threads: users may share one home folder on several machines."""
-    what = identity(device)
+    what = get_device(device).identity()
     return f"measured/copy-{content_key(platform.node(), device, *(f'{n}={v}' for n, v in asdict(what).items()))}"
 
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lanewise.language.target import is_gpu
 from lanewise.launch.compiled import Call
 from lanewise.launch.trial import Failure, Trial, trial_from
 from lanewise.launch.tuned_plans import Entry, write_entry
 from lanewise.patterns.search.tuning.candidates import configuration_from
 from lanewise.patterns.search.tuning.job import Choice, SearchJob, SearchSpace, space_of, tuned_of
-from lanewise.runtime import cuda
-from lanewise.runtime.memory import to_host
-from lanewise.runtime.timing import Stopwatch, stopwatch
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import on, to_host
+from lanewise.runtime.timing import Stopwatch
 from lanewise.support.errors import LanewiseError, PlanError
 from lanewise.tuning.compare import difference, margins, tolerance
 from lanewise.tuning.job import POISON, HostArray
@@ -158,7 +156,7 @@ class CallMeasurer:
 
     def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
         """The errors of the first choice of all are the caller's."""
-        with self._there():
+        with on(self._job.device):
             return {c: self._check(c) if self._expected is not None else self._start(c) for c in plans}
 
     def _start(self, default: Choice) -> None:
@@ -201,7 +199,7 @@ class CallMeasurer:
         once, results = self._run(call)
         if once < LONG:
             once = min(once, self._run(call)[0])
-        watch = stopwatch(self._job.device, [call.launch], once)
+        watch = get_device(self._job.device).stopwatch([call.launch], once)
         self._ready[choice] = _Ready(call, [a.tobytes() for a in results], watch)
         return results
 
@@ -215,12 +213,12 @@ class CallMeasurer:
         return time.perf_counter() - start, [np.array(to_host(r)) for r in call.results]
 
     def measure(self, plans: Sequence[Choice], rounds: int) -> dict[Choice, list[float]]:
-        with self._there():
+        with on(self._job.device):
             return in_turns({c: self._ready[c].watch for c in plans}, rounds)
 
     def confirm(self, plan: Choice) -> Failure | None:
         ready = self._ready[plan]
-        with self._there():
+        with on(self._job.device):
             again = self._run(ready.call)[1]
         if [a.tobytes() for a in again] == ready.bits:
             return None
@@ -229,12 +227,8 @@ class CallMeasurer:
     def release(self, plan: Choice) -> None:
         self._ready.pop(plan, None)
 
-    def _there(self) -> AbstractContextManager[Any]:
-        return cuda.use(self._job.device) if is_gpu(self._job.kind) else nullcontext()
-
     def _finish(self) -> None:
-        if is_gpu(self._job.kind):
-            cuda.synchronize(self._job.device)
+        get_device(self._job.device).synchronize()
 
 
 def replay_search(entry: Entry) -> Tuning:

@@ -1,0 +1,142 @@
+"""The host as a device: kernels of Numba run on it, and the interpreter. Its arrays are those of NumPy."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.language.target import CPU, Machine, Target, target_of
+from lanewise.layouts import ALIGNMENT
+from lanewise.runtime import cpu
+from lanewise.runtime.device_facts import Identity, processor_name
+from lanewise.runtime.devices import cpu_threads
+from lanewise.runtime.prepared import Turns
+from lanewise.runtime.timing import CpuStopwatch, Stopwatch, Work
+from lanewise.support.errors import DeviceError
+
+_ANYWHERE: AbstractContextManager[None] = nullcontext()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """See `lanewise.runtime.device.Device`. What is launched is done when the launch returns."""
+
+    name: str
+
+    @property
+    def target(self) -> Target:
+        return target_of(self.name)
+
+    # ------------------------------------------------------------ what it is
+
+    def title(self) -> str:
+        return processor_name()
+
+    def architecture(self) -> str:
+        return platform.machine()
+
+    def units(self) -> int:
+        return cpu_threads()
+
+    def machine(self) -> Machine:
+        return Machine(CPU.name, cpu_threads(), 256 if cpu.width_problem(512) else 512)
+
+    def identity(self) -> Identity:
+        name, compiler = _identity()
+        return Identity(name, platform.machine(), "", compiler, cpu_threads())
+
+    def compilers(self) -> int:
+        return 1  # Numba holds Python's lock
+
+    def facts(self) -> None:
+        return None
+
+    # ------------------------------------------------------------ memory
+
+    @property
+    def arrays(self) -> Any:
+        return np
+
+    @property
+    def overcommits(self) -> bool:
+        return True
+
+    def free_memory(self) -> int:
+        import psutil
+
+        return int(psutil.virtual_memory().available)
+
+    def allocate(self, nbytes: int, *, zeroed: bool) -> Any:
+        del zeroed  # the system gives zeros
+        raw = np.zeros(nbytes + ALIGNMENT, np.uint8)
+        start = -raw.ctypes.data % ALIGNMENT
+        return raw[start : start + nbytes]
+
+    def pinned(self, nbytes: int, what: str) -> Any:
+        del what
+        return np.empty(nbytes, np.uint8)
+
+    def copy(self, to: Any, source: Any) -> None:
+        to[...] = source
+
+    def clear(self, address: int, nbytes: int) -> None:
+        import ctypes
+
+        ctypes.memset(address, 0, nbytes)
+
+    def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
+        if last is None or not np.may_share_memory(last, data):  # the array may have moved since
+            # NumPy shortens chains of views to what owns the memory; a memoryview in between ends them here.
+            last = np.frombuffer(memoryview(data), np.uint8)
+        return last, last
+
+    # ------------------------------------------------------------ the order of work
+
+    def use(self) -> AbstractContextManager[Any]:
+        return _ANYWHERE
+
+    def synchronize(self) -> None:
+        pass
+
+    def is_capturing(self) -> bool:
+        return False
+
+    def turns(self, what: str) -> Turns:
+        return Turns(what)
+
+    def fetching(self, nbytes: int) -> AbstractContextManager[None]:
+        del nbytes
+        return _ANYWHERE
+
+    # ------------------------------------------------------------ time
+
+    def seconds(self, work: Work) -> float:
+        start = time.perf_counter()
+        work()
+        return time.perf_counter() - start
+
+    def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
+        return CpuStopwatch(works, once)
+
+    # ------------------------------------------------------------ kernels
+
+    def begin(self, text: str, name: str, arch: str | None, asked: Any) -> None:
+        pass
+
+    def load(self, text: str, name: str, threads: int, shared: int = 0) -> Any:
+        del text, threads, shared
+        raise DeviceError(f"{name!r} is a kernel of threads in blocks, which {self.name!r} does not have")
+
+
+@cache
+def _identity() -> tuple[str, str]:
+    from importlib.metadata import version
+
+    return processor_name(), f"Numba {version('numba')}, llvmlite {version('llvmlite')}"

@@ -1,0 +1,159 @@
+"""Devices as objects: what callers ask is the same for all of them, and a GPU's work is put on that GPU."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lanewise.language.target import TARGETS
+from lanewise.layouts import ALIGNMENT
+from lanewise.runtime import cuda
+from lanewise.runtime.cuda_device import Cuda
+from lanewise.runtime.device import MAKERS, Device, get_device
+from lanewise.runtime.host_device import Host
+from lanewise.runtime.memory import address, allocate, allocate_beside
+from lanewise.support.errors import DeviceError
+from tests.launch import stand_in_gpu
+
+DEVICES = [get_device("cpu"), get_device("python"), get_device("cuda:98")]
+
+
+def test_every_target_has_a_device_and_devices_are_made_once() -> None:
+    assert MAKERS.keys() == TARGETS.keys()
+    for name in (*TARGETS, "cuda:1"):
+        device = get_device(name)
+        assert (device.name, device.target.name) == (name, name.partition(":")[0])
+        assert get_device(name) is device
+    with pytest.raises(DeviceError, match="unknown device 'tpu'; wanted 'cpu', 'cuda'"):
+        get_device("tpu")
+
+
+@pytest.mark.parametrize("kind", [Host, Cuda])
+def test_members_have_the_signatures_of_the_protocol(kind: type[Any]) -> None:
+    for name in (n for n in vars(Device) if not n.startswith("_")):
+        wanted, found = getattr(Device, name), getattr(kind, name)
+        if name == "name" or isinstance(wanted, property):
+            continue
+        assert list(inspect.signature(found).parameters.items()) == [
+            (n, p.replace(annotation=inspect.signature(found).parameters[n].annotation))
+            for n, p in inspect.signature(wanted).parameters.items()
+        ], name
+
+
+@pytest.mark.parametrize("name", ["cpu", "python"])
+def test_the_host_does_everything_at_once(name: str) -> None:
+    host = get_device(name)
+    data = host.allocate(40, zeroed=False)
+    assert (data.dtype, data.shape, address(data) % ALIGNMENT) == (np.uint8, (40,), 0)
+    source = np.arange(40, dtype=np.uint8)
+    host.copy(data, source)
+    assert np.array_equal(data, source)
+    host.clear(address(data) + 8, 16)
+    assert data.nonzero()[0].tolist() == [*range(1, 8), *range(24, 40)]
+    with host.use(), host.fetching(128), host.turns("a test"):
+        assert host.arrays is np
+        assert not host.is_capturing()
+        host.synchronize()
+    calls: list[int] = []
+    assert host.seconds(lambda: calls.append(1)) >= 0
+    assert host.stopwatch([lambda: calls.append(2)], 1.0)() >= 0
+    assert calls == [1, 2]
+    assert host.facts() is None
+    assert host.identity().threads == host.units() == host.machine().multiprocessors
+    assert host.machine().kind == "cpu"
+    with pytest.raises(DeviceError, match=f"'mine' is a kernel of threads in blocks, which '{name}' does not have"):
+        host.load("", "mine", 32)
+
+
+def test_a_loan_of_the_host_lives_as_long_as_the_memory_stays() -> None:
+    host, data = get_device("cpu"), np.zeros(8, np.uint8)
+    lent, loan = host.lend(data, None)
+    assert host.lend(data, loan)[1] is loan
+    lent[0] = 7
+    assert data[0] == 7
+    assert host.lend(data.copy(), loan)[1] is not loan
+
+
+def test_what_no_device_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: Host, nbytes: int, *, zeroed: bool) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(Host, "allocate", full)
+    with pytest.raises(DeviceError, match="a test needs 8 bytes on 'cpu', which cannot be allocated"):
+        allocate("cpu", 8, "a test")
+
+
+def test_a_gpu_is_asked_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches, gpu = stand_in_gpu.put_in(monkeypatch), get_device(stand_in_gpu.DEVICE)
+    assert (gpu.title(), gpu.architecture(), gpu.units()) == ("stand-in", "sm_90", 132)
+    assert (gpu.machine().kind, gpu.machine().multiprocessors, gpu.machine().copies) == ("cuda", 132, True)
+    assert gpu.free_memory() == 1 << 36
+    data = gpu.allocate(16, zeroed=True)
+    assert data.host.tolist() == [0] * 16
+    other = gpu.arrays.asarray(np.arange(16, dtype=np.uint8))
+    gpu.copy(data, other)
+    assert data.host.tolist() == list(range(16))
+    text = 'extern "C" __global__ void mine_kernel(int *a) { *a = 1; }'
+    gpu.load(text, "mine", 32).launch((1, 1), (address(data),))
+    assert launches.since() == ["mine"]
+    assert not gpu.overcommits
+
+
+def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every member that asks the driver hands on the name of the device."""
+
+    def measured(work: object) -> float:
+        del work
+        return 1.0
+
+    asked: list[tuple[str, str]] = []
+
+    def noted(name: str) -> Callable[..., Any]:
+        def note(*given: Any) -> Any:
+            asked.append((name, next(x for x in given if isinstance(x, str) and x.startswith("cuda"))))
+            return measured
+
+        return note
+
+    names = (
+        "synchronize", "is_capturing", "turns", "fetching", "use", "free_memory", "facts", "multiprocessors", "device_name",
+        "architecture", "clear", "timer",
+    )  # fmt: skip
+    for name in names:
+        monkeypatch.setattr(cuda, name, noted(name))
+    gpu = get_device("cuda:1")
+    for ask in (
+        gpu.synchronize,
+        gpu.is_capturing,
+        gpu.use,
+        gpu.free_memory,
+        gpu.facts,
+        gpu.units,
+        gpu.title,
+        gpu.architecture,
+    ):
+        ask()
+    gpu.turns("a test")
+    gpu.fetching(32)
+    gpu.clear(0, 8)
+    gpu.seconds(list)
+    assert sorted(asked) == sorted((name, "cuda:1") for name in names)
+
+
+def test_memory_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in_gpu.put_in(monkeypatch)
+    asked: list[int] = []
+
+    def pinned(nbytes: int, what: str) -> Any:
+        asked.append(nbytes)
+        return np.full(nbytes, 7, np.uint8)
+
+    monkeypatch.setattr(cuda, "pinned", pinned)
+    for device, wanted in (("cpu", []), (stand_in_gpu.DEVICE, [100 + ALIGNMENT])):
+        beside = allocate_beside(device, 100, "a test")
+        assert (beside.shape, address(beside) % ALIGNMENT, beside.any()) == ((100,), 0, False)
+        assert asked == wanted

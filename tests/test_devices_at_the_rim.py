@@ -1,0 +1,61 @@
+"""Few files know what a GPU is: devices and targets say what is so. CUDA text and CUDA's libraries have places of their own."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from tests.storeys import imports, modules, room
+
+MOST_ASKING = 75
+"""Files that call `is_gpu`."""
+
+DRIVERS = {
+    "collective.bucket_counts_device", "collective.compaction_device", "collective.cumsum_device",
+    "collective.exact_sums_device", "collective.histogram_device", "collective.mask_count_device",
+    "collective.value_buckets", "collective.weighted_histogram", "launch.executable",
+    "patterns.search.builders.cells_device", "patterns.search.builders.curve", "patterns.search.builders.survey",
+    "patterns.search.searched", "patterns.search.watched", "records.moves", "sims.gravity.watch", "sims.lbm.bandwidth",
+}  # fmt: skip
+"""Files outside `runtime` that import `runtime.cuda`, to become none."""
+
+WRITTEN = {
+    "collective.bucket_counts_device", "collective.compaction_device", "collective.cumsum_device",
+    "collective.exact_sums_device", "collective.histogram_device", "collective.mask_count_device",
+    "collective.value_buckets", "collective.weighted_histogram", 
+    "patterns.search.builders.cells_device", "patterns.search.builders.curve", "patterns.search.builders.curve_device", "patterns.search.builders.radix",
+    "patterns.search.builders.survey", "patterns.search.watched", "records.moves", "sims.gravity.watch",
+    "sims.lbm.bandwidth",
+}  # fmt: skip
+"""Files outside `emit` and `runtime` that have CUDA text."""
+
+CUDA_TEXT = re.compile(r"__global__|__device__|__shared__|\b(block|thread)Idx\.")
+
+
+def test_few_files_ask_whether_a_device_is_a_gpu() -> None:
+    asking = [name for name, path in modules().items() if "is_gpu(" in path.read_text(encoding="utf-8")]
+    assert len(asking) <= MOST_ASKING, "\n".join(asking)
+
+
+def test_the_libraries_of_cuda_are_reached_through_devices() -> None:
+    found = {i.source for i in imports() if i.target == "runtime.cuda" and room(i.source) != "runtime"}
+    assert found == DRIVERS
+
+
+def test_cuda_text_has_places_of_its_own() -> None:
+    found = {
+        name
+        for name, path in modules().items()
+        if room(name) not in ("emit", "runtime")
+        and any(map(CUDA_TEXT.search, _texts(ast.parse(path.read_text(encoding="utf-8")))))
+    }
+    assert found == WRITTEN
+
+
+def _texts(tree: ast.AST) -> Iterator[str]:
+    """Strings of a module without its docstrings."""
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Constant) and isinstance(child.value, str) and not isinstance(node, ast.Expr):
+                yield child.value
