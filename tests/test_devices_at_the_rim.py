@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tests.storeys import imports, modules, room
 
-MOST_ASKING = 75
+MOST_ASKING = 20
 """Files that call `is_gpu`."""
 
 DRIVERS = {
@@ -23,7 +23,7 @@ DRIVERS = {
 WRITTEN = {
     "collective.bucket_counts_device", "collective.compaction_device", "collective.cumsum_device",
     "collective.exact_sums_device", "collective.histogram_device", "collective.mask_count_device",
-    "collective.value_buckets", "collective.weighted_histogram", 
+    "collective.value_buckets", "collective.weighted_histogram",
     "patterns.search.builders.cells_device", "patterns.search.builders.curve", "patterns.search.builders.curve_device", "patterns.search.builders.radix",
     "patterns.search.builders.survey", "patterns.search.watched", "records.moves", "sims.gravity.watch",
     "sims.lbm.bandwidth",

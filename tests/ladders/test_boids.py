@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lanewise.ladders import boids, boids_run, find_ladder
-from lanewise.ladders.boids import LADDER, MILLIONS, THESIS_AGENTS, climb, flocks, is_limited, sizes, summary
+from lanewise.ladders.boids import LADDER, MILLIONS, SIZES, THESIS_AGENTS, climb, flocks, is_limited, summary
 from lanewise.ladders.boids_run import FlockRunner
 from lanewise.ladders.boids_truth import TOLERANCE
 from lanewise.ladders.boids_versions import (
@@ -215,8 +215,8 @@ def test_what_would_take_too_long() -> None:
 
 def test_a_ladder_on_a_gpu_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(boids, "GPU_SECONDS", -1.0)
-    rungs = list(climb(Options("cuda", sizes("cuda", False))))
-    assert len(rungs) == len(flocks(Options("cuda", sizes("cuda", False)))) * 11
+    rungs = list(climb(Options("cuda", SIZES("cuda", False))))
+    assert len(rungs) == len(flocks(Options("cuda", SIZES("cuda", False)))) * 11
     assert all(r.extra["skip"] == "too long" for r in rungs)
     assert all(f"--agents {r.bodies} --world {r.extra['world']:g} measures it" in str(r.skipped) for r in rungs)
 
@@ -225,17 +225,17 @@ def test_a_ladder_on_a_gpu_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_sizes() -> None:
-    assert sizes("cpu", False) == THESIS_AGENTS == (4096, 8192, 16384, 32768, 65536, 131072, 262144)
-    assert sizes("cuda", False) == (*THESIS_AGENTS, MILLIONS)
+    assert SIZES("cpu", False) == THESIS_AGENTS == (4096, 8192, 16384, 32768, 65536, 131072, 262144)
+    assert SIZES("cuda", False) == (*THESIS_AGENTS, MILLIONS)
     assert flocks(Options("cpu", (100, 200), worlds=(5.0, 6.0))) == [(100, 5.0), (100, 6.0), (200, 5.0), (200, 6.0)]
-    found = flocks(Options("cuda", sizes("cuda", False)))
+    found = flocks(Options("cuda", SIZES("cuda", False)))
     assert found[:8] == [*((n, 200.0) for n in THESIS_AGENTS), (MILLIONS, 400.0)]
     assert found[8:] == [(2**14, 50.0), (2**16, 50.0), (2**16, 100.0), (2**16, 400.0)]
-    assert flocks(Options("cpu", sizes("cpu", True), quick=True)) == [(2**12, 200.0), (2**14, 50.0)]
-    assert flocks(Options("cuda:1", sizes("cuda:1", True), quick=True)) == [(2**14, 50.0), (2**17, 200.0)]
-    assert is_limited(Options("cuda", sizes("cuda", False)))
-    assert not is_limited(Options("cuda", sizes("cuda", False), worlds=(50.0,)))
-    assert not is_limited(Options("cpu", sizes("cpu", False)))
+    assert flocks(Options("cpu", SIZES("cpu", True), quick=True)) == [(2**12, 200.0), (2**14, 50.0)]
+    assert flocks(Options("cuda:1", SIZES("cuda:1", True), quick=True)) == [(2**14, 50.0), (2**17, 200.0)]
+    assert is_limited(Options("cuda", SIZES("cuda", False)))
+    assert not is_limited(Options("cuda", SIZES("cuda", False), worlds=(50.0,)))
+    assert not is_limited(Options("cpu", SIZES("cpu", False)))
 
 
 def test_versions() -> None:

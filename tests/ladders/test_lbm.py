@@ -20,11 +20,11 @@ from lanewise.ladders.lbm import (
     LADDER,
     LOOPS,
     ONE,
+    SIZES,
     boxes,
     climb,
     forms,
     paper_of,
-    sizes,
     summary,
 )
 from lanewise.ladders.lbm_flow import BOUNDARY, COLUMN, OMEGA, ROW, SOLID, STREAM, Box, make_flow, values_of
@@ -207,7 +207,7 @@ def test_boxes() -> None:
     assert boxes(2**24) == (Box(D2Q9, (4096, 4096)), Box(D3Q19, (256, 256, 256)))
     for device in ("cpu", "cuda"):
         for quick in (False, True):
-            assert all(boxes(n) for n in sizes(device, quick))
+            assert all(boxes(n) for n in SIZES(device, quick))
 
 
 def test_a_number_that_is_no_box() -> None:

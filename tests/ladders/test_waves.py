@@ -11,7 +11,7 @@ import pytest
 import lanewise as lw
 from lanewise.ladders import find_ladder, waves
 from lanewise.ladders.rung import Options, Rung, as_json
-from lanewise.ladders.waves import LADDER, climb, measure, sizes, summary
+from lanewise.ladders.waves import LADDER, SIZES, climb, measure, summary
 from lanewise.ladders.waves_data import DTERMS, THESIS, Data, Size, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, MOST, MapData, measure_maps
 from lanewise.ladders.waves_thesis import BAND, BUFFERED, CALLS, GPU, HOUGH, HOUGH_HOST, PACKED, STACKED
@@ -60,8 +60,8 @@ def test_the_thesis_is_beside_it(rungs: list[Rung]) -> None:
 
 
 def test_sizes() -> None:
-    assert sizes("cuda", False) == (THESIS.cells,) == (84 * 2 * 161,)
-    assert [size_of(n).stacks for n in (*sizes("cpu", False), *sizes("cpu", True))] == [4, 1]
+    assert SIZES("cuda", False) == (THESIS.cells,) == (84 * 2 * 161,)
+    assert [size_of(n).stacks for n in (*SIZES("cpu", False), *SIZES("cpu", True))] == [4, 1]
     assert size_of(THESIS.cells) == THESIS
     assert size_of(CELLS).cells == CELLS
 

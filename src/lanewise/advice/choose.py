@@ -80,7 +80,7 @@ def candidates(
     grouped = hot_cold(leaves, accesses, score)
     layouts: dict[Any, Layout] = {}
     # Of candidates that nothing tells apart, the first is the best one.
-    for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(TARGETS[model.kind].lanes)):
+    for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(model.target.lanes)):
         layouts.setdefault(layout.arrange(leaves), layout)  # two names of one arrangement are one candidate
     return list(layouts.values())
 

@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Literal
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import Target, target_of
 from lanewise.layouts.base import Arrangement, Slot
 from lanewise.layouts.traffic import Traffic, gathered, streamed
 
@@ -73,6 +73,11 @@ class MemoryModel:
     scalar_cycles: dict[Placement, float] = field(default_factory=dict[Placement, float])
     lane_cycles: dict[Placement, float] = field(default_factory=dict[Placement, float])
 
+    @property
+    def target(self) -> Target:
+        """What generated code can use there."""
+        return target_of(self.kind)
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -101,7 +106,7 @@ TARGETS = 512  # that share a tile of sources: 256 threads with two each
 
 def memory_model(device: str) -> MemoryModel:
     """The model of a device. Without a GPU "cuda" is an NVIDIA H200, which its name says."""
-    return _gpu(device) if is_gpu(device) else CPU
+    return CPU if target_of(device).host_memory else _gpu(device)
 
 
 def _gpu(device: str) -> MemoryModel:
@@ -120,7 +125,7 @@ def _gpu(device: str) -> MemoryModel:
 
 def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: int) -> Cost:
     """The time of one access to `count` elements (all pairs of them when broadcast), without its weight."""
-    vector = is_gpu(model.kind)
+    vector = model.target.has_blocks
     cached = arrangement.nbytes(count) <= model.cache_bytes
     if access.role == "gathered":
         traffic = gathered(arrangement, access.read, access.written, model.unit, vector=vector)
@@ -140,7 +145,7 @@ def cost(arrangement: Arrangement, access: Access, model: MemoryModel, count: in
 
 def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic: Traffic) -> float:
     """Seconds that the instructions of one element's accesses take."""
-    if is_gpu(model.kind):
+    if model.target.has_blocks:
         return traffic.lines / model.lines
     cycles = model.lane_cycles if access.role == "broadcast" else model.scalar_cycles
     slots = [arrangement.slot(leaf) for leaf in (*access.read, *access.written)]
@@ -150,7 +155,7 @@ def _issue(arrangement: Arrangement, access: Access, model: MemoryModel, traffic
 def _all_pairs(access: Access, model: MemoryModel, count: int, limits: dict[str, float], traffic: Traffic) -> Cost:
     """A GPU loads every source once for each tile's targets, a CPU for each register of targets, from its cache."""
     arithmetic = access.operations / model.operations
-    if is_gpu(model.kind):
+    if model.target.has_blocks:
         loading = max(limits.values()) / model.reuse
         return Cost(count**2 * (arithmetic + loading), "arithmetic" if arithmetic > loading else "memory", traffic)
     pair = arithmetic + limits["issue"]

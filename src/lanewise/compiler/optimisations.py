@@ -15,7 +15,7 @@ from typing import Any
 
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.passes import register_cap
 from lanewise.planning.decision import Optimisation
 from lanewise.planning.plan import NEUTRAL, Decisions
@@ -24,7 +24,7 @@ from lanewise.support.errors import PlanError
 
 LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
 _LAYOUT = Optimisation(
-    "memory layout", lambda v, kind: f"records lie as {v}", literature="structure-of-arrays and relatives", place=17, field=LAYOUT,
+    "memory layout", lambda v, blocks: f"records lie as {v}", literature="structure-of-arrays and relatives", place=17, field=LAYOUT,
 )  # fmt: skip
 
 OPTIMISATIONS: tuple[Optimisation, ...] = tuple(sorted((*DECIDED, _LAYOUT), key=lambda o: o.place))
@@ -44,9 +44,10 @@ _HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
 
 def neutral(name: str, kind: str) -> Any:
     """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu" device."""
-    if name == "block" and is_gpu(kind):
+    blocks = target_of(kind).has_blocks
+    if name == "block" and blocks:
         return WARP
-    if name == "uniforms" and is_gpu(kind):  # arguments of a launch lie in constant memory unless they are moved
+    if name == "uniforms" and blocks:  # arguments of a launch lie in constant memory unless they are moved
         return "global"
     return getattr(NEUTRAL, name)
 
@@ -81,7 +82,7 @@ class Programs:
         """
         if plan.fast_math and not plan.fission and plan.branches == "together":
             return self._of(plan, replace(plan, fast_math=False), lambda k: k)
-        if not is_gpu(self.kind):
+        if not target_of(self.kind).has_blocks:
             return None
         if plan.registers:
             return self._of(plan, replace(plan, registers=0), lambda k: register_cap.apply(k, plan.registers))

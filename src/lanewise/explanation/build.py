@@ -16,7 +16,7 @@ from lanewise.explanation.rows import Rows
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, count_of, turns_of
-from lanewise.language.target import is_compiled, is_gpu, target_of
+from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import draw
 from lanewise.models.devices import device_model
@@ -82,7 +82,7 @@ def _with_search(s: Subject, analysis: Analysis) -> Analysis:
 def _machine(s: Subject) -> str:
     if s.model is None:
         return f"{s.device} (interpreted)"
-    if is_gpu(s.kind):
+    if s.model.target.has_blocks:
         return f"{s.device} ({s.model.name}, {s.model.arch}, {s.model.multiprocessors} multiprocessors)"
     return f"{s.device} ({s.model.multiprocessors} threads)"
 

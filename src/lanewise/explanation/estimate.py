@@ -13,7 +13,6 @@ from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import MARK
-from lanewise.language.target import is_gpu
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
 from lanewise.models.least import least_time
@@ -51,7 +50,7 @@ class Estimates:
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
         """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
         model = self.subject.model
-        if model is None or not is_gpu(model.kind):
+        if model is None or model.compiled_for is None:
             return self
 
         def compile_one(plan: Decisions) -> tuple[Resources, ...] | str:
@@ -141,8 +140,9 @@ def _predict(
         return None
     if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
         return _step_bound(subject) if program.plan == subject.plan else None
-    graph = is_gpu(subject.kind)
-    prediction = predict(program, subject.environment, subject.model, resources, in_graph=graph, analyses=analyses)
+    prediction = predict(
+        program, subject.environment, subject.model, resources, in_graph=subject.model.target.has_blocks, analyses=analyses
+    )  # fmt: skip
     because = _because(prediction.unknown)
     if prediction.unknown.guessed:
         return Bottleneck("", None, None, {}, because)

@@ -14,7 +14,7 @@ from lanewise.explanation.sites import explain_flow
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
-from lanewise.language.target import CPU, Machine, is_gpu, target_of
+from lanewise.language.target import CPU, target_of
 from lanewise.launch.arguments import flatten_uniforms
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
@@ -75,8 +75,8 @@ def compile_offline(
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
     reference = _reference(kernel, roles, layouts, device)
     work = describe_work(reference, count, target_of(device))
-    plan = complete_plan(wish, Machine(model.kind, model.multiprocessors, model.vector_bits or 256), work)
-    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.arch if is_gpu(device) else None)
+    plan = complete_plan(wish, model.machine, work)
+    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.compiled_for)
     pairwise = isinstance(kernel, Pairwise)
     counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}

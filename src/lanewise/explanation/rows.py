@@ -22,7 +22,7 @@ from lanewise.explanation.rendering import show
 from lanewise.explanation.report import Change, Row
 from lanewise.explanation.subject import Subject
 from lanewise.ir.pattern import Pattern
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 from lanewise.support.errors import PlanError
@@ -219,14 +219,15 @@ def _any_value(o: Optimisation, value: Any) -> Any:
 
 def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
-    if o.lanes and pattern.over_pairs and not is_gpu(kind):
+    blocks = target_of(kind).has_blocks
+    if o.lanes and pattern.over_pairs and not blocks:
         return "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives them targets"
     if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
         return "it belongs to points of an index space"
-    if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if is_gpu(kind) else o.cpu):
+    if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if blocks else o.cpu):
         article = "an" if pattern.name[0] in "aeiou" else "a"
         return f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
-    return "only a GPU has it" if not is_gpu(kind) else "only a CPU has it"
+    return "only a CPU has it" if blocks else "only a GPU has it"
 
 
 def _if_any(change: Change) -> Change | None:

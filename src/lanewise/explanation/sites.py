@@ -15,7 +15,7 @@ from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
 from lanewise.ir.traverse import statements
 from lanewise.language import types as t
-from lanewise.language.target import Machine, is_compiled, is_gpu
+from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.executable import Executable
 from lanewise.launch.resources import kernel_resources
 from lanewise.launch.support import compile_kernel, index_type
@@ -88,12 +88,12 @@ def explain_flow(
         raise InputError(f"{flow.__name__} has no value {unknown[0]!r} to set; it has {names}")
     side = max(1, round(count ** (1 / flow.lattice.dimension)))
     shape = (side,) * flow.lattice.dimension
-    form = form_by_name("pull" if is_gpu(device) else "in-place")
-    arranged = layout or (AoSoA(32) if is_gpu(device) else SoA())
+    form = form_by_name(target_of(device).streaming)
+    arranged = layout or (AoSoA(32) if target_of(device).has_blocks else SoA())
     reference = build_sitewise(_arguments(flow, form, arranged), index_type(device))
-    machine, total = Machine(model.kind, model.multiprocessors, model.vector_bits or 256), math.prod(shape)
-    plan = complete_site_plan(None, machine, reference, total)
-    executable = compile_kernel(reference, plan, device, arch=model.arch if is_gpu(device) else None)
+    total = math.prod(shape)
+    plan = complete_site_plan(None, model.machine, reference, total)
+    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(reference, total, total, total - inner, form.buffers)
     box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"

@@ -10,7 +10,7 @@ from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.ir.pattern import Work
-from lanewise.language.target import Machine, copies_asynchronously, is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts import AoS, Layout
 from lanewise.models.devices import DeviceModel
 from lanewise.models.roofline import SiteTraffic
@@ -48,17 +48,14 @@ class Subject:
     @property
     def kind(self) -> str:
         """The kind of device that the pipeline knows: "cuda" for every GPU, "cpu" otherwise."""
-        return "cuda" if is_gpu(self.device) else "cpu"
+        return target_of(self.device).pipeline
 
     def default(self, wish: Plan) -> Decisions:
         """The plan of these decisions, all others by default."""
         assert self.model is not None
         if self.traffic is not None:
-            machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256)
-            return complete_site_plan(wish, machine, self.reference, self.traffic.sites)
-        copies = not is_gpu(self.device) or copies_asynchronously(self.model.arch)
-        machine = Machine(self.kind, self.model.multiprocessors, self.model.vector_bits or 256, copies)
-        return complete_plan(wish, machine, self.work)
+            return complete_site_plan(wish, self.model.machine, self.reference, self.traffic.sites)
+        return complete_plan(wish, self.model.machine, self.work)
 
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""

@@ -11,11 +11,12 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import index_name, length_of
 from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import expressions, reads, statements, writes
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.models.devices import DeviceModel
 from lanewise.support.errors import NOWHERE
 
-NEAR_BYTES = {True: 128 << 10, False: 32 << 10}  # of the cache beside the threads of a GPU, and of a core of a CPU
+NEAR = {True: (128 << 10, "cached beside the threads"), False: (32 << 10, "cached beside a core")}
+"""The first-level cache by whether threads come in blocks, as on a GPU: its bytes, and what is said of it."""
 
 
 def table_accesses(
@@ -69,8 +70,9 @@ def _text(f: dict[str, Any]) -> str:
 
 def _held(size: int, device: str, model: DeviceModel | None) -> str:
     """Which memory answers most reads of a table of this size."""
-    if size <= NEAR_BYTES[is_gpu(device)]:
-        return "cached beside the threads" if is_gpu(device) else "cached beside a core"
+    room, near = NEAR[target_of(device).has_blocks]
+    if size <= room:
+        return near
     shared = getattr(model, "l2_bytes", 0) or 0
     if shared and size <= shared:
         return "cached in L2"

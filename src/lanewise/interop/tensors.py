@@ -11,7 +11,7 @@ from typing import Any
 
 from lanewise.language import types as t
 from lanewise.language.record import Record, make_class, unknown_field
-from lanewise.language.target import CPU, CUDA, is_gpu
+from lanewise.language.target import CPU, CUDA
 from lanewise.launch.arguments import name_arguments
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
@@ -159,7 +159,7 @@ def _device_name(kernel: str, kind: int, number: int) -> str:
             f"{kernel}: tensors on the CPU or on an NVIDIA GPU are needed, found DLPack's device type {kind}"
         )
     name = DLPACK_DEVICES[kind]
-    return cuda_name(number) if is_gpu(name) else name
+    return cuda_name(number) if name == CUDA.name else name
 
 
 def gradients(

@@ -20,12 +20,13 @@ from lanewise.ladders.rung import (
     Options,
     Rate,
     Rung,
+    Sizes,
     digits,
     factor_text,
     number_text,
     seconds_text,
 )
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 
 RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast
@@ -95,18 +96,17 @@ QUICK = {"cpu": {2**12: (WORLD,), 2**14: (50.0,)}, "cuda": {2**14: (50.0,), 2**1
 GPU_SECONDS = 240.0  # that the flocks of the default may take on a GPU: what is then left is skipped
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """The thesis's 2^12 to 2^18 agents, and 2^22 on a GPU."""
-    if quick:
-        return tuple(QUICK["cuda" if is_gpu(device) else "cpu"])
-    return (*THESIS_AGENTS, MILLIONS) if is_gpu(device) else THESIS_AGENTS
+# The thesis's 2^12 to 2^18 agents, and 2^22 on a GPU.
+SIZES = Sizes(
+    gpu=(*THESIS_AGENTS, MILLIONS), cpu=THESIS_AGENTS, quick_gpu=tuple(QUICK["cuda"]), quick_cpu=tuple(QUICK["cpu"])
+)
 
 
 def flocks(options: Options) -> list[tuple[int, float]]:
     """Agents and radii of worlds: all combinations of those that are asked for, without worlds those of the thesis."""
     if options.worlds:
         return [(n, w) for n in options.bodies for w in options.worlds]
-    usual = QUICK["cuda" if is_gpu(options.device) else "cpu"] if options.quick else WORLDS
+    usual = QUICK[target_of(options.device).pipeline] if options.quick else WORLDS
     every = {n: usual.get(n, (WORLD,)) for n in options.bodies}
     first = [(n, worlds[0]) for n, worlds in every.items()]
     return first + [(n, w) for n, worlds in every.items() for w in worlds[1:]]
@@ -127,7 +127,7 @@ def climb(options: Options) -> Iterator[Rung]:
 
 def is_limited(options: Options) -> bool:
     """Whether the flocks are those that nobody asked for, on a GPU, which somebody pays for."""
-    return is_gpu(options.device) and not options.worlds and options.bodies == sizes(options.device, False)
+    return options.on_gpu and not options.worlds and options.bodies == SIZES(options.device, False)
 
 
 def _left_out(version: Version, options: Options, agents: int, world: float) -> Rung:
@@ -154,7 +154,7 @@ LADDER = Ladder(
     name="boids",
     title="flocks over search structures",
     source=SOURCE,
-    sizes=sizes,
+    sizes=SIZES,
     climb=climb,
     columns=COLUMNS,
     summary=summary,

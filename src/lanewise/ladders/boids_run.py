@@ -19,7 +19,6 @@ from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_trut
 from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
@@ -51,10 +50,6 @@ class FlockRunner:
     world: float
     pairs: dict[bool, float]
     seen: dict[Search, str] = field(default_factory=dict[Search, str])
-
-    @property
-    def on_gpu(self) -> bool:
-        return is_gpu(self.options.device)
 
     @cached_property
     def state(self) -> State:
@@ -93,12 +88,12 @@ class FlockRunner:
     def _refused(self, version: Version, blank: Rung) -> Rung | None:
         """The rung without a time, where that is known before it runs."""
         search = version.search
-        if isinstance(search, StaticGrid) and search.index == "constant" and not self.on_gpu:
+        if isinstance(search, StaticGrid) and search.index == "constant" and not self.options.on_gpu:
             return skipped(blank, "device", f"only a GPU has constant memory, and this is {self.options.device!r}")
-        if search is not None and is_host_built(search) and self.on_gpu and self.agents > HOST_MOST:
+        if search is not None and is_host_built(search) and self.options.on_gpu and self.agents > HOST_MOST:
             reason = f"the host builds it and copies go both ways in every step: measured up to {HOST_MOST:,} agents"
             return skipped(blank, "too long", reason)
-        limit = QUICK_LIMIT if self.options.quick else GPU_LIMIT if self.on_gpu else LIMIT
+        limit = QUICK_LIMIT if self.options.quick else GPU_LIMIT if self.options.on_gpu else LIMIT
         expected = self._expected(version)
         if expected > limit:
             pair = self._pair_seconds(in_turn=version.search is None)
@@ -116,7 +111,7 @@ class FlockRunner:
     def _pair_seconds(self, *, in_turn: bool) -> float:
         """Measured once for a device: all pairs of a smaller flock."""
         if in_turn not in self.pairs:
-            agents = TURN_PILOT if in_turn else GPU_PILOT if self.on_gpu else PILOT
+            agents = TURN_PILOT if in_turn else GPU_PILOT if self.options.on_gpu else PILOT
             name = IN_TURN if in_turn else ALL
             (version,) = (v for v in versions(PILOT_WORLD, self.options.device) if v.name == name)
             flock = self._flock(version, make_start(agents, PILOT_WORLD, 0), PILOT_WORLD)
@@ -144,7 +139,7 @@ class FlockRunner:
         """The rung with its time, if its first step is right and it is not another rung's search."""
         flock = self._flock(version, self.state, self.world)
         if version.search is not None:
-            same = _built_alike(flock.search, flock.describe_search(), self.on_gpu)
+            same = _built_alike(flock.search, flock.describe_search(), self.options.on_gpu)
             if (first := self.seen.setdefault(same, version.name)) != version.name:
                 return skipped(blank, "same code", f"on this device it is {first!r}")
         first_seconds = clock(lambda: flock.run(1))
@@ -213,7 +208,7 @@ class FlockRunner:
 
     def _predicted(self, search: Search) -> float | None:
         """None for what the host of a GPU builds: nothing is known of its time."""
-        if self.on_gpu and is_host_built(search):
+        if self.options.on_gpu and is_host_built(search):
             return None
         pair = self._pair_seconds(in_turn=False)
         return predicted_seconds(search, self.agents, self.world, pair, device_model(self.options.device))

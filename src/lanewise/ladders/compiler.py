@@ -25,13 +25,13 @@ from lanewise.ladders.rung import (
     Ladder,
     Options,
     Rung,
+    Sizes,
     digits,
     factor_text,
     number,
     number_text,
     seconds_text,
 )
-from lanewise.language.target import is_gpu
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.memory import array_module, on
 from lanewise.support.errors import InputError, LanewiseError
@@ -47,11 +47,8 @@ SOURCE = (
 )
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """Elements of a matrix: 4096 x 4096 on a GPU, 512 x 512 on a CPU; a quarter of the rows with --quick, or a half."""
-    if is_gpu(device):
-        return (1024**2,) if quick else (4096**2,)
-    return (256**2,) if quick else (512**2,)
+# Elements of a matrix: 4096 x 4096 on a GPU, 512 x 512 on a CPU; a quarter of the rows in a quick run, or a half.
+SIZES = Sizes(gpu=(4096**2,), cpu=(512**2,), quick_gpu=(1024**2,), quick_cpu=(256**2,))
 
 
 def climb(options: Options) -> Iterator[Rung]:
@@ -67,7 +64,6 @@ def climb(options: Options) -> Iterator[Rung]:
 
 def climb_benchmark(options: Options, benchmark: Benchmark) -> Iterator[Rung]:
     """The rungs of one benchmark."""
-    on_gpu = is_gpu(options.device)
     with on(options.device):
         n = isqrt(options.bodies[0])
         try:
@@ -84,15 +80,15 @@ def climb_benchmark(options: Options, benchmark: Benchmark) -> Iterator[Rung]:
             return
         yield from _climb(runner)
         del runner
-        if on_gpu:
+        if options.on_gpu:
             array_module(options.device).get_default_memory_pool().free_all_blocks()
 
 
 def _climb(runner: Runner) -> Iterator[Rung]:
-    start, device = naive_plan(runner.device), runner.device
+    start = naive_plan(runner.device)
     goal = default_of(runner)
     steps = [] if goal is None else list(changes(start, goal))
-    further = [] if goal is None or not is_gpu(device) else list(left_out(goal, runner.case.benchmark.rank))
+    further = [] if goal is None or not runner.options.on_gpu else list(left_out(goal, runner.case.benchmark.rank))
     runner.prepare([*cumulative(start, steps), *(c.on(goal, {}) for c in further if goal is not None)])
     naive = runner.naive(NAIVE)
     yield naive
@@ -232,6 +228,6 @@ def _step(rung: Rung) -> str:
 
 
 LADDER = Ladder(
-    name="compiler", title="naive array kernels", source=SOURCE, sizes=sizes, climb=climb, columns=COLUMNS, summary=summary,
+    name="compiler", title="naive array kernels", source=SOURCE, sizes=SIZES, climb=climb, columns=COLUMNS, summary=summary,
     elements="elements of a matrix", draw=plot_compiler, parts=tuple(b.name for b in BENCHMARKS),
 )  # fmt: skip

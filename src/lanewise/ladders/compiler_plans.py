@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.ir.pattern import BLOCK
-from lanewise.language.target import is_gpu
-from lanewise.planning.plan import DECLARED, FIELDS, NEUTRAL, Decisions, Plan
+from lanewise.language.target import target_of
+from lanewise.planning.plan import DECLARED, FIELDS, Decisions, neutral_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def every_pass() -> tuple[Pass, ...]:
 
 def naive_plan(device: str) -> Decisions:
     """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels; nothing else."""
-    return Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(device) else NEUTRAL
+    return neutral_plan(target_of(device), BLOCK)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,6 @@ from lanewise.ladders.compiler_plans import naive_plan
 from lanewise.ladders.compiler_problems import Benchmark, Case, Library, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.language.target import is_gpu
 from lanewise.launch.compiled import Call
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
@@ -111,7 +110,7 @@ class Runner:
     def library(self, name: str, library: Library, naive: Rung | None) -> Rung:
         """The same by a library."""
         blank = self.blank(name)
-        text = library.on_gpu if is_gpu(self.device) else library.on_cpu
+        text = library.on_gpu if self.options.on_gpu else library.on_cpu
         blank = replace(blank, extra={**blank.extra, "library": text})
         result: list[Any] = [None]
 
@@ -220,7 +219,7 @@ class Runner:
         """Why a run would take more time than a rung gets, by one of smaller matrices where a slow kernel might take so long."""
         b, n = self.case.benchmark, self.case.n
         limit = QUICK_LIMIT if self.options.quick else LIMIT
-        operations, moved = SLOW[is_gpu(self.device)]
+        operations, moved = SLOW[self.options.on_gpu]
         if max(b.flops(n) / operations, b.traffic(n) / moved) <= limit:
             return None
         small = n // PILOT

@@ -13,8 +13,8 @@ from itertools import product
 from lanewise.ladders.gravity_table import RATES, number, rate_text
 from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.run import Runner, Version
-from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text, seconds_text
-from lanewise.language.target import is_gpu
+from lanewise.ladders.rung import Column, Ladder, Options, Rung, Sizes, digits, factor_text, seconds_text
+from lanewise.language.target import target_of
 from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
 from lanewise.planning.plan import NEUTRAL, Plan
 
@@ -65,7 +65,7 @@ class Combination:
 
     def plan(self, device: str) -> Plan:
         """Tiles lie in shared memory, which a CPU does not have."""
-        tile = self.block if is_gpu(device) else 0
+        tile = self.block if target_of(device).has_blocks else 0
         return Plan(unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile).filled(NEUTRAL)
 
 
@@ -80,11 +80,8 @@ def combinations(quick: bool) -> list[Combination]:
     return [Combination(*c) for c in product(LAYOUTS, UNROLLED, (False, True), BLOCKS)]
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """The study's range; on a CPU the least of it, the others by `--bodies`."""
-    if quick:
-        return (40_000,) if is_gpu(device) else (4096,)
-    return (40_000, 100_000, 400_000, 1_000_000) if is_gpu(device) else (40_000,)
+# The study's range; on a CPU the least of it, the others by `--bodies`.
+SIZES = Sizes(gpu=(40_000, 100_000, 400_000, 1_000_000), cpu=(40_000,), quick_gpu=(40_000,), quick_cpu=(4096,))
 
 
 def forces(bodies: int, seed: int) -> Problem:
@@ -149,7 +146,7 @@ LADDER = Ladder(
     title="memory layouts of gravity",
     source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in the Gravit simulator (2010), "
     "GeForce 8800 GTX",
-    sizes=sizes,
+    sizes=SIZES,
     climb=climb,
     columns=(Column("over AoS", _total("over_baseline")), Column("over serial", _total("over_serial")), *RATES),
     summary=summary,

@@ -19,6 +19,7 @@ from lanewise.ladders.rung import (
     Options,
     Rate,
     Rung,
+    Sizes,
     digits,
     factor_text,
     number,
@@ -26,7 +27,7 @@ from lanewise.ladders.rung import (
     seconds_text,
 )
 from lanewise.language.lattices import D2Q9, D3Q19
-from lanewise.language.target import is_gpu, target_of
+from lanewise.language.target import target_of
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 from lanewise.planning.plan import Plan
 from lanewise.support.errors import InputError
@@ -115,12 +116,12 @@ SPLIT_FROM = {BRANCHES: ONE, BOTH: LOOPS}  # whose branches are split, for equat
 AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """The paper's two boxes; beyond them 4096^2 and 256^3 sites on a GPU, 1024^2 and 96^3 on a CPU."""
-    on_gpu, paper = is_gpu(device), (128**2, 256**2)
-    if quick:
-        return (*paper, 128**3) if on_gpu else (128**2,)
-    return (*paper, 4096**2) if on_gpu else (*paper, 1024**2, 96**3)
+# The paper's two boxes; beyond them 4096^2 and 256^3 sites on a GPU, 1024^2 and 96^3 on a CPU.
+PAPER_SITES = (128**2, 256**2)
+SIZES = Sizes(
+    gpu=(*PAPER_SITES, 4096**2), cpu=(*PAPER_SITES, 1024**2, 96**3),
+    quick_gpu=(*PAPER_SITES, 128**3), quick_cpu=(128**2,),
+)  # fmt: skip
 
 
 def boxes(sites: int) -> tuple[Box, ...]:
@@ -148,7 +149,7 @@ def layouts(device: str) -> Mapping[str, Layout]:
 
 def best_layout(device: str) -> str:
     """The name of the one that sites get by themselves."""
-    return "AoSoA(32)" if is_gpu(device) else "SoA"
+    return "AoSoA(32)" if target_of(device).has_blocks else "SoA"
 
 
 def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
@@ -170,7 +171,7 @@ def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
     yield replace(automatic, name=WALLS, walls=True), AUTOMATIC
     yield replace(automatic, name="f16 storage", storage="f16"), AUTOMATIC
     yield replace(automatic, name="f64", storage="f64"), AUTOMATIC
-    if is_gpu(device):
+    if target_of(device).has_blocks:
         yield replace(automatic, name=LAUNCHED, launched=True), AUTOMATIC
 
 
@@ -209,7 +210,7 @@ LADDER = Ladder(
     title="lattice Boltzmann flow",
     source="S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann kernel using the NVIDIA G80 architecture "
     "(2010), GeForce 8; one figure for splitting loops and branches together",
-    sizes=sizes,
+    sizes=SIZES,
     climb=climb,
     columns=COLUMNS,
     summary=summary,

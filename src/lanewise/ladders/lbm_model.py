@@ -10,7 +10,6 @@ import numpy as np
 
 from lanewise.explanation.sites import operations_of, traffic_of
 from lanewise.ir.names import COUNT
-from lanewise.language.target import is_gpu
 from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel
 from lanewise.models.formulas import Branch, branch_splitting_speedup
@@ -32,7 +31,7 @@ def predicted_seconds(
     own, of which they know nothing: there the model of what sites move foresees the time.
     """
     (kernel, *more), phase = executable.program.kernels, sites.phase
-    if not is_gpu(model.kind) or more or phase.put_links or len(sites.form.phases) > 1:
+    if not model.target.has_blocks or more or phase.put_links or len(sites.form.phases) > 1:
         return None
     if sites.dense:
         reference, fluid = executable.program.reference, sites.count - sites.wall_sites
@@ -122,7 +121,7 @@ def equation_1(
     branch of a kind; t of a branch is its share of that. rho come from registers. sigma is, by the model, a launch more for every kernel
     but the first.
     """
-    launch = model.graph_launch_seconds if is_gpu(model.kind) else ALONE_SECONDS
+    launch = model.graph_launch_seconds if model.target.has_blocks else ALONE_SECONDS
     branches = {p.name: Branch(p.share * only(p.kind), p.occupancy) for p in parts}
     added = launch * (len(parts) - 1)
     factor = branch_splitting_speedup(list(branches.values()), branched_occupancy, added, together)

@@ -16,7 +16,6 @@ from lanewise.ladders.lbm_model import Equation1, Part, equation_1, occupancies,
 from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
-from lanewise.language.target import is_gpu
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.kernel import Sitewise
@@ -44,17 +43,13 @@ class SiteRunner:
     parts: dict[str, tuple[Part, ...]] = field(default_factory=dict[str, tuple[Part, ...]])
     alone: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
 
-    @property
-    def on_gpu(self) -> bool:
-        return is_gpu(self.options.device)
-
     def measure(self, form: Form, base: Rung | None) -> Rung:
         """The rung of a version, compared with `base`; skipped with the reason when it is refused, too large or wrong."""
         blank = Rung(
             name=form.name, bodies=self.box.count, device=self.options.device, skipped="not run",
             extra={"lattice": self.box.lattice.name, "shape": "x".join(map(str, self.box.shape)), "storage": form.storage},
         )  # fmt: skip
-        if form.storage == "f16" and not self.on_gpu:
+        if form.storage == "f16" and not self.options.on_gpu:
             return skipped(blank, "device", "float16 storage is for GPUs, and this is a CPU")
         try:
             return self._checked(form, blank, base)
@@ -99,11 +94,11 @@ class SiteRunner:
 
     @property
     def _arch(self) -> str | None:
-        return get_device(self.options.device).architecture() if self.on_gpu else None
+        return get_device(self.options.device).architecture() if self.options.on_gpu else None
 
     def _seconds(self, work: Callable[[int], None]) -> float:
         """The median time of a step."""
-        unit = 2 * LONG_GRAPH if self.on_gpu else 2  # whole graphs, both phases
+        unit = 2 * LONG_GRAPH if self.options.on_gpu else 2  # whole graphs, both phases
         work(unit + 2)  # graphs are made, and what a first run costs is behind
         least = QUICK_LEAST if self.options.quick else LEAST
         steps = unit * max(1, round(least / max(_clock(lambda: work(unit)), 1e-9)))

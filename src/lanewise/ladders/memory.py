@@ -18,7 +18,7 @@ from lanewise.advice.cost import Access, cost, memory_model
 from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell, Measurer
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
-from lanewise.language.target import is_gpu, target_of
+from lanewise.language.target import target_of
 from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
 
 RECORD_BYTES = 28  # seven elements of four bytes
@@ -34,7 +34,11 @@ def layouts(device: str) -> dict[str, Layout]:
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
     """Bodies that take a quarter of the last-level cache, and bodies that take far more than all of it."""
     held = _last_level_bytes(device) / RECORD_BYTES
-    least = (20_000_000 if quick else 64_000_000) if is_gpu(device) else (3_000_000 if quick else 8_000_000)
+    least = (
+        (20_000_000 if quick else 64_000_000)
+        if not target_of(device).host_memory
+        else (3_000_000 if quick else 8_000_000)
+    )
     return _rounded(held / 4), max(least, _rounded(3 * held))
 
 
@@ -67,7 +71,7 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
     cached = "yes" if is_cached(device, count) else "no"
     blank = Rung(
         name=f"{cell.access}, {name}", bodies=count, skipped="not run", device=device, layout=str(cell.layout),
-        plan=f"block={BLOCK}" if is_gpu(device) else "neutral",
+        plan=f"block={BLOCK}" if target_of(device).has_blocks else "neutral",
         paper=PAPER.get(name) if cell.access == "streamed" else None, predicted_seconds=predicted_seconds(cell, device, count),
         extra={"access": cell.access, "cached": cached, "elements": cell.elements},
     )  # fmt: skip
@@ -91,7 +95,7 @@ def predicted_seconds(cell: Cell, device: str, count: int) -> float:
     leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
     access = Access(cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ())
     records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
-    beside = (4 if is_gpu(model.kind) else 8) + (
+    beside = (4 if model.target.has_blocks else 8) + (
         4 if cell.access == "gathered" else 0
     )  # a CPU reads a line before it stores
     return records + count * beside / (model.cached_streamed if is_cached(device, count) else model.streamed)
@@ -146,7 +150,7 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @cache
 def _last_level_bytes(device: str) -> int:
     """The size of the L2 cache of a GPU, or of the largest cache of a CPU (`USUAL_BYTES` where the system does not tell)."""
-    if is_gpu(device):
+    if not target_of(device).host_memory:
         from lanewise.models.devices import device_model
 
         return device_model(device).l2_bytes

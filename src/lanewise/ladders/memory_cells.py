@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -18,7 +17,7 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.run import one_thread
 from lanewise.ladders.rung import Options
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import F32, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import Executable, Launch, build_executable
@@ -90,18 +89,18 @@ class Cell:
 
 def cell_program(cell: Cell, device: str) -> Program:
     """The kernel of a cell, shaped for a device: one record a thread, in the order of the records or of the indices."""
-    kind = "cuda" if is_gpu(device) else "cpu"
+    target = target_of(device)
     arguments = ElementwiseArguments({"body": (cell.record, cell.layout)}, {}, {})
     reference = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
     if cell.access == "gathered":
         reference = gathering.apply(reference, "body")
-    return build_program(reference, Plan(block=BLOCK).filled(NEUTRAL), kind)
+    return build_program(reference, Plan(block=BLOCK).filled(NEUTRAL), target.pipeline)
 
 
 def clocked_program(cell: Cell, device: str) -> Program:
     """The same kernel with the clock round its loads; raises `PlanError` on a CPU."""
     program = cell_program(cell, device)
-    mapped = thread_mapping.apply(program.reference, BLOCK) if is_gpu(device) else program.reference
+    mapped = thread_mapping.apply(program.reference, BLOCK) if target_of(device).has_blocks else program.reference
     return replace(program, kernels=(_lowered(clocking.apply(mapped)),))
 
 
@@ -214,13 +213,13 @@ class Measurer:
         device = self.options.device
         if cell.layout not in self.arrays:
             self.arrays[cell.layout] = self.bodies.array(cell.layout, device)
-        with nullcontext() if is_gpu(device) else one_thread():
+        with one_thread():  # of a CPU
             plain = bind(compile_cell(cell, device), self.arrays[cell.layout], self.order)
             error = self.error(cell, plain)
             if not error <= TOLERANCE:
                 return Measured(error, wrong=_wrong(error))
             seconds = self.time(plain)
-        if not is_gpu(device):
+        if not target_of(device).has_blocks:
             from lanewise.models.devices import clock_hz
 
             return Measured(error, seconds, seconds * clock_hz() / self.count)

@@ -14,7 +14,7 @@ import numpy as np
 
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Executable
 from lanewise.layouts import Layout
@@ -126,7 +126,7 @@ class Runner:
 
     def _too_long(self, version: Version) -> str | None:
         """Why the runs of this version would take more time than a rung gets, judged by a run of fewer bodies."""
-        size = PILOT["serial" if _is_serial(version) else "cuda" if is_gpu(version.device) else "cpu"]
+        size = PILOT["serial" if _is_serial(version) else target_of(version.device).pipeline]
         if self.problem.bodies <= size:
             return None
         if size not in self.pilots:

@@ -15,6 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
+from lanewise.language.target import is_gpu
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rung:
@@ -70,6 +72,21 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """The sizes of a ladder when the user gives none: on a GPU and on a CPU, and the same for a quick run."""
+
+    gpu: tuple[int, ...]
+    cpu: tuple[int, ...]
+    quick_gpu: tuple[int, ...]
+    quick_cpu: tuple[int, ...]
+
+    def __call__(self, device: str, quick: bool) -> tuple[int, ...]:
+        """Those for a device."""
+        on_gpu, on_cpu = (self.quick_gpu, self.quick_cpu) if quick else (self.gpu, self.cpu)
+        return on_gpu if is_gpu(device) else on_cpu
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the cheap rungs.
@@ -83,6 +100,11 @@ class Options:
     seed: int = 0
     worlds: tuple[float, ...] = ()
     only: tuple[str, ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the rungs are measured on a GPU."""
+        return is_gpu(self.device)
 
 
 @dataclass(frozen=True, slots=True)

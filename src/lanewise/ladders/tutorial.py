@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
-from lanewise.ladders.rung import Ladder, Options, Rung, digits, seconds_text
+from lanewise.ladders.rung import Ladder, Options, Rung, Sizes, digits, seconds_text
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts import AoS, Layout, SoA, default_layout
-from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL, Plan, neutral_plan
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.support.errors import PlanError
 
@@ -72,12 +72,11 @@ ASKED, AUTOMATIC = "automatic plan, fast arithmetic", "automatic plan"
 NAMES = (SERIAL, *(s.name for s in STEPS), ASKED, AUTOMATIC)
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """The tutorial's sizes; a million on a GPU. With `quick` on a GPU one that a single thread can do, and a larger one."""
-    if quick:
-        return (2048, 65_536) if is_gpu(device) else (4096,)
-    small = (1_000, 10_000, 100_000)
-    return (*small, 300_000, 1_000_000) if is_gpu(device) else small
+# The tutorial's sizes; a million on a GPU. A quick run on a GPU has one that a single thread can do, and a larger one.
+SIZES = Sizes(
+    gpu=(1_000, 10_000, 100_000, 300_000, 1_000_000), cpu=(1_000, 10_000, 100_000),
+    quick_gpu=(2048, 65_536), quick_cpu=(4096,),
+)  # fmt: skip
 
 
 def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
@@ -88,7 +87,6 @@ def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> It
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
     device, layout = options.device, AoS()
-    on_gpu = is_gpu(device)
     base: Rung | None = runner.measure(
         Version(name=SERIAL, plan=NEUTRAL, layout=layout, device="cpu", serial=True), None
     )
@@ -98,7 +96,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
         if step.name in refused:
             yield _skipped(step, runner, device, refused[step.name])
             continue
-        if step.name == ONE_THREAD and not on_gpu:
+        if step.name == ONE_THREAD and not options.on_gpu:
             yield _skipped(step, runner, device, "a rung of a GPU, and this is a CPU")
             continue
         asked, lying = step.change.filled(plan), step.layout or layout
@@ -120,7 +118,7 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
 
 def _start(device: str, problem: Problem) -> tuple[Plan, dict[str, str]]:
     """The plan of the first rungs, and the steps whose earlier value does not exist on this device, with the reason."""
-    plan, refused = Plan(block=THREADS).filled(NEUTRAL) if is_gpu(device) else NEUTRAL, dict[str, str]()
+    plan, refused = neutral_plan(target_of(device), THREADS), dict[str, str]()
     for step in STEPS:
         if step.first is None:
             continue
@@ -164,7 +162,7 @@ LADDER = Ladder(
     name="tutorial",
     title="n-body step by step",
     source="M. Burtscher, A CUDA tutorial: n-body simulation (Quadro FX 5800 / Tesla C2050 / GeForce GTX 680)",
-    sizes=sizes,
+    sizes=SIZES,
     climb=climb,
     columns=RATES,
     summary=summary,

@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, digits, number, number_text, seconds_text
+from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, Sizes, digits, number, number_text, seconds_text
 from lanewise.ladders.waves_data import THESIS, Data, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
 from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
 from lanewise.ladders.waves_versions import KINDS, VERSIONS, Clock, Version
-from lanewise.language.target import is_gpu
 from lanewise.support.errors import DeviceError
 
 SMALL = size_of(4 * THESIS.detectors * THESIS.frequencies).cells  # four of the stacks
@@ -30,11 +29,9 @@ LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that a spin-down may take
 RATE = Rate("templates_sfts_per_second", "billions of templates x SFTs a second", 1e9)
 
 
-def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and with --quick one."""
-    if quick:
-        return (THESIS.detectors * THESIS.frequencies,)
-    return (THESIS.cells,) if is_gpu(device) else (SMALL,)
+# Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and one in a quick run.
+ONE_STACK = (THESIS.detectors * THESIS.frequencies,)
+SIZES = Sizes(gpu=(THESIS.cells,), cpu=(SMALL,), quick_gpu=ONE_STACK, quick_cpu=ONE_STACK)
 
 
 def climb(options: Options) -> Iterator[Rung]:
@@ -171,6 +168,6 @@ def summary(rungs: list[Rung]) -> list[str]:
 
 
 LADDER = Ladder(
-    name="waves", title="the F-statistic of gravitational waves", source=SOURCE, sizes=sizes, climb=climb, columns=COLUMNS,
+    name="waves", title="the F-statistic of gravitational waves", source=SOURCE, sizes=SIZES, climb=climb, columns=COLUMNS,
     summary=summary, elements="amplitudes", rate=RATE,
 )  # fmt: skip

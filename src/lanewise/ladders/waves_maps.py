@@ -20,7 +20,6 @@ from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
-from lanewise.language.target import is_gpu
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
 from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, MapSearch, Search, candidates, search_maps
@@ -237,7 +236,7 @@ def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) ->
     first = seconds_of(one)
     if first > limit:
         return skipped(blank, "too long", f"a direction takes {duration(first)}, and a rung gets {duration(limit)}")
-    most = DIRECTIONS if is_gpu(options.device) and not options.quick else 4
+    most = DIRECTIONS if options.on_gpu and not options.quick else 4
     points = data.points(max(1, min(most, int(limit / 2 / first))))
     seconds_of(points)  # loads buffers of this size
     runs: list[float] = []

@@ -17,7 +17,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.ladders.waves_data import DTERMS, Data
 from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
@@ -89,7 +89,7 @@ def _packed(data: Data, some: slice, counts: Any, clock: Clock) -> tuple[lw.Ragg
     """SFTs and bins on the device: packed on the host, then copied in two pieces."""
     with clock.of("memory"):
         sfts, bins = _sfts(data, some, counts, "cpu"), _bins(data, some, "cpu")
-    if not is_gpu(clock.device):
+    if target_of(clock.device).host_memory:
         return sfts, bins
     with clock.of("transfer"):
         return sfts.to(clock.device), bins.to(clock.device)

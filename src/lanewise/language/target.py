@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Literal
 
 from lanewise.language.types import I32, I64, Scalar
 from lanewise.support.errors import DeviceError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A kind of device.
+    """A kind of device: what generated code can use there. Passes, plans and models ask it.
 
-    name: as in the names of devices. compiled: kernels are generated for it; else they are interpreted. has_blocks: its threads come in
-    blocks, which share memory and wait for each other. has_simd: its cores have SIMD registers, whose width a plan may set.
-    host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of indices. lanes: elements of a
-    block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what tuning takes unless the caller says.
+    name: as in the names of devices. compiled: kernels are generated for it; else they are
+    interpreted. pipeline: whose plans and passes shape its kernels; the interpreter takes those of a
+    CPU. has_blocks: its threads come in blocks, which share memory and wait for each other. has_simd:
+    its cores have SIMD registers, whose width a plan may set. has_constant_memory: of which all
+    threads read one place at a time. converts_f16: to float32 in one instruction. streaming: how
+    sites stream unless the caller says; in place memory counts, which caches make cheap.
+    host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of
+    indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what
+    tuning takes unless the caller says.
     """
 
     name: str
     compiled: bool
+    pipeline: Literal["cuda", "cpu"]
     has_blocks: bool
     has_simd: bool
+    has_constant_memory: bool
+    converts_f16: bool
+    streaming: Literal["pull", "in-place"]
     host_memory: bool
     index: Scalar
     lanes: int
@@ -33,16 +44,19 @@ class Target:
 
 # 32-bit indices on a GPU, where 64-bit arithmetic costs several instructions; a CPU counts in 64 bits.
 CUDA = Target(
-    "cuda", compiled=True, has_blocks=True, has_simd=False, host_memory=False, index=I32, lanes=32, tuning_seconds=60.0
-)
+    name="cuda", compiled=True, pipeline="cuda", has_blocks=True, has_simd=False, has_constant_memory=True,
+    converts_f16=True, streaming="pull", host_memory=False, index=I32, lanes=32, tuning_seconds=60.0,
+)  # fmt: skip
 CPU = Target(
-    "cpu", compiled=True, has_blocks=False, has_simd=True, host_memory=True, index=I64, lanes=16, tuning_seconds=120.0
-)
-PYTHON = Target("python", compiled=False, has_blocks=False, has_simd=False, host_memory=True, index=I64, lanes=16)
+    name="cpu", compiled=True, pipeline="cpu", has_blocks=False, has_simd=True, has_constant_memory=False,
+    converts_f16=False, streaming="in-place", host_memory=True, index=I64, lanes=16, tuning_seconds=120.0,
+)  # fmt: skip
+PYTHON = replace(CPU, name="python", compiled=False, has_simd=False, converts_f16=True, tuning_seconds=0.0)
 UNKNOWN = "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"
 TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 
 
+@cache
 def target_of(device: str) -> Target:
     """The target of a device by its name: "cuda:1" is a CUDA device. Raises `DeviceError` for a name that is none."""
     target = TARGETS.get(device.partition(":")[0])
@@ -54,6 +68,11 @@ def target_of(device: str) -> Target:
 def is_gpu(device: str) -> bool:
     """Whether a device (or a kind of devices) is a GPU: its threads come in blocks, its memory is its own."""
     return target_of(device).has_blocks
+
+
+def where_arrays_lie(device: str) -> str:
+    """The device whose memory holds the arrays of a device: "cpu" for the interpreter."""
+    return CPU.name if target_of(device).host_memory else device
 
 
 def is_compiled(device: str) -> bool:

@@ -17,7 +17,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.values import to_python_value
 from lanewise.launch.executable import BoundArray
 from lanewise.records.arrays import RecordArray, check_usable
@@ -297,7 +297,7 @@ def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: An
     if out is None:
         return module.empty(shape, dtype)
     fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
-    if fits and is_gpu(device) and device_of(out) != device:
+    if fits and not target_of(device).host_memory and device_of(out) != device:
         raise ArgumentError(
             f"{kernel}: out must lie on {device!r}, where the call runs, found it on {device_of(out)!r}"
         )

@@ -23,7 +23,7 @@ from lanewise._version import __version__
 from lanewise.compiler.pipeline import Program, build_program
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import COMBINE, Pattern
-from lanewise.language.target import is_compiled, is_gpu, target_of
+from lanewise.language.target import is_compiled, target_of
 from lanewise.launch.executable import generated_text
 from lanewise.planning.plan import Decisions
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, sources_key, write_entry
@@ -80,7 +80,7 @@ def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> 
             texts.append(generated_text(reference, plan, kernel, device, locations=False))
             begin(texts[-1], kernel)
 
-    return Built(build_program(reference, plan, "cuda" if is_gpu(device) else "cpu", done=done), tuple(texts))
+    return Built(build_program(reference, plan, target_of(device).pipeline, done=done), tuple(texts))
 
 
 # ------------------------------------------------------------ what an entry is called

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts.aoas import AoAS
 from lanewise.layouts.aos import AoS
 from lanewise.layouts.aosoa import AoSoA
@@ -87,4 +87,4 @@ def _unknown(name: str) -> InputError:
 def default_layout(record: Record, device: str) -> Layout:
     """SoA for SIMD units, whose lanes read neighbours; SoAoAS for GPUs, whose threads read up to 16 bytes at once."""
     del record
-    return SoAoAS() if is_gpu(device) else SoA()
+    return SoAoAS() if target_of(device).has_blocks else SoA()

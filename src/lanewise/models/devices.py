@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import TARGETS, Machine, Target, copies_asynchronously
 from lanewise.runtime.device import Device, get_device
 from lanewise.runtime.device_facts import Facts, processor_name
 from lanewise.runtime.devices import cpu_threads, resolve
@@ -69,9 +69,30 @@ class DeviceModel:
     last_cache_bytes: int = 0  # 0: the L2 cache
 
     @property
+    def target(self) -> Target:
+        """What its generated code can use."""
+        return TARGETS[self.kind]
+
+    @property
+    def machine(self) -> Machine:
+        """What default plans ask of it."""
+        copies = not self.target.has_blocks or copies_asynchronously(self.arch)
+        return Machine(self.kind, self.multiprocessors, self.vector_bits or 256, copies)
+
+    @property
+    def compiled_for(self) -> str | None:
+        """The architecture that code can be compiled for without the device; None for a CPU, which is the one at hand."""
+        return self.arch if self.target.has_blocks else None
+
+    @property
+    def loop_launch_seconds(self) -> float:
+        """A launch in a loop over time: within a graph, where there are graphs."""
+        return self.graph_launch_seconds if self.target.has_blocks else self.launch_seconds
+
+    @property
     def is_nominal(self) -> bool:
         """Whether no unit is faster than this says, as a vendor's figures of a GPU: those of a CPU are measured here and now."""
-        return is_gpu(self.kind)
+        return self.target.has_blocks
 
     @property
     def most_bandwidth(self) -> float:

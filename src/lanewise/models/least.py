@@ -14,7 +14,6 @@ from lanewise.analysis.instructions import mix
 from lanewise.analysis.regions import SECTOR, Access, KernelWork, analyse
 from lanewise.compiler.pipeline import Program
 from lanewise.ir.series import typical
-from lanewise.language.target import is_gpu
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import WARP, unit_cycles
@@ -56,7 +55,7 @@ def least_seconds(
     """Seconds that each unit needs at least for the work of one kernel, which was found with `least`."""
     moved = _moved(work, counts)
     memory = {"memory": device.beyond_caches(sum(moved.values())) / device.most_bandwidth}
-    if not is_gpu(device.kind):
+    if not device.target.has_blocks:
         units = cpu_units(work, device, vector_bits)
         return {**{u: units.get(u, 0.0) for u in SURE_ON_A_CPU}, **memory}
     accesses = [(a, r.executions) for r in work.regions for a in r.accesses]

@@ -16,7 +16,6 @@ from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.series import typical
 from lanewise.ir.shared import shared_bytes
-from lanewise.language.target import is_gpu
 from lanewise.models.cpu_time import cpu_kernel_time
 from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime, estimated_registers, kernel_time
@@ -127,7 +126,7 @@ def _time(
     work: KernelWork, environment: Mapping[str, object], device: DeviceModel, taken: Taken | None, plan: Decisions
 ) -> KernelTime:
     counts = {n: float(v) for n, v in environment.items() if isinstance(v, (int, float, np.generic))}
-    if not is_gpu(device.kind):
+    if not device.target.has_blocks:
         return cpu_kernel_time(work, counts, device, plan.vector_bits or 0)
     registers = taken.registers if taken else min(estimated_registers(work), _cap(work, device, plan))
     shared = taken.shared_bytes if taken else shared_bytes(work.kernel)

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from lanewise.analysis.regions import KernelWork
 from lanewise.ir.names import COUNT, count_of
-from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel
 
 
@@ -124,12 +123,11 @@ def step_time(
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
     unit = "fp64" if wide else "fp32"
     bound, busy = bound_of({"memory": beyond, unit: arithmetic}), bound_of({"memory": memory, unit: arithmetic})
-    launch = device.graph_launch_seconds if is_gpu(device.kind) else device.launch_seconds
-    return bound, busy, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + launch
+    return bound, busy, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + device.loop_launch_seconds
 
 
 def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:
-    if not is_gpu(device.kind):
+    if not device.target.has_blocks:
         return CPU_SHARE
     if traffic.axes:
         return STENCIL_SHARES[traffic.axes]

@@ -25,7 +25,7 @@ from lanewise.collective import (
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import CPU, target_of
 from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
 
@@ -131,7 +131,7 @@ def _prefer(
     elements = lengths[length_of(found.array, 0)]
     if values is not None and len(values) != len(places):
         return
-    if is_gpu(arguments.device):
+    if not target_of(arguments.device).host_memory:
         device = _on_gpu(found)
         if device is not None and device.fits(len(places), elements):
             arguments.instead = partial(_on_device, found, count, elements)

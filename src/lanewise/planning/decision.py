@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, TypeVar
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 
 DECISION = "decision"  # its key in the metadata of a dataclass field
-Sentence = Callable[[Any, str], str]
+Sentence = Callable[[Any, bool], str]  # of a value, and whether threads come in blocks
 Place = Literal["here", "gpu", "cpu", "nowhere"]
 T = TypeVar("T")
 
@@ -75,32 +75,32 @@ class Optimisation:
 
     def values(self, kind: str, pattern: HasElements) -> tuple[Any, ...]:
         """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
+        blocks = target_of(kind).has_blocks
         if pattern.over_pairs:
-            return self.cuda if is_gpu(kind) else self.cpu
+            return self.cuda if blocks else self.cpu
         if pattern.over_items:
-            return self.items if is_gpu(kind) else self.items_cpu
-        if pattern.over_points and (own := self.points if is_gpu(kind) else self.points_cpu):
+            return self.items if blocks else self.items_cpu
+        if pattern.over_points and (own := self.points if blocks else self.points_cpu):
             return own
-        if pattern.merging is not None and is_gpu(kind) and self.sites:
+        if pattern.merging is not None and blocks and self.sites:
             return self.sites
-        return self.elementwise if is_gpu(kind) else self.elementwise_cpu
+        return self.elementwise if blocks else self.elementwise_cpu
 
     def place_of(self, kind: str, pattern: HasElements) -> Place:
         """Where kernels of a pattern can have it: on this kind of device ("here"), only on a "gpu" or a "cpu", or "nowhere"."""
         if self._suits(kind, pattern):
             return "here"
-        other = "cpu" if is_gpu(kind) else "cuda"
-        if not self._suits(other, pattern):
-            return "nowhere"
-        return "gpu" if is_gpu(other) else "cpu"
+        other, place = ("cpu", "cpu") if target_of(kind).has_blocks else ("cuda", "gpu")
+        return place if self._suits(other, pattern) else "nowhere"
 
     def _suits(self, kind: str, pattern: HasElements) -> bool:
-        unasked = (self.boxes and pattern.in_boxes) if is_gpu(kind) else (self.lanes and pattern.over_pairs)
+        blocks = target_of(kind).has_blocks
+        unasked = (self.boxes and pattern.in_boxes) if blocks else (self.lanes and pattern.over_pairs)
         return unasked or len(self.values(kind, pattern)) > 1
 
     def describe(self, value: Any, kind: str = "cuda") -> str:
         """What a kernel with this value does, as one clause."""
-        return self.sentence(value, kind)
+        return self.sentence(value, target_of(kind).has_blocks)
 
     def start(self, value: Any) -> dict[str, Any]:
         """A value of it, and the other fields that go with that shape."""
@@ -118,6 +118,6 @@ def decision(name: str, sentence: Sentence, **declared: Any) -> T:  # pyright: i
     return field(default=default, metadata={DECISION: Optimisation(name, sentence, **declared)})
 
 
-def choice(**sentences: str) -> Callable[[Any, str], str]:
+def choice(**sentences: str) -> Sentence:
     """A sentence for each value of a choice; `off` and `on` stand for the two truth values."""
-    return lambda value, kind: sentences[{False: "off", True: "on"}.get(value, str(value))]
+    return lambda value, blocks: sentences[{False: "off", True: "on"}.get(value, str(value))]

@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, final
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import Target
 from lanewise.planning.decision import DECISION, Optimisation, choice, decision
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields, shown
@@ -32,51 +32,51 @@ SWITCH = (False, True)
 ORDERS = ("free", "written")
 
 
-def _targets(value: int, kind: str) -> str:
+def _targets(value: int, blocks: bool) -> str:
     if value == 1:
-        return f"1 target a {'thread' if is_gpu(kind) else 'loop'}"
-    if is_gpu(kind):
+        return f"1 target a {'thread' if blocks else 'loop'}"
+    if blocks:
         return f"{value} targets a thread share every source that is loaded"
     return (
         f"{value} targets a loop share every source that is loaded (for points whose lanes write: one behind the other)"
     )
 
 
-def _tile(value: int, kind: str) -> str:
+def _tile(value: int, blocks: bool) -> str:
     if not value:
         return "sources are read one by one"
-    if is_gpu(kind):
+    if blocks:
         return f"{value} sources at a time are staged in shared memory by the whole block"
     return f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so many of them, or values kept)"
 
 
-def _unroll(value: int, kind: str) -> str:
+def _unroll(value: int, blocks: bool) -> str:
     return {0: "the inner loop is written out completely", 1: "the inner loop is as written"}.get(
         value, f"the inner loop is written out {value} times"
     )
 
 
-def _slices(value: int, kind: str) -> str:
+def _slices(value: int, blocks: bool) -> str:
     if value == 1:
         return "every thread meets every source"
-    if is_gpu(kind):
+    if blocks:
         return f"{value} groups of threads divide the sources of a tile"
     return f"{value} lanes of SIMD registers share the rounds of loops"
 
 
-def _across(value: int, kind: str) -> str:
-    if is_gpu(kind):
+def _across(value: int, blocks: bool) -> str:
+    if blocks:
         return f"{value} threads of a block along the index of neighbours" if value else "blocks of 16 or 32 neighbours"
     return (
         f"{value} neighbouring points are lanes of SIMD registers" if value else "points are loops as they are written"
     )
 
 
-def _cap(value: int, kind: str) -> str:
+def _cap(value: int, blocks: bool) -> str:
     return f"a thread gets at most {value} registers" if value else "a thread gets as many registers as it likes"
 
 
-def _min_blocks(value: int, kind: str) -> str:
+def _min_blocks(value: int, blocks: bool) -> str:
     return f"registers are capped so that {value} blocks fit a multiprocessor" if value else "no cap on registers"
 
 
@@ -84,7 +84,7 @@ def _points(value: int, index: str) -> str:
     return f"{value} points of a thread along {index}" if value > 1 else f"one point of a thread along {index}"
 
 
-def _vector_bits(value: int, kind: str) -> str:
+def _vector_bits(value: int, blocks: bool) -> str:
     return f"SIMD registers of {value} bits" if value else "SIMD registers as wide as the compiler prefers"
 
 
@@ -166,7 +166,7 @@ class Plan(Generic[Open]):
         limits=(0, 1_024), neutral=1, place=12, rank=3,
     )  # fmt: skip
     parts: int | Open = decision(
-        "splitting of sources", lambda v, kind: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
+        "splitting of sources", lambda v, blocks: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
         if v > 1 else "one block meets all sources of its targets",
         literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64), points=(1, 2, 4, 8, 16, 64, 256, 1024),
         limits=(0, 65_535), neutral=1, place=13, rank=7,
@@ -177,7 +177,7 @@ class Plan(Generic[Open]):
         limits=(0, 1_024), neutral=1, place=15, rank=4,
     )  # fmt: skip
     block: int | Open = decision(
-        "thread-block merging", lambda v, kind: f"blocks of {v} threads" if v else "no blocks",
+        "thread-block merging", lambda v, blocks: f"blocks of {v} threads" if v else "no blocks",
         literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
         items=(32, 64, 128, 256, 512, 1024), points=(64, 128, 256, 512),
         limits=(0, 1_024), neutral=0, place=18, rank=2,
@@ -240,7 +240,7 @@ class Plan(Generic[Open]):
         neutral=False, place=2, rank=9, apart=True,
     )  # fmt: skip
     uniforms: Literal["constant", "global"] | Open = decision(
-        "constant-memory parameters", lambda v, kind: f"in {v} memory" if is_gpu(kind) else "arguments of the call",
+        "constant-memory parameters", lambda v, blocks: f"in {v} memory" if blocks else "arguments of the call",
         literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
         items=("global", "constant"),
         neutral="constant", place=16, rank=16, apart=True,
@@ -282,23 +282,23 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     down: int | Open = decision(
         "shape of blocks, rows",
-        lambda v, kind: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
+        lambda v, blocks: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
         literature="thread-block shape", points=(0, 4, 8, 16),
         boxes=True, limits=(0, 1_024), neutral=0, place=25, rank=20,
     )  # fmt: skip
     rows: int | Open = decision(
-        "thread merging, rows", lambda v, kind: _points(v, "the next slower index"),
+        "thread merging, rows", lambda v, blocks: _points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
         boxes=True, limits=(0, 64), neutral=1, place=26, rank=21,
     )  # fmt: skip
     layers: int | Open = decision(
-        "thread merging, layers", lambda v, kind: _points(v, "the slowest of three indices"),
+        "thread merging, layers", lambda v, blocks: _points(v, "the slowest of three indices"),
         literature="2.5-D blocking", points=(1, 2, 4, 8), points_cpu=(1, 2, 4),
         boxes=True, limits=(0, 64), neutral=1, place=27, rank=22,
     )  # fmt: skip
     adjacent: int | Open = decision(
         "wide accesses",
-        lambda v, kind: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
+        lambda v, blocks: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
         literature="vector loads", points=(0, 1, 2, 4, 8),
         limits=(0, 64), neutral=0, place=28, rank=23,
     )  # fmt: skip
@@ -314,8 +314,8 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     panel: int | Open = decision(
         "blocking of recurrences",
-        lambda v, kind: f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is computed ahead, for all at once"
-        if v else "every thread goes through all rounds",
+        lambda v, blocks: f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is computed ahead, "
+        "for all at once" if v else "every thread goes through all rounds",
         literature="blocked triangular solve", points=(0, 128, 256, 512, 1024),
         needs=(("slices", 1), ("parts", 1)),
         shape=(("block", 128), ("across", 16), ("rows", 8), ("targets", 8), ("tile", 16), ("prefetch", "registers"), ("unroll", 0)),
@@ -430,3 +430,8 @@ DECLARED: Mapping[str, Optimisation] = {o.field: o for o in OPTIMISATIONS}
 
 NEUTRAL: Decisions = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
 """Every optimisation switched off: what the ladders start from, and what an optimisation is compared with."""
+
+
+def neutral_plan(target: Target, block: int) -> Decisions:
+    """Every optimisation switched off, in blocks of so many threads where threads come in blocks."""
+    return Plan(block=block).filled(NEUTRAL) if target.has_blocks else NEUTRAL

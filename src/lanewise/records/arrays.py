@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record, RecordValue, unknown_field
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
 from lanewise.records import moves as record_moves
 from lanewise.records.field_values import FieldViews, brought, check_type, rounded
@@ -675,7 +675,7 @@ class RecordArray(Generic[B]):
         of length. An array on the CPU that was made without `host_layout=` is its own.
         """
         sides = self._side.sides
-        if self._side.number == HOST or (sides is None and not is_gpu(self._device)):
+        if self._side.number == HOST or (sides is None and target_of(self._device).host_memory):
             return self
         if sides is None:
             owner_of(self)._make_host(default_layout(self._record, CPU.name))

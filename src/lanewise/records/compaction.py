@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lanewise.collective.compaction import check_mask, compact_array
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import where_arrays_lie
 from lanewise.records.arrays import RecordArray
 
 
@@ -21,5 +21,5 @@ def compact(array: Any, mask: Any) -> Any:
     """
     if not isinstance(array, RecordArray):
         return compact_array(array, mask)
-    check_mask(mask, len(array), array.device if is_gpu(array.device) else CPU.name)
+    check_mask(mask, len(array), where_arrays_lie(array.device))
     return array[mask]

@@ -14,7 +14,7 @@ import numpy as np
 
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
-from lanewise.language.target import CPU, is_gpu
+from lanewise.language.target import CPU, where_arrays_lie
 from lanewise.layouts import AoAS, AoS, Arrangement, Layout
 from lanewise.records.arrays import OF_ANOTHER, RecordArray, host_field, places_of
 from lanewise.records.field_values import brought
@@ -251,7 +251,7 @@ def _over(
             f"{record.name}.dtype, and for records of one field; leave copy=False out"
         )
     lies = "cpu" if isinstance(memory, np.ndarray) else device_of(memory)
-    if lies != (where if is_gpu(where) else "cpu"):
+    if lies != where_arrays_lie(where):
         raise _elsewhere(place, lies, where)
     if layout is not None and layout != found:
         raise ArgumentError(f"{place}: the memory lies as {found}, and {layout} is asked for")
@@ -293,7 +293,7 @@ def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     if not any(hasattr(value, f"__{n}__") for n in ("cuda_array_interface", "dlpack", "array_interface")):
         raise ArgumentError(f"{place}: {shown(value)} shows no memory to share; leave copy=False out")
     lies = home(value) or CPU.name
-    if lies != (device if is_gpu(device) else CPU.name):
+    if lies != where_arrays_lie(device):
         raise _elsewhere(place, lies, device)
     array = brought(f"{place}: {field.name!r}", value, device)
     width = (field.type.length,) if isinstance(field.type, t.Vector) else ()

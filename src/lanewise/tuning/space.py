@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
 from lanewise.compiler.pipeline import Program
-from lanewise.language.target import is_gpu
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
 from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
@@ -139,7 +138,7 @@ class KernelSpace:
 
     def _families(self, job: Job) -> tuple[Family, ...]:
         """One for each way to meet the pairs, or to divide points among threads; the default plan lies in the first."""
-        if job.work.pattern.over_points and is_gpu(job.kind):
+        if job.work.pattern.over_points and job.machine.target.has_blocks:
             ways = (self._points(job), self._loops(job))
             ways = ways[::-1] if self._shares(self.default) else ways
             return tuple(f for f in ways if f is not None)
@@ -167,7 +166,7 @@ class KernelSpace:
             if "targets" in axes:
                 axes["targets"] = _with(RECIPROCAL_TARGETS, base.targets)
             return Family(f"reciprocity {way}", base, axes)
-        relative = is_gpu(job.kind) and TILE in axes
+        relative = job.machine.target.has_blocks and TILE in axes
         if relative:
             tile, block = base.tile, base.block or 1
             relative = tile % block == 0
@@ -275,7 +274,7 @@ class ModelEstimator:
     device: DeviceModel
 
     def seconds(self, program: Program) -> float | None:
-        return predict(program, self.environment, self.device, in_graph=is_gpu(self.device.kind)).seconds
+        return predict(program, self.environment, self.device, in_graph=self.device.target.has_blocks).seconds
 
 
 def make_estimator(job: Job) -> Estimator:

@@ -16,7 +16,7 @@ from lanewise.frontend.function import Lowered, Signature
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, LANES, WORK, partial_of
 from lanewise.language import values as v
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
@@ -225,7 +225,9 @@ class Elementwise(AbstractKernel):
         key = (layouts, tuple(classified.arrays), device, complete, operation)
         if key not in calls.kept:
             arguments = _specialised(calls.signature, classified)
-            reference = build_reduction(calls.lowered, arguments, index_type(device), operation, strided=is_gpu(device))
+            reference = build_reduction(
+                calls.lowered, arguments, index_type(device), operation, strided=target_of(device).has_blocks
+            )
             calls.kept[key] = compile_kernel(reference, complete, device)
         return calls.kept[key]
 

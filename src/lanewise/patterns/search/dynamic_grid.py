@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
@@ -131,7 +131,7 @@ class CurveGrid(Structure):
 
     def __init__(self, search: Search, sources: Points, leaf: int) -> None:
         self._search, self._sources = search, sources
-        make = device_curve if is_gpu(sources.device) else HostCurve
+        make = HostCurve if target_of(sources.device).host_memory else device_curve
         self._built = make(sources, search.world, fitting_leaf(sources.count, leaf, sources.precision))
 
     @property

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lanewise.ir.values import value_array
 from lanewise.language import types as t
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
@@ -114,7 +114,7 @@ class Points:
         return self._memory[name]
 
     def _sample(self) -> Points:
-        if is_gpu(self.device):
+        if not target_of(self.device).host_memory:
             return points_of_values(self._survey([_UNBOUNDED] * self.dimension).sample, "cpu")
         columns, places = self.columns(), sampled(self.count)
         return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
@@ -134,7 +134,7 @@ class Points:
         """
         if not self.count:
             return
-        if is_gpu(self.device) or not self._surely_within(*self._common(world, reach)):
+        if not target_of(self.device).host_memory or not self._surely_within(*self._common(world, reach)):
             self._refuse(name, world, reach, *self._look(self.bounds(world, reach)))
 
     def bounds(self, world: World, reach: float) -> Bounds:
@@ -174,7 +174,7 @@ class Points:
 
     def _look(self, bounds: Bounds) -> tuple[int | None, int | None]:
         """The first element that is not finite, and the first outside the bounds."""
-        if is_gpu(self.device):
+        if not target_of(self.device).host_memory:
             seen = self._survey(bounds)
             self._facts["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
             return seen.unsound, seen.outside

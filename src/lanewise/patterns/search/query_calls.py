@@ -10,7 +10,7 @@ from lanewise.ir.names import COUNT, count_of
 from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_array, value_leaves
 from lanewise.language import types as t
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.executable import BoundArray, Executable
 from lanewise.launch.support import compile_kernel, index_type, machine_of
@@ -75,7 +75,7 @@ class Queried:
         return QueryArguments(
             what, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
             self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
-            numbered=is_gpu(device),
+            numbered=target_of(device).has_blocks,
         )  # fmt: skip
 
     def _run(self, what: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:

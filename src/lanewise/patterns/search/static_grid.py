@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lanewise.ir.names import own
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
@@ -32,6 +32,7 @@ from lanewise.patterns.search.grid_walk import GridWalk, RingWalk
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.turns import ball, turns_of_lists
 from lanewise.patterns.search.worlds import Open, Periodic, World
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import available_memory, to_host
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
@@ -92,8 +93,8 @@ class StaticGrid(Search):
         geometry = self.geometry(sources)
         _check_memory(self, geometry, sources)
         check_constant(self, geometry, sources)
-        on_gpu = is_gpu(sources.device)
-        build = device_cells if on_gpu and self.build == "device" else host_cells
+        there = self.build == "device" and not target_of(sources.device).host_memory
+        build = device_cells if there else host_cells
         try:
             return _Grid(self, geometry, sources, build(geometry, sources))
         except MemoryError as error:  # a limit of the process, which nobody says beforehand
@@ -152,8 +153,9 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
         )
     if max(geometry.cells) > MOST_ALONG:
         raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
-    if is_gpu(sources.device) and geometry.total <= CELLS_A_SOURCE * sources.count:
-        return  # as many as there may be where the grid is chosen: a GPU's allocator says so if they do not fit
+    overcommits = get_device(sources.device).overcommits
+    if not overcommits and geometry.total <= CELLS_A_SOURCE * sources.count:
+        return  # as many as there may be where the grid is chosen: the allocator says so if they do not fit
     needed, available = 8 * geometry.total, available_memory(sources.device)
     if needed > available:
         raise DeviceError(
@@ -165,7 +167,7 @@ def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> N
     """Refuse an index in constant memory where there is none, or too little."""
     if search.index != "constant":
         return
-    if not is_gpu(sources.device):
+    if not target_of(sources.device).has_constant_memory:
         raise ArgumentError(
             f"StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on {sources.device!r}"
         )
@@ -211,7 +213,9 @@ class _Grid(Structure):
         g, sources = self._geometry, self._sources
         met = cells_met(g, self._search.radius)
         alike = (
-            sources.count / g.total if is_gpu(sources.device) else pairs_in_cells(g, sources) / max(1, sources.count)
+            pairs_in_cells(g, sources) / max(1, sources.count)
+            if target_of(sources.device).host_memory
+            else sources.count / g.total
         )
         names = [own(f"walk.{c}") for c in COMPONENTS[: sources.dimension]]
         ranges = 1 + min(1.0, met[0] / g.cells[0]) if g.periodic else 1.0  # of a row that wraps around

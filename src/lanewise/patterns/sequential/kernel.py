@@ -18,7 +18,7 @@ from lanewise.ir.names import COUNT, identifier, own
 from lanewise.ir.values import record_array, uniform_leaves
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, classify_arguments, flatten_uniforms, name_arguments
 from lanewise.launch.support import bind_record, compile_kernel, index_type
@@ -50,7 +50,7 @@ def bind_in_turn(
 
     Raises `ArgumentError` on a GPU, where elements run at the same time.
     """
-    if is_gpu(records.device):
+    if target_of(records.device).has_blocks:
         raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
     for function in (pair, *(step.kernel for step in steps)):
         if function.signature.arrays or function.lowered.numbered:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Record
-from lanewise.language.target import is_compiled, is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import F16, F32, F64, Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
@@ -41,7 +41,7 @@ def site_memory(
 ) -> tuple[Scalar, Form, Layout]:
     """How the populations of sites are stored, as wanted or by default, once it is known that they fit the memory."""
     stored = _storage(storage, real, device)
-    form = form_by_name(streaming if streaming is not None else ("pull" if is_gpu(device) else "in-place"))
+    form = form_by_name(target_of(device).streaming if streaming is None else streaming)
     arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
     require_memory(device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
     return stored, form, arranged
@@ -67,7 +67,7 @@ def layout_among_walls(
     kinds: npt.NDArray[np.uint8], walls: tuple[Wall, ...], device: str, stored: Scalar, form: Form
 ) -> Layout | None:
     """The default layout of sites with many walls, where it is another one."""
-    chosen = is_gpu(device) and form.buffers > 1
+    chosen = target_of(device).has_blocks and form.buffers > 1
     many = chosen and np.count_nonzero(solid_sites(kinds, walls)) > DENSE * kinds.size
     return _layout(None, device, stored, kinds.shape[-1], LONG_LINE) if many else None
 
@@ -82,7 +82,7 @@ def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: i
     """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
     if layout is not None:
         return checked_layout(layout)
-    if not is_gpu(device):
+    if not target_of(device).has_blocks:
         return SoA()
     line = nbytes // storage.size
     return AoSoA(line if line > WARP and extent % line == 0 else WARP)
@@ -134,7 +134,7 @@ def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
         raise ArgumentError(
             f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
         )
-    if storage == F16 and not is_gpu(device) and is_compiled(device):
+    if storage == F16 and not target_of(device).converts_f16:
         raise ArgumentError(
             "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
         )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Field, Record, RecordValue
-from lanewise.language.target import is_gpu, target_of
+from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.balance import Balance, wall_balance
@@ -68,13 +68,13 @@ class Sites:
         self.copies = [_zeros(held, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
         # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
-        self.placed = is_gpu(device) and form.name in ("pull", "two-copies")
+        self.placed = target_of(device).has_blocks and form.name in ("pull", "two-copies")
         self.framed = self.placed and not kinds.any()
         self.row_block = 0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
         flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
         # In place memory counts: there every site reads its flags instead of a bit that says whether it has to.
         self.special = int(np.count_nonzero(flags))
-        large = is_gpu(device) and self.count >= LEAST_DENSE and record is None
+        large = target_of(device).has_blocks and self.count >= LEAST_DENSE and record is None
         self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None

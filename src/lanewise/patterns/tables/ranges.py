@@ -21,7 +21,7 @@ from lanewise.ir.pattern import BLOCK
 from lanewise.ir.traverse import flat_map
 from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments, bind_value_array, device_without_records
 from lanewise.launch.executable import Launch
 from lanewise.launch.outside import surely_outside, was_outside
@@ -31,7 +31,7 @@ from lanewise.passes.index_tests import NONE, Guards, failure, guards_of, testin
 from lanewise.patterns.calls import CHECKS, Calls
 from lanewise.patterns.results import sum_name
 from lanewise.patterns.tables.arguments import check_countable
-from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.planning.plan import Decisions, neutral_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -132,7 +132,7 @@ def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reache
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
     """What calls like this one have to be like: no table in memory that is written, no value that leads out of a table."""
-    there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
+    there = None if not arguments.arrays or target_of(arguments.device).host_memory else arguments.device
     device_of = partial(device_without_records, there)
     names: tuple[str, ...] = ()
     if calls.lowered.indexed is not None:
@@ -229,9 +229,9 @@ def smallest(kernel: ir.Kernel) -> ir.Kernel:
     return replace(kernel, body=flat_map(kernel.body, visit))
 
 
-def tests_plan(device: str) -> Any:
+def tests_plan(device: str) -> Decisions:
     """The plan of tests: a thread for each element."""
-    return Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(device) else NEUTRAL
+    return neutral_plan(target_of(device), BLOCK)
 
 
 def around_launch(calls: Calls, arguments: Arguments, launch: Launch) -> Launch:

@@ -16,7 +16,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import extent_of, length_of
 from lanewise.ir.pattern import BLOCK
 from lanewise.language import types as t
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.executable import Launch
 from lanewise.launch.outside import surely_outside, was_outside
@@ -30,7 +30,7 @@ from lanewise.patterns.threadwise import meetings
 from lanewise.patterns.threadwise.arguments import repeats as plain_repeats
 from lanewise.patterns.threadwise.build import build_kernel, one_thread
 from lanewise.patterns.threadwise.meetings import Meeting
-from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.planning.plan import neutral_plan
 from lanewise.runtime.memory import array_module, to_host
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -86,7 +86,7 @@ def _tested_before(tested: Guards, calls: Calls, arguments: Arguments, outside: 
     key = ("tests", arguments.variant, tested, arguments.device)
     if key not in calls.kept:
         reference = build_kernel(calls.lowered, calls.signature, arguments, guards=tested, summed=False)
-        plan = Plan(block=BLOCK).filled(NEUTRAL) if is_gpu(arguments.device) else NEUTRAL
+        plan = neutral_plan(target_of(arguments.device), BLOCK)
         calls.kept[key] = compile_kernel(reference, plan, arguments.device)
     tests = calls.kept[key].prepare(calls.bound(arguments), calls.environment(arguments))
 

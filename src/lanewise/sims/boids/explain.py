@@ -12,7 +12,7 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, turns_of
 from lanewise.ir.pattern import Work
 from lanewise.language.record import Record
-from lanewise.language.target import CPU, Machine, is_compiled, is_gpu, target_of
+from lanewise.language.target import CPU, is_compiled, target_of
 from lanewise.language.types import F32, F64, I32, I64, Vector
 from lanewise.launch.arguments import classify_arguments, name_arguments
 from lanewise.launch.compiled import Compiled
@@ -143,9 +143,9 @@ def _offline(
     flock: Flock, device: str, model: DeviceModel, name: str, reference: ir.Kernel, environment: Mapping[str, Any]
 ) -> Offline:
     """The kernel with its default plan, compiled and loaded nowhere."""
-    agents, machine = len(flock), Machine(model.kind, model.multiprocessors)
-    plan = complete_plan(None, machine, Work(reference.pattern, agents))
-    executable = compile_kernel(reference, plan, device, arch=model.arch if is_gpu(device) else None)
+    agents = len(flock)
+    plan = complete_plan(None, model.machine, Work(reference.pattern, agents))
+    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
     layouts = (
         {"target": flock.boids.layout, "source": flock.boids.layout}
         if reference.pattern is SEARCH

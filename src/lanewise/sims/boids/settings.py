@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lanewise.io.schema import record
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.images import check_images, images, look_ahead
@@ -189,7 +189,7 @@ def check_fit(settings: Settings) -> None:
         check_images(settings.all_obstacles, settings.world, settings.parameters)
     if settings.semantics != "seq":
         return
-    if is_gpu(settings.device):
+    if target_of(settings.device).has_blocks:
         raise InputError(
             f"semantics seq moves one agent after another, which {settings.device} cannot do; wanted --device cpu, or --semantics sync"
         )

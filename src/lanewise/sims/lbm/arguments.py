@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.language.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
-from lanewise.language.target import CPU, is_gpu, target_of
+from lanewise.language.target import CPU, target_of
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
@@ -108,7 +108,7 @@ def chosen_numbers(precision: str | None, storage: str | None, device: str) -> t
 def chosen_streaming(streaming: str | None, device: str) -> str:
     """The streaming form: by default in place on a CPU, where caches gain by it, and two buffers on a GPU."""
     if streaming is None:
-        return "pull" if is_gpu(device) else "in-place"
+        return target_of(device).streaming
     if streaming not in FORMS:
         raise InputError(unknown("streaming", streaming, FORMS))
     return streaming

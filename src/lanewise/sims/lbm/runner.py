@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lanewise.io.source import reading
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -220,7 +220,7 @@ def check_room(
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
     check_memory(shape, lattice, stored, form, available_memory(where))
-    kept = 0 if is_gpu(where) else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
+    kept = 0 if not target_of(where).host_memory else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
     needed = math.prod(shape) * (kept + initial_bytes(case, request, _size(real)))
     if needed > (available := available_memory("cpu")):
         raise DeviceError(

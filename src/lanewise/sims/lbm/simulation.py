@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from lanewise.io.source import FilePath
 from lanewise.language.lattices import Lattice
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
@@ -400,7 +400,9 @@ class Simulation:
         Read-only on a CPU, a copy on a GPU.
         """
         velocity = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
-        return module_of(velocity).copy(velocity) if is_gpu(self.settings.device) else read_only(velocity)
+        return (
+            read_only(velocity) if target_of(self.settings.device).host_memory else module_of(velocity).copy(velocity)
+        )
 
     def _moments(self) -> tuple[Any, Any]:
         """Density less 1 and velocity after the last step, computed once."""

@@ -13,7 +13,7 @@ from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP
 from lanewise.ir.pattern import Work
-from lanewise.language.target import CPU, Machine, is_compiled, is_gpu, target_of
+from lanewise.language.target import CPU, is_compiled, target_of
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import default_layout, layout_by_name
@@ -140,10 +140,8 @@ def _offline(
     cells, items = next(iter(counts.values())), [*counts.values()][-1]
     reference = WING.build(kernel.lowered, kernel.signature, arguments, index_type(device))
     work = Work(SEGMENTWISE, cells, alike=templates, items=items)
-    machine = Machine(model.kind, model.multiprocessors, model.vector_bits or 256)
-    executable = compile_kernel(
-        reference, complete_plan(None, machine, work), device, arch=model.arch if is_gpu(device) else None
-    )
+    plan = complete_plan(None, model.machine, work)
+    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
     environment = {**counts, **{f"{row}.beyond": length for row, length in arguments.beyond.items()}, **alike}
     subject = Subject(
         kernel.__name__, reference, executable.program.plan, device, model, environment, {"cells": cells},

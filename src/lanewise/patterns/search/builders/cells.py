@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS
 from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.points import Points
@@ -93,7 +93,7 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
         run_range(numbers, (*columns, cells, *values), sources.count, GRAIN)
         sort(cells, starts, order)
 
-    if not is_gpu(sources.device):
+    if target_of(sources.device).host_memory:
         return CellBuilder(starts, order, (fill,))
     what = f"{geometry.total:,} cells"
     starts_there, order_there = (allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order))

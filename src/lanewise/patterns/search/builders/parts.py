@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.language.record import Leaf
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.layouts import AoS, Arrangement
 from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
@@ -44,8 +44,8 @@ class Mirror:
 
     def __init__(self, device: str, nbytes: int) -> None:
         self.host = allocate("cpu", nbytes, "a dynamic grid")
-        on_gpu = is_gpu(device)
-        self.device = allocate(device, nbytes, "a dynamic grid") if on_gpu else self.host
+        here = target_of(device).host_memory
+        self.device = self.host if here else allocate(device, nbytes, "a dynamic grid")
 
     def send(self) -> None:
         """Bring what the host wrote to the device."""

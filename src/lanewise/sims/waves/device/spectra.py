@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.records.ragged import RaggedArray
 from lanewise.runtime.memory import array_module, device_of, module_of, on, require_memory
 from lanewise.sims.waves.device.look import SftState, look, states
@@ -117,7 +117,7 @@ class Spectra:
 def _rows(data: SearchData, sfts: RaggedArray, dterms: int, kernel: Method) -> RaggedArray:
     """The rows of a kernel. On the host those of the last call for the same data are taken again, where they are not many bytes."""
     fixed = not any(x.flags.writeable for x in (data.data, data.offset, data.first_bin))
-    keeps = not is_gpu(sfts.device) and fixed and table_bytes(data, kernel) <= KEPT
+    keeps = target_of(sfts.device).host_memory and fixed and table_bytes(data, kernel) <= KEPT
     key = (sfts.device, dterms, kernel)
     if keeps and (kept := _KEPT.get(data, {}).get(key)) is not None:
         return kept
