@@ -34,7 +34,7 @@ STOREYS = (
     ),
     (
         "analysis",
-        "collective",
+        "primitives",
         "frontend",
     ),
     (

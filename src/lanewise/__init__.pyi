@@ -4,8 +4,6 @@ from . import io as io
 from . import sims as sims
 from ._version import __version__
 from .advice import LayoutChoice, Use, choose_layout
-from .collective.cumsum import cumsum
-from .collective.histogram import histogram
 from .frontend.helpers import function
 from .frontend.reductions import All, ArgKMin, ArgMax, ArgMin, Count, KMin, LogSumExp, Max, Min
 from .interop.jax import jax_function
@@ -96,6 +94,8 @@ from .patterns.sitewise.kernel import Sitewise, sitewise
 from .patterns.sitewise.stencil import Stencil, stencil
 from .patterns.threadwise.kernel import threadwise
 from .planning.plan import Plan
+from .primitives.cumsum import cumsum
+from .primitives.histogram import histogram
 from .profiling import Profile
 from .records.arrays import RecordArray, concatenate
 from .records.compaction import compact

@@ -6,10 +6,10 @@ import pytest
 
 import lanewise as lw
 from lanewise.emit.cuda import emit_cuda
-from lanewise.emit.cuda_prelude import literal as cuda_literal
 from lanewise.emit.numba_prelude import literal as numba_literal
 from lanewise.passes import layout_lowering, thread_mapping
 from lanewise.planning.plan import Plan
+from lanewise.runtime.cuda_spelling import literal as cuda_literal
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.corpus import Case
 from tests.emit.operators import (

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.collective import value_buckets
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
+from lanewise.primitives import buckets
 from lanewise.records.arrays import MOST_PARTS, places_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import overlap, to_host
@@ -435,7 +435,7 @@ def counted(i: lw.index, place: lw.Array1[lw.i32], counts: lw.Array1[lw.i64]):
 @pytest.mark.parametrize("count", [50, 70_000], ids=["kernel", "buckets"])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
 def test_scatters_again_and_with_other_arrays(device: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(value_buckets, "FEW", 60_000)
+    monkeypatch.setattr(buckets, "FEW", 60_000)
     rng = np.random.default_rng(count)
     found: list[bool] = []
     find = Repeated.find

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import assert_never
 
 from lanewise.emit.cuda_expressions import cuda_expression
-from lanewise.emit.cuda_prelude import TYPES, literal, prelude, vector_type
+from lanewise.emit.cuda_prelude import prelude, vector_type
 from lanewise.emit.declarations import Declarations, kinds_of
 from lanewise.emit.names import CUDA_WORDS, Names, entry_name, function_names, user_names
 from lanewise.ir import nodes as ir
@@ -19,6 +19,7 @@ from lanewise.ir.names import is_own, own
 from lanewise.ir.shared import group_bytes, shared_groups
 from lanewise.ir.traverse import apart
 from lanewise.language.types import LocalArray, limits
+from lanewise.runtime.cuda_spelling import TYPES, literal
 from lanewise.support.errors import Location
 
 LINE_LENGTH = 110

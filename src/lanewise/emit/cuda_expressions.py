@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from lanewise.emit.cuda_prelude import CONVERSIONS, TYPES, UNSIGNED, literal
+from lanewise.emit.cuda_prelude import CONVERSIONS, UNSIGNED
 from lanewise.ir import nodes as ir
 from lanewise.language.types import BOOL, F16, F32, I32, I64, U32
+from lanewise.runtime.cuda_spelling import TYPES, literal
 
 _BINDING = {"or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
             "*": 10, "/": 10}  # fmt: skip

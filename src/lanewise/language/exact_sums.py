@@ -8,7 +8,7 @@ that is no finite number. At the end the words are one number again, which is ro
 On a CPU all words of one weight lie side by side, and behind them are flags, one for each weight that was used: the others are memory
 that nobody touched, and which the system does not even provide.
 
-This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.numba_prelude` and `collective.exact_sums` do the same.
+This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.numba_prelude` and `primitives.exact_sums` do the same.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.analysis.self_term import violated
-from lanewise.collective.exact_sums import summed, words_for
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.work import describe_work
 from lanewise.frontend.function import Lowered, Signature, lower_function, read_signature
@@ -54,6 +53,7 @@ from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
 from lanewise.planning.plan import Decisions, Plan
+from lanewise.primitives.exact_sums import summed, words_for
 from lanewise.records.arrays import are_same
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError

@@ -3,8 +3,7 @@
 def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v)
 def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place[i], v[i])
 Their calls go in two passes over buckets of places, where no plan asks for the kernel: on a GPU of float32 at places of int32
-(`collective.weighted_histogram`) and of one number for all (`collective.bucket_counts_device`), on a CPU of floats
-(`collective.exact_buckets_host`) and of whole numbers (`collective.bucket_sums_host`).
+and of one number for all, on a CPU of floats (`primitives.float_sums`) and of whole numbers (`primitives.whole_sums`).
 """
 
 from __future__ import annotations
@@ -15,19 +14,13 @@ from functools import partial
 from typing import Any
 
 from lanewise.analysis.affine import nest_of
-from lanewise.collective import (
-    bucket_counts_device,
-    bucket_sums_host,
-    exact_buckets_host,
-    value_buckets,
-    weighted_histogram,
-)
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
 from lanewise.language.target import CPU, target_of
 from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
+from lanewise.primitives import buckets, float_sums, whole_sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +82,22 @@ def told(reference: ir.Kernel) -> str:
     if found is None:
         return ""
     on_cpu = (
-        f"on a CPU {bucket_sums_host.FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
+        f"on a CPU {buckets.HOST_FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
         "where no plan was chosen"
     )
     if (device := _on_gpu(found)) is None:
         return on_cpu
     return (
-        f"on a GPU {value_buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring elements first, and are added in "
-        f"shared memory, where there are at most {device.ROOM * value_buckets.BUCKETS:,} elements and no plan was chosen; {on_cpu}"
+        f"on a GPU {buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring elements first, and are added in "
+        f"shared memory, where there are at most {device.ROOM * buckets.BUCKETS:,} elements and no plan was chosen; {on_cpu}"
     )
 
 
 def _on_gpu(found: PlainSum) -> Any:
     """The module whose buckets of a GPU take such a sum; None where none does."""
     if isinstance(found.value, int):
-        return None if found.exact else bucket_counts_device
-    return weighted_histogram if found.exact and found.kinds == (I32, F32) else None
+        return None if found.exact else whole_sums
+    return float_sums if found.exact and found.kinds == (I32, F32) else None
 
 
 def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
@@ -133,9 +126,9 @@ def _prefer(
         return
     if not target_of(arguments.device).host_memory:
         device = _on_gpu(found)
-        if device is not None and device.fits(len(places), elements):
+        if device is not None and device.fits_on_gpu(len(places), elements):
             arguments.instead = partial(_on_device, found, count, elements)
-    elif arguments.device == CPU.name and bucket_sums_host.fits(len(places), elements):
+    elif arguments.device == CPU.name and buckets.fits_on_host(len(places), elements):
         arguments.instead = partial(_on_host, found, count)
 
 
@@ -146,15 +139,15 @@ def _on_device(
     del rows
     places, to = arrays[found.place][:count], arrays[found.array]
     if isinstance(found.value, str):
-        weighted_histogram.add(places, arrays[found.value][:count], to, elements)
+        float_sums.add_on_gpu(places, arrays[found.value][:count], to, elements)
     else:
-        bucket_counts_device.add(places, to, number=found.value)
+        whole_sums.add_on_gpu(places, to, number=found.value)
 
 
 def _on_host(found: PlainSum, count: int | None, arrays: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
     places, to = arrays[found.place][:count], arrays[found.array]
     values, number = (arrays[found.value][:count], 1) if isinstance(found.value, str) else (None, found.value)
     if found.exact:
-        exact_buckets_host.add_floats(places, values, to, rows[found.array])
+        float_sums.add_on_host(places, values, to, rows[found.array])
     else:
-        bucket_sums_host.add_numbers(places, values, to, number=number)
+        whole_sums.add_on_host(places, values, to, number=number)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from lanewise.collective.compaction import check_mask, compact_array
 from lanewise.language.target import where_arrays_lie
+from lanewise.primitives.compaction import check_mask, compact_array
 from lanewise.records.arrays import RecordArray
 
 

@@ -1,6 +1,6 @@
 """Records moved within a device, all fields at once: those that a mask keeps, in their order, or those of a list.
 
-On a GPU the mask is counted first (`collective.mask_count_device`), which says where each block begins to write. A block lists the places
+On a GPU the mask is counted first (`primitives.mask_count`), which says where each block begins to write. A block lists the places
 of its records that stay in shared memory, and neighbouring threads move neighbours of the list. So every record that stays is read and
 written once, writes are coalesced, and the order is that of the array.
 
@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.collective import compaction_host, mask_count_device
-from lanewise.collective.mask_count_device import PLACES, THREADS
 from lanewise.language.target import is_gpu
 from lanewise.layouts import Arrangement, Buffer, Slot
+from lanewise.primitives import compaction
+from lanewise.primitives.mask_count import PLACES, THREADS, counted
 from lanewise.records.field_values import FieldViews
 from lanewise.runtime import cpu, cuda, memory
 
@@ -110,8 +110,8 @@ class KeptOnHost:
     __slots__ = ("_places", "count")
 
     def __init__(self, mask: Any) -> None:
-        few = len(mask) < FEW or len(mask) > compaction_host.MOST
-        self._places = np.flatnonzero(mask) if few else compaction_host.places(np.ascontiguousarray(mask))
+        few = len(mask) < FEW or len(mask) > compaction.MOST
+        self._places = np.flatnonzero(mask) if few else compaction.places(np.ascontiguousarray(mask))
         self.count = len(self._places)
 
     def move(self, source: FieldViews, to: FieldViews) -> None:
@@ -163,7 +163,7 @@ class KeptOnDevice:
 
     def __init__(self, device: str, mask: Any) -> None:
         with cuda.use(device):
-            self._counted = mask_count_device.counted(device, cuda.cupy().ascontiguousarray(mask))
+            self._counted = counted(device, cuda.cupy().ascontiguousarray(mask))
         self.count = self._counted.count
 
     def move(self, source: FieldViews, to: FieldViews) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from lanewise.collective.exact_sums import summed, words_for
 from lanewise.frontend.function import Signature
 from lanewise.frontend.scattered import summed_arrays
 from lanewise.language.types import I64
 from lanewise.launch.arguments import Arguments
+from lanewise.primitives.exact_sums import summed, words_for
 from lanewise.runtime.device import get_device
 
 

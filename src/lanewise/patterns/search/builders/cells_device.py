@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.emit.cuda_prelude import TYPES
 from lanewise.language.types import COMPONENTS, Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders.cells import CellBuilder, axis_values
@@ -21,6 +20,7 @@ from lanewise.patterns.search.builders.geometry import Geometry
 from lanewise.patterns.search.builders.survey import coordinate_text
 from lanewise.patterns.search.points import Points
 from lanewise.runtime.cuda import CudaKernel, loaded, use
+from lanewise.runtime.cuda_spelling import TYPES
 from lanewise.runtime.memory import allocate_pieces
 
 

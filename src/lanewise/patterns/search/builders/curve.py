@@ -13,7 +13,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise.emit.cuda_prelude import literal
 from lanewise.language.types import F32, F64, Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.builders import curve_device, radix
@@ -21,6 +20,7 @@ from lanewise.patterns.search.builders.tree import Tree, margin, node_arrangemen
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Periodic, World
 from lanewise.runtime.cuda import loaded
+from lanewise.runtime.cuda_spelling import literal
 from lanewise.runtime.memory import allocate_pieces
 
 KEY_BITS = {2: 15, 3: 10}  # an axis

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.emit.cuda_prelude import TYPES
 from lanewise.language.types import Scalar, component
 from lanewise.layouts import Arrangement
 from lanewise.runtime import cuda
 from lanewise.runtime.cuda import loaded
+from lanewise.runtime.cuda_spelling import TYPES
 from lanewise.runtime.memory import address, allocate, to_host
 
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.collective import exact_sums_device
 from lanewise.compiler.pipeline import build_program
 from lanewise.language import exact_sums
 from lanewise.language.exact_sums import F32, F64, Format
 from lanewise.launch.executable import generated_texts
 from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.primitives.exact_sums import text_of
 from lanewise.runtime.nvrtc import compile_cubin
 
 
@@ -182,7 +182,7 @@ def test_the_texts_compile_for_a_gpu(kind: Format) -> None:
     (text,) = generated_texts(program, "cuda", locations=False)
     assert "lw_scatter_sum(sums_array, " in text
     compile_cubin(text, compiled.reference.name, "sm_90")
-    compile_cubin(exact_sums_device.text_of(kind.name), "exact_sums", "sm_90")
+    compile_cubin(text_of(kind.name), "exact_sums", "sm_90")
     assert "an exact sum in words beside the array, rounded once behind the kernel" in " ".join(
         str(compiled.explain()).split()
     )

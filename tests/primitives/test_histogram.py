@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.collective import histogram_device as device
-from lanewise.collective.histogram_host import PART
+from lanewise.primitives import histogram as device
+from lanewise.primitives.histogram import PART
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
 from tests.search import emulated_cuda

@@ -10,7 +10,7 @@ import pytest
 
 import lanewise as lw
 from lanewise.language.exact_sums import F32, F64, Format
-from tests.collective.test_exact_sums import nearest, on
+from tests.primitives.test_exact_sums import nearest, on
 
 DEVICES = ["cpu", "python", pytest.param("cuda", marks=pytest.mark.cuda)]
 KINDS = pytest.mark.parametrize("kind", [F32, F64], ids=lambda kind: kind.name)

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime import cuda, memory
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, allocate
 
 THREADS = 256
 FLAGS = 16  # of a thread: an access of 16 bytes
@@ -165,13 +166,13 @@ def counted(device: str, mask: Any) -> Counted:
     if not tiles:
         return Counted(0, 0, 0, 0, 0, None)
     bits, counts, groups = 2 * THREADS * tiles, 4 * -(-tiles // 4) * 4, 8 * -(-tiles // GROUP)
-    scratch = cuda.allocate(device, bits + counts + groups + 4)
-    told, source = cuda.pinned(8, "the count of a mask"), memory.address(mask)
-    begins = (memory.address(scratch) + n for n in (0, bits, bits + counts, bits + counts + groups))
+    scratch = allocate(device, bits + counts + groups + 4, "the count of a mask", zeroed=False)
+    told, source = get_device(device).pinned(8, "the count of a mask"), address(mask)
+    begins = (address(scratch) + n for n in (0, bits, bits + counts, bits + counts + groups))
     bits_at, counts_at, groups_at, ended = begins
-    cuda.clear(device, ended, 4)
-    kernel = cuda.loaded(device, count_text(wide=source % FLAGS == 0), "mask_count", THREADS)
-    arguments = source, bits_at, counts_at, groups_at, memory.address(told), ended, np.int64(mask.size)
+    get_device(device).clear(ended, 4)
+    kernel = get_device(device).load(count_text(wide=source % FLAGS == 0), "mask_count", THREADS)
+    arguments = source, bits_at, counts_at, groups_at, address(told), ended, np.int64(mask.size)
     kernel.launch((-(-tiles // TILES), 1), arguments)
-    cuda.synchronize(device)
+    get_device(device).synchronize()
     return Counted(bits_at, counts_at, groups_at, int(told.view(np.int64)[0]), tiles, scratch)

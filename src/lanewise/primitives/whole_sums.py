@@ -1,6 +1,7 @@
-"""How often places occur on a GPU: into more elements than a block has room for in shared memory, up to two million.
+"""Whole numbers added to the elements of an array at places that another array tells: by way of buckets, on a CPU and on a GPU.
 
-Places go to buckets first (`collective.value_buckets`); then blocks count what is in a bucket in shared memory, and add that up.
+They wrap: no order matters. A CPU adds any numbers, one for each place, or the same one for all; a GPU the same one for all: how often
+places occur, into more elements than a block has room for in shared memory, up to two million.
 """
 
 from __future__ import annotations
@@ -10,17 +11,49 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.collective import value_buckets
-from lanewise.collective.value_buckets import Split
-from lanewise.runtime import cuda, memory
-from lanewise.runtime.memory import device_of
+from lanewise.primitives.buckets import HEAD, HOST_ROOM, ROUND, ROUNDS, Split, buckets_of, fill, fits, splits
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, device_of
+
+# ------------------------------------------------------------ on a CPU
+
+ADD = (
+    HEAD
+    + """@njit(error_model="numpy", nogil=True)
+def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
+    for b in range(begin, end):
+        base = uint64(b) << uint64(shift)
+        for t in range(tiles):
+            for i in range(starts[t, b], starts[t, b + 1]):
+                e = base + uint64(within[uint64(i)])
+                array[e] += {value}
+"""
+)
+
+
+@cache
+def whole_text(number: int | None) -> str:
+    """The text that adds up buckets of whole numbers, of which each is `number` where one is given."""
+    return ADD.format(kept="kept, ", value="kept[uint64(i)]") if number is None else ADD.format(kept="", value=number)
+
+
+def add_on_host(places: Any, values: Any, array: Any, *, number: int = 1) -> None:
+    """Add whole numbers to the elements of an array (m,), in its type; where `values` is None, `number` at each place."""
+    add: Any = cpu.own_kernel(whole_text(number if values is None else None), "bucket_sums")
+    buckets = buckets_of(array.size, HOST_ROOM)
+    for part in splits(places, values, buckets, min(max(2 * array.size, ROUND), ROUNDS)):
+        cpu.run_range(add, (part.within, *part.kept, part.starts, part.tiles, buckets.shift, array), buckets.count, 1)
+
+
+# ------------------------------------------------------------ on a GPU
 
 PLACES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
 SUMS = {4: "unsigned int", 8: "unsigned long long"}  # by their size: they wrap, whatever their sign
 ROOM = 16_384  # elements of a bucket: 64 KB of shared memory
 SPLIT_THREADS, EACH, BLOCKS = 512, 16, 2
 THREADS = 1024
-TEXT = """
+COUNT = """
 #define THREADS {threads}
 #define ROOM {room}
 typedef {kind} Sum;
@@ -64,21 +97,21 @@ def split_of(place: str, size: int, number: int) -> Split:
 @cache
 def count_text(size: int) -> str:
     """The text of the second pass."""
-    return TEXT.format(threads=THREADS, room=ROOM, kind=SUMS[size])
+    return COUNT.format(threads=THREADS, room=ROOM, kind=SUMS[size])
 
 
-def fits(count: int, elements: int) -> bool:
+def fits_on_gpu(count: int, elements: int) -> bool:
     """Whether buckets pay."""
-    return value_buckets.fits(count, elements, ROOM)
+    return fits(count, elements, ROOM)
 
 
-def add(places: Any, sums: Any, *, number: int = 1) -> None:
+def add_on_gpu(places: Any, sums: Any, *, number: int = 1) -> None:
     """Add a number to the whole numbers `sums` at each of the places, both arrays of CuPy. Places outside are left out, sums wrap."""
     device, size = device_of(places), sums.itemsize
     split = split_of(places.dtype.name, size, number)
-    to, kind = memory.address(sums), np.dtype(f"u{size}").type
-    b = value_buckets.fill(split, device, places, None, to, sums.size)
-    parts = max(1, round(2 * cuda.multiprocessors(device) / b.count))
-    kernel = cuda.loaded(device, count_text(size), "bucket_counts", THREADS, 4 * ROOM)
+    to, kind = address(sums), np.dtype(f"u{size}").type
+    b = fill(split, device, places, None, to, sums.size)
+    parts = max(1, round(2 * get_device(device).units() / b.count))
+    kernel = get_device(device).load(count_text(size), "bucket_counts", THREADS, 4 * ROOM)
     numbers = (np.int64(b.room), np.int32(parts), np.uint32(sums.size), kind(number % (1 << 8 * size)))
     kernel.launch((b.count * parts, 1), (b.within, b.lengths, to, *numbers))

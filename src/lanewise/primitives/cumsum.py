@@ -1,5 +1,10 @@
-"""Prefix sums on a GPU in one pass: every element is read once and written once, and floats are added in one order in every run.
+"""`lw.cumsum`, prefix sums: what it takes, and how a CPU and a GPU do it.
 
+On a CPU there are two passes over blocks of elements: what each block holds, then its elements after what all before it hold. The
+blocks do not depend on the threads that there are, so floats are added in one order in every run. Blocks are run through side by side,
+`CHAINS` at a time: one sum after the other would wait for the adder.
+
+On a GPU there is one pass: every element is read once and written once, and floats are added in one order in every run.
 A block takes the next tile of elements into registers and publishes its sum in global memory. Tiles belong to
 groups of `GROUP`: what precedes a tile is the sum of the tiles before it in its group, which the lanes of a warp fetch and add as a
 tree, and the prefix of the groups before, which the last tile of each group publishes. Which sums are added, and in which order,
@@ -18,8 +23,150 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime import cuda, memory
-from lanewise.runtime.memory import device_of
+from lanewise.primitives.arrays import check_out, check_row, empty_beside
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, allocate, device_of, overlap
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
+
+TYPES = ("int32", "uint32", "int64", "float32", "float64")
+ADVICE = ".astype(...) converts it, to int64 where sums get large"
+
+
+@settings_by_name
+def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
+    """The prefix sums of an array: element i of the result is `values[0] + ... + values[i]`, without `values[i]` if `exclusive`.
+
+    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, float32 or float64. The result has its type, and lies
+    where it does; a GPU is not waited for. out: an array of the same shape and type for it, which may be `values` itself.
+
+    Whole numbers wrap. Floats are added in an order that n alone decides: on one device results repeat to the bit. float32 is added in
+    float64 and each result rounded once; on a GPU 128 neighbours are added in float32 first, and a result is off by at most 11 * 2^-24 of
+    the sum of the magnitudes up to there, however long the array is.
+
+    Raises `ArgumentError` for other arrays.
+    """
+    asked: Any = exclusive
+    if not isinstance(asked, bool | np.bool_):
+        raise ArgumentError(f"cumsum: exclusive= is True or False, found {shown(asked)}")
+    check_row("cumsum: the array of values", values, TYPES, ADVICE)
+    if out is None:
+        out = empty_beside(values, values.dtype, values.shape)
+    else:
+        check_row("cumsum: out", out, TYPES, ADVICE)
+        check_out("cumsum", out, values, values.dtype, values.shape)
+        if address(out) != address(values) and overlap(out, values):
+            raise ArgumentError(
+                "cumsum: out shares a part of its memory with the values; give it memory of its own, or all of theirs"
+            )
+    run = on_host if isinstance(values, np.ndarray) else on_gpu
+    run(values, out, exclusive=bool(exclusive))
+    return out
+
+
+# ------------------------------------------------------------ on a CPU
+
+BLOCK = 1024  # elements
+CHAINS = 4  # blocks side by side
+GRAIN = 16  # groups of blocks worth handing to another thread
+HOST_TEXT = """import numpy as np
+from numba import {sum} as Sum
+from numba import {element} as Element
+from numba import njit
+
+
+@njit(error_model="numpy", nogil=True)
+def {name}_kernel(values, sums, results, begin, end):
+{body}"""
+TOTALS = """    for group in range(begin, end):
+        first = np.uint64(group * 4096)
+        a, b, c, d = Sum(0), Sum(0), Sum(0), Sum(0)
+        if group * 4096 + 4096 <= len(values):
+            for n in range(np.uint64(1024)):
+                a += Sum(values[first + n])
+                b += Sum(values[first + n + np.uint64(1024)])
+                c += Sum(values[first + n + np.uint64(2048)])
+                d += Sum(values[first + n + np.uint64(3072)])
+        else:
+            for n in range(first, np.uint64(len(values))):
+                block = (n - first) // np.uint64(1024)
+                x = Sum(values[n])
+                if block == 0:
+                    a += x
+                elif block == 1:
+                    b += x
+                elif block == 2:
+                    c += x
+                else:
+                    d += x
+        sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3] = a, b, c, d
+"""
+INCLUSIVE = """    for group in range(begin, end):
+        first = np.uint64(group * 4096)
+        a, b, c, d = sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3]
+        if group * 4096 + 4096 <= len(values):
+            for n in range(np.uint64(1024)):
+                a += Sum(values[first + n])
+                b += Sum(values[first + n + np.uint64(1024)])
+                c += Sum(values[first + n + np.uint64(2048)])
+                d += Sum(values[first + n + np.uint64(3072)])
+                results[first + n] = Element(a)
+                results[first + n + np.uint64(1024)] = Element(b)
+                results[first + n + np.uint64(2048)] = Element(c)
+                results[first + n + np.uint64(3072)] = Element(d)
+        else:
+            for n in range(first, np.uint64(len(values))):
+                if (n - first) % np.uint64(1024) == 0:
+                    a = sums[np.uint64(4 * group) + (n - first) // np.uint64(1024)]
+                a += Sum(values[n])
+                results[n] = Element(a)
+"""
+EXCLUSIVE = """    for group in range(begin, end):
+        first = np.uint64(group * 4096)
+        a, b, c, d = sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3]
+        if group * 4096 + 4096 <= len(values):
+            for n in range(np.uint64(1024)):
+                p, q = values[first + n], values[first + n + np.uint64(1024)]
+                r, s = values[first + n + np.uint64(2048)], values[first + n + np.uint64(3072)]
+                results[first + n] = Element(a)
+                results[first + n + np.uint64(1024)] = Element(b)
+                results[first + n + np.uint64(2048)] = Element(c)
+                results[first + n + np.uint64(3072)] = Element(d)
+                a += Sum(p)
+                b += Sum(q)
+                c += Sum(r)
+                d += Sum(s)
+        else:
+            for n in range(first, np.uint64(len(values))):
+                if (n - first) % np.uint64(1024) == 0:
+                    a = sums[np.uint64(4 * group) + (n - first) // np.uint64(1024)]
+                x = values[n]
+                results[n] = Element(a)
+                a += Sum(x)
+"""
+HOST_SUMS = {"int32": "int32", "uint32": "uint32", "int64": "int64", "float32": "float64", "float64": "float64"}
+
+
+def _host_kernel(name: str, body: str, element: str) -> Any:
+    return cpu.own_kernel(HOST_TEXT.format(name=name, body=body, element=element, sum=HOST_SUMS[element]), name)
+
+
+def on_host(values: Any, out: Any, *, exclusive: bool) -> None:
+    """Put the prefix sums of an array of NumPy into another one, or into itself."""
+    element, groups = values.dtype.name, -(-values.size // (BLOCK * CHAINS))
+    if not groups:
+        return
+    sums = np.empty(CHAINS * groups + 1, HOST_SUMS[element])
+    cpu.run_range(_host_kernel("block_sums", TOTALS, element), (values, sums[1:], out), groups, GRAIN)
+    sums[0] = 0
+    before = np.cumsum(sums[:-1], dtype=sums.dtype)
+    body = EXCLUSIVE if exclusive else INCLUSIVE
+    cpu.run_range(_host_kernel("prefix_sums", body, element), (values, before, out), groups, GRAIN)
+
+
+# ------------------------------------------------------------ on a GPU
 
 TEXT = """
 typedef {element} Element;
@@ -243,16 +390,16 @@ def text_of(dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: b
     )  # fmt: skip
 
 
-def cumsum(values: Any, out: Any, *, exclusive: bool, tiles: Tiles | None = None) -> None:
+def on_gpu(values: Any, out: Any, *, exclusive: bool, tiles: Tiles | None = None) -> None:
     """Put the prefix sums of an array of CuPy into another one on the same device, or into itself."""
     if not values.size:
         return
     device, tiles = device_of(values), tiles or TILES[values.dtype.name]
-    source, to = memory.address(values), memory.address(out)
+    source, to = address(values), address(out)
     text = text_of(values.dtype, tiles, exclusive=exclusive, read_wide=source % WIDE == 0, write_wide=to % WIDE == 0)
     count = -(-values.size // tiles.elements(values.itemsize))
     groups = -(-count // tiles.group)
     words = 1 + (count + groups) * (2 if SUMS[values.dtype.name] in ("double", "unsigned long long") else 1)
-    state = memory.allocate(device, 8 * words, "prefix sums")
-    kernel = cuda.loaded(device, text, "cumsum", tiles.threads)
-    kernel.launch((count, 1), (source, to, np.int64(values.size), memory.address(state), np.uint32(groups)))
+    state = allocate(device, 8 * words, "prefix sums")
+    kernel = get_device(device).load(text, "cumsum", tiles.threads)
+    kernel.launch((count, 1), (source, to, np.int64(values.size), address(state), np.uint32(groups)))

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.collective import cumsum_device as device
-from lanewise.collective.cumsum_host import BLOCK, CHAINS
+from lanewise.primitives import cumsum as device
+from lanewise.primitives.cumsum import BLOCK, CHAINS
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
 from tests.search import emulated_cuda

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lanewise as lw
-from lanewise.collective import bucket_sums_host, exact_buckets_host, exact_sums_host
 from lanewise.language import exact_sums
 from lanewise.language.exact_sums import Format
 from lanewise.language.types import F32, I32, I64
 from lanewise.patterns import plain_sums
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.planning.plan import Plan
+from lanewise.primitives import buckets, float_sums
+from lanewise.primitives.exact_sums import close_on_host
 from lanewise.runtime import cpu
 
 
@@ -114,11 +115,11 @@ def same(a: Any, b: Any) -> bool:
 def test_buckets_have_the_bits_of_the_kernel(
     kernel: Any, dtype: str, values: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
-    monkeypatch.setattr(bucket_sums_host, "TILE", 1_000)
-    monkeypatch.setattr(bucket_sums_host, "SHARE", 2)
-    monkeypatch.setattr(exact_buckets_host, "ROUND", 5_000)
-    monkeypatch.setattr(exact_buckets_host, "ROUNDS", 9_000)
+    monkeypatch.setattr(buckets, "HOST_FEW", 1)
+    monkeypatch.setattr(buckets, "TILE", 1_000)
+    monkeypatch.setattr(buckets, "SHARE", 2)
+    monkeypatch.setattr(float_sums, "ROUND", 5_000)
+    monkeypatch.setattr(float_sums, "ROUNDS", 9_000)
     rng = np.random.default_rng(7)
     for elements, count in ((1, 4_000), (5, 9_001), (3_000, 20_003), (70_000, 30_000)):
         place = rng.integers(0, elements, count).astype("i4" if dtype == "f4" else "i8")
@@ -132,17 +133,17 @@ def test_buckets_have_the_bits_of_the_kernel(
 
             def counted_add(*given: Any, calls: list[int] = calls) -> None:
                 calls.append(1)
-                exact_buckets_host.add_floats(*given)
+                float_sums.add_on_host(*given)
 
             with monkeypatch.context() as patch:
-                patch.setattr(plain_sums, "exact_buckets_host", SimpleNamespace(add_floats=counted_add))
+                patch.setattr(plain_sums, "float_sums", SimpleNamespace(add_on_host=counted_add))
                 kernel.bind(place, v, sums)()
             assert calls
             assert same(sums, expected)
 
 
 def test_whole_numbers_wrap_and_places_outside_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
+    monkeypatch.setattr(buckets, "HOST_FEW", 1)
     rng = np.random.default_rng(3)
     place = rng.integers(-5, 1_005, 40_000)
     v = rng.integers(-(2**31), 2**31, 40_000).astype(np.int32)
@@ -158,7 +159,7 @@ def test_whole_numbers_wrap_and_places_outside_are_left_out(monkeypatch: pytest.
 
 
 def test_a_part_of_the_places_and_a_call_with_tests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bucket_sums_host, "FEW", 1)
+    monkeypatch.setattr(buckets, "HOST_FEW", 1)
     rng = np.random.default_rng(4)
     place, v = rng.integers(0, 50, 9_000).astype(np.int32), rng.random(9_000, np.float32)
     found, tested = np.zeros(50, np.float32), np.zeros(50, np.float32)
@@ -186,11 +187,11 @@ NARROW = st.builds(lambda n, e: float(n) * 2.0**e, st.integers(-(2**24), 2**24),
 @pytest.fixture
 def short_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tiles, rounds and numbers of an element for few values, so that small cases meet all that large ones do."""
-    monkeypatch.setattr(bucket_sums_host, "TILE", 4)
-    monkeypatch.setattr(bucket_sums_host, "SHARE", 1)
+    monkeypatch.setattr(buckets, "TILE", 4)
+    monkeypatch.setattr(buckets, "SHARE", 1)
     for name in ("ROUND", "ROUNDS", "MOST"):
-        monkeypatch.setattr(exact_buckets_host, name, 40)
-    monkeypatch.setattr(exact_buckets_host, "text_of", exact_buckets_host.text_of.__wrapped__)
+        monkeypatch.setattr(float_sums, name, 40)
+    monkeypatch.setattr(float_sums, "host_text_of", float_sums.host_text_of.__wrapped__)
 
 
 @pytest.mark.usefixtures("short_rounds")
@@ -213,8 +214,8 @@ def test_sums_are_those_of_the_definition(kind: Format, data: st.DataObject) -> 
     with np.errstate(over="ignore"):
         expected = np.array([exact_sums.rounded(kind, words, n, x) for n, x in enumerate(start)], kind.name)
     planes, found = np.zeros(exact_sums.length_in_planes(kind, elements), np.int64), start.copy()
-    exact_buckets_host.add_floats(place, values, planes, found)
-    exact_sums_host.close(planes, found)
+    float_sums.add_on_host(place, values, planes, found)
+    close_on_host(planes, found)
     assert same(found, expected)
     assert not planes.any()
 
@@ -223,6 +224,6 @@ def test_a_sum_halfway_between_two_float32_is_rounded_once() -> None:
     values = np.array([1.0, 2.0**-24, 2.0**-60, 1.0, 2.0**-24, -(2.0**-60), 1.0, 3 * 2.0**-24, -(2.0**-60)], np.float32)
     place, found = np.repeat(np.arange(3), 3), np.zeros(3, np.float32)
     words = np.zeros(exact_sums.length_in_planes(exact_sums.F32, 3), np.int64)
-    exact_buckets_host.add_floats(place, values, words, found)
+    float_sums.add_on_host(place, values, words, found)
     assert not words.any()  # nothing had to go there
     assert found.tolist() == [1 + 2.0**-23, 1.0, 1 + 2.0**-23]

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.collective import bucket_counts_device, value_buckets
 from lanewise.planning.plan import Plan
+from lanewise.primitives import buckets, whole_sums
 from lanewise.runtime.nvrtc import compile_cubin
 
-MOST = bucket_counts_device.ROOM * value_buckets.BUCKETS
+MOST = whole_sums.ROOM * buckets.BUCKETS
 
 
 @lw.elementwise
@@ -31,12 +31,12 @@ def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums:
 
 
 @pytest.mark.parametrize("size", [4, 8])
-@pytest.mark.parametrize("place", list(bucket_counts_device.PLACES))
+@pytest.mark.parametrize("place", list(whole_sums.PLACES))
 def test_the_texts_compile(place: str, size: int) -> None:
-    split = bucket_counts_device.split_of(place, size, -3)
+    split = whole_sums.split_of(place, size, -3)
     for wide in (16, np.dtype(place).itemsize):
-        compile_cubin(value_buckets.split_text(split, wide=wide), "value_buckets", "sm_90")
-    compile_cubin(bucket_counts_device.count_text(size), "bucket_counts", "sm_90")
+        compile_cubin(buckets.split_text(split, wide=wide), "value_buckets", "sm_90")
+    compile_cubin(whole_sums.count_text(size), "bucket_counts", "sm_90")
 
 
 def test_explain_says_so() -> None:
@@ -70,14 +70,14 @@ def test_counts(elements: int, count: int, kind: str) -> None:
     import cupy
 
     places = places_of(kind, count, elements)
-    for place in bucket_counts_device.PLACES:
+    for place in whole_sums.PLACES:
         given = cupy.asarray(places.clip(0 if place == "uint32" else None).astype(place))
         for skipped in (0, 1):
             counts = expected(given.get()[skipped:].astype(np.int64), elements)
             for sums, number in (("int32", -3), ("uint32", 1), ("int64", 2**40), ("uint64", -1)):
                 start = np.arange(elements).astype(sums)
                 result = cupy.asarray(start)
-                bucket_counts_device.add(given[skipped:], result, number=number)
+                whole_sums.add_on_gpu(given[skipped:], result, number=number)
                 wrapped = (counts.astype(np.uint64) * np.uint64(number % 2**64)).astype(sums)
                 np.testing.assert_array_equal(result.get(), start + wrapped)
 
@@ -88,9 +88,9 @@ def test_kernels_and_histograms_go_to_buckets(monkeypatch: pytest.MonkeyPatch) -
 
     elements, count = 20_000, 100_000
     calls: list[int] = []
-    add = bucket_counts_device.add
-    monkeypatch.setattr(value_buckets, "FEW", 1)
-    monkeypatch.setattr(bucket_counts_device, "add", lambda *a, **named: (calls.append(1), add(*a, **named)))
+    add = whole_sums.add_on_gpu
+    monkeypatch.setattr(buckets, "FEW", 1)
+    monkeypatch.setattr(whole_sums, "add_on_gpu", lambda *a, **named: (calls.append(1), add(*a, **named)))
     places = places_of("even", count, elements)
     counts = expected(places, elements)
     given = cupy.asarray(places)
@@ -112,7 +112,7 @@ def test_kernels_and_histograms_go_to_buckets(monkeypatch: pytest.MonkeyPatch) -
 def test_threads_that_add_floats_go_to_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     import cupy
 
-    monkeypatch.setattr(value_buckets, "FEW", 1)
+    monkeypatch.setattr(buckets, "FEW", 1)
     rng = np.random.default_rng(3)
     place, v = rng.integers(0, 30_000, 100_000).astype(np.int32), rng.normal(size=100_000).astype(np.float32)
     sums, on_gpu, by_plan = np.ones(30_000, np.float32), cupy.ones(30_000, np.float32), cupy.ones(30_000, np.float32)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import lanewise as lw
-from lanewise.collective import compaction_device, mask_count_device
+from lanewise.primitives import compaction, mask_count
 from lanewise.records import moves as record_moves
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
@@ -144,8 +144,8 @@ def test_views_of_records(layout: lw.Layout) -> None:
 
 def test_the_texts_compile_for_a_gpu() -> None:
     for wide in (True, False):
-        compile_cubin(mask_count_device.count_text(wide=wide), "mask_count", "sm_90")
-    compile_cubin(compaction_device.text_of(16, 3), "compaction", "sm_90")
+        compile_cubin(mask_count.count_text(wide=wide), "mask_count", "sm_90")
+    compile_cubin(compaction.text_of(16, 3), "compaction", "sm_90")
 
 
 MANY = 5000  # records: pieces of a block of threads, and blocks of a layout that are not full

@@ -1,20 +1,140 @@
-"""Places of an array on a GPU, sorted into buckets of neighbouring elements, with a value each where there are values.
+"""Places of an array, sorted into buckets of neighbouring elements, with a value each where there are values.
 
-A random addition to global memory is what the L2 cache does, however it is written: some 1e11 a second. Additions in shared memory take a
-quarter of the time, and there is room for some thousand elements. So places go to buckets of as many neighbours first: a tile is counted
-by buckets and sorted in shared memory, and appended to them. The order within a bucket hangs on timing, so that only sums that are exact
-may follow.
+On a CPU an addition to a random element waits for memory, and one that other threads must not interrupt lets nothing else begin meanwhile.
+So values go to buckets of neighbouring elements first, some ten thousand of them, which fit the caches of a core: a thread counts a tile
+by buckets, then copies it in their order; the second look at it finds it in the caches. Two lines of a bucket are fetched ahead of the one
+that is written. Then a thread adds up a bucket alone, from all tiles.
+
+On a GPU a random addition to global memory is what the L2 cache does, however it is written: some 1e11 a second. Additions in shared
+memory take a quarter of the time, and there is room for some thousand elements. So places go to buckets of as many neighbours first: a
+tile is counted by buckets and sorted in shared memory, and appended to them. The order within a bucket depends on timing, so that only sums
+that are exact may follow.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from lanewise.runtime import cuda, memory
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, allocate
+
+# ------------------------------------------------------------ on a CPU
+
+HOST_FEW = 2**16  # values, for which the kernel of the caller is as fast
+HOST_ROOM = 2**15  # elements of a bucket, as long as there are no more than `HOST_BUCKETS` of them
+HOST_LEAST, HOST_BUCKETS = 32, 512
+TILE, SHARE = 2**16, 256  # values of a tile, and values of a bucket in it at least
+ROUND, ROUNDS = 2**20, 2**23  # values of a round, at least and at most
+MOST = 2**31  # elements
+HEAD = """import numpy as np
+from numba import float32, float64, int32, int64, njit, uint64
+
+from lanewise.runtime.simd import prefetch_to_store
+
+
+"""
+HOST_SPLIT = (
+    HEAD
+    + """@njit(error_model="numpy", nogil=True)
+def bucket_split_kernel(places, {values}elements, shift, buckets, starts, within, {kept}first, stop, tile, begin, end):
+    rest = (uint64(1) << uint64(shift)) - uint64(1)
+    own = np.empty(buckets, np.int64)
+    for t in range(begin, end):
+        own[:] = 0
+        low, high = first + t * tile, min(first + (t + 1) * tile, stop)
+        for i in range(low, high):
+            p = uint64(int64(places[uint64(i)]))
+            if p < uint64(elements):
+                own[p >> uint64(shift)] += 1
+        here = t * tile
+        for b in range(buckets):
+            starts[t, b] = here
+            own[b], here = here, here + own[b]
+        starts[t, buckets] = here
+        for i in range(low, high):
+            p = uint64(int64(places[uint64(i)]))
+            if p < uint64(elements):
+                to = p >> uint64(shift)
+                at = uint64(own[to])
+                own[to] += 1
+                prefetch_to_store(within, at + uint64(64))
+                within[at] = p & rest
+{keep}"""
+)
+KEEP = """                prefetch_to_store(kept, at + uint64(16))
+                kept[at] = values[uint64(i)]
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A round of values in buckets: of each place what it is within its bucket, the values, and where the buckets of each tile begin.
+
+    first, last: whether it is that round.
+    """
+
+    within: Any
+    kept: tuple[Any, ...]
+    starts: Any
+    tiles: int
+    first: bool
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """How many buckets elements make, and how many elements one has, as a power of two."""
+
+    elements: int
+    shift: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return -(-self.elements // (1 << self.shift))
+
+
+@cache
+def host_split_text(*, valued: bool) -> str:
+    """The text of the pass that fills buckets. valued: every value is another one."""
+    parts = ("values, ", "kept, ", KEEP) if valued else ("", "", "")
+    return HOST_SPLIT.format(values=parts[0], kept=parts[1], keep=parts[2])
+
+
+def fits_on_host(count: int, elements: int) -> bool:
+    """Whether buckets pay: not for few values, and not where each element has few of them."""
+    return count >= HOST_FEW and elements <= min(MOST, 4 * count)
+
+
+def buckets_of(elements: int, room: int) -> Buckets:
+    """Buckets of at most so many elements, unless there were too many of them."""
+    wanted = min(max(elements // room, HOST_LEAST), HOST_BUCKETS)
+    return Buckets(elements, max(-(-elements // wanted) - 1, 0).bit_length())
+
+
+def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Round]:
+    """Rounds of about equal length, of so many values at most, in memory that the next round overwrites. Places outside are left out."""
+    size = -(-len(places) // -(-len(places) // size))
+    tile = max(TILE, SHARE * buckets.count)
+    split: Any = cpu.own_kernel(host_split_text(valued=values is not None), "bucket_split")
+    within = np.empty(size, np.uint16 if buckets.shift <= 16 else np.uint32)
+    given, kept = ((), ()) if values is None else ((values,), (np.empty(size, values.dtype),))
+    starts = np.empty((-(-size // tile), buckets.count + 1), np.int64)
+    for first in range(0, len(places), size):
+        stop = min(first + size, len(places))
+        tiles = -(-(stop - first) // tile)
+        how = buckets.elements, buckets.shift, buckets.count
+        cpu.run_range(split, (places, *given, *how, starts, within, *kept, first, stop, tile), tiles, 1)
+        yield Round(within, kept, starts, tiles, first == 0, stop == len(places))
+
+
+# ------------------------------------------------------------ on a GPU
 
 BUCKETS = 128
 FEW = 2**20  # values, for which one pass of atomic additions is as fast
@@ -189,18 +309,18 @@ def fits(count: int, elements: int, room: int) -> bool:
 def fill(split: Split, device: str, places: Any, values: Any, sums: int, elements: int) -> Filled:
     """Sort places, and values where there are any, arrays of CuPy, into buckets. Places outside are left out."""
     count = int(places.size)
-    addresses = memory.address(places), 0 if values is None else memory.address(values)
+    addresses = address(places), 0 if values is None else address(values)
     wide = WIDE if all(a % WIDE == 0 for a in addresses) else places.itemsize
     buckets = -(-elements // split.room)
     room = -(-int(count / (elements / split.room) * SLACK) // 8) * 8
     size = 6 if split.valued else 2
-    scratch = memory.allocate(device, 4 * BUCKETS + size * room * buckets, "buckets of values", zeroed=False)
-    lengths = memory.address(scratch)
-    cuda.clear(device, lengths, 4 * BUCKETS)
+    scratch = allocate(device, 4 * BUCKETS + size * room * buckets, "buckets of values", zeroed=False)
+    lengths = address(scratch)
+    get_device(device).clear(lengths, 4 * BUCKETS)
     kept = lengths + 4 * BUCKETS
     within = kept + (size - 2) * room * buckets
-    kernel = cuda.loaded(device, split_text(split, wide=wide), "value_buckets", split.threads, split.shared)
-    blocks = min(-(-count // (split.threads * split.each)), cuda.multiprocessors(device) * split.blocks)
+    kernel = get_device(device).load(split_text(split, wide=wide), "value_buckets", split.threads, split.shared)
+    blocks = min(-(-count // (split.threads * split.each)), get_device(device).units() * split.blocks)
     numbers = (np.int64(count), np.int64(room), np.uint32(elements))
     kernel.launch((blocks, 1), (*addresses, kept, within, lengths, sums, *numbers))
     return Filled(kept, within, lengths, room, buckets, scratch)

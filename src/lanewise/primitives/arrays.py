@@ -1,4 +1,4 @@
-"""The arrays of collective calls: one row of numbers of NumPy or CuPy, as it lies in memory."""
+"""The arrays of calls of primitives: one row of numbers of NumPy or CuPy, as it lies in memory."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.collective import value_buckets, weighted_histogram
 from lanewise.language.types import F32, F64, I32
 from lanewise.patterns.plain_sums import PlainSum, plain_sum
 from lanewise.planning.plan import Plan
+from lanewise.primitives import buckets, float_sums
 from lanewise.runtime.nvrtc import compile_cubin
 
 
@@ -46,10 +46,10 @@ def test_what_is_recognised() -> None:
 
 def test_the_texts_compile() -> None:
     for aligned in (True, False):
-        text = value_buckets.split_text(weighted_histogram.SPLIT, wide=16 if aligned else 4)
+        text = buckets.split_text(float_sums.SPLIT, wide=16 if aligned else 4)
         compile_cubin(text, "value_buckets", "sm_90")
         for direct in (True, False):
-            compile_cubin(weighted_histogram.sum_text(wide=aligned, direct=direct), "bucket_sums", "sm_90")
+            compile_cubin(float_sums.sum_text(wide=aligned, direct=direct), "bucket_sums", "sm_90")
 
 
 def values_of(kind: str, count: int, rng: np.random.Generator) -> np.ndarray[Any, Any]:
@@ -104,7 +104,7 @@ def test_buckets_have_the_bits_of_a_cpu(
 ) -> None:
     import cupy
 
-    monkeypatch.setattr(value_buckets, "FEW", 1)
+    monkeypatch.setattr(buckets, "FEW", 1)
     rng = np.random.default_rng(count)
     place, v = places_of(places, count, elements, rng), values_of(values, count, rng)
     start = rng.normal(size=elements).astype(np.float32)
@@ -115,11 +115,11 @@ def test_buckets_have_the_bits_of_a_cpu(
         sums = cupy.asarray(start)
         given = [cupy.asarray(np.concatenate([a[:skipped], a]))[skipped:] for a in (place, v)]
         calls: list[int] = []
-        add = weighted_histogram.add
-        monkeypatch.setattr(weighted_histogram, "add", lambda *a: (calls.append(1), add(*a)))  # noqa: B023
+        add = float_sums.add_on_gpu
+        monkeypatch.setattr(float_sums, "add_on_gpu", lambda *a: (calls.append(1), add(*a)))  # noqa: B023
         bound = deposit.bind(*given, sums)
         bound()
-        monkeypatch.setattr(weighted_histogram, "add", add)
+        monkeypatch.setattr(float_sums, "add_on_gpu", add)
         assert calls
         result = sums.get()
         assert ((result == expected) | (np.isnan(result) & np.isnan(expected))).all()

@@ -1,0 +1,356 @@
+"""The sums of floats that kernels scatter to: words beside an array while a kernel runs, and the rounding of them after it.
+
+Words become floats on a CPU by a loop over the planes that are used, on a GPU by a thread for each element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.language import exact_sums
+from lanewise.language.target import CPU, PYTHON
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, allocate, on
+from lanewise.runtime.prepared import Turns
+
+
+def words_for(array: Any, device: str) -> Any:
+    """Words for the elements of an array of float32 or float64, all zero. Raises `DeviceError` where there is no room."""
+    kind = exact_sums.FORMATS[array.dtype.name]
+    what = f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
+    length = exact_sums.length_in_planes if device == CPU.name else exact_sums.length
+    return allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
+
+
+def summed(
+    arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None], turns: Turns | None = None
+) -> Callable[[], None]:  # fmt: skip
+    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those that are added to.
+
+    turns: at the words, where the launch may be called again and by several threads.
+    """
+
+    def run() -> None:
+        with nullcontext() if turns is None else turns, on(device):
+            try:
+                launch()
+            except BaseException:
+                for each in words.values():
+                    each[:] = 0
+                raise
+            for name, each in words.items():
+                close(each, arrays[name], device)
+
+    return run
+
+
+def close(words: Any, array: Any, device: str) -> None:
+    """Add the words to the elements of an array in one row, each rounded once, and make them zero again."""
+    if not array.size:
+        return
+    if not isinstance(array, np.ndarray):
+        close_on_gpu(words, array, device)
+    elif device == PYTHON.name:
+        kind = exact_sums.FORMATS[array.dtype.name]
+        for n in range(array.size):
+            array[n] = exact_sums.rounded(kind, words, n, array[n])
+        words[:] = 0
+    else:
+        close_on_host(words, array)
+
+
+# ------------------------------------------------------------ on a CPU
+
+GRAIN = 1_024  # elements
+HOST_TEXT = """import numpy as np
+from numba import float64 as f8
+from numba import int64 as i8
+from numba import njit
+from numba import uint64 as u8
+
+WORDS, LIMBS, SIGNIFICAND, MOST = {words}, {words} - 1, {significand}, {most}
+
+
+@njit(error_model="numpy", nogil=True)
+def add(words, word, piece):  # words of 64 bits, one for every 2^32
+    while piece:
+        before = words[word]
+        after = i8(u8(before) + u8(piece))
+        words[word] = after
+        if (before ^ after) & (piece ^ after) >= 0:
+            return
+        piece = i8(-1) if piece < 0 else i8(1)
+        word += 2
+
+
+@njit(error_model="numpy", nogil=True)
+def add_float(words, bits):
+    rest = bits & ((i8(1) << i8(SIGNIFICAND - 1)) - i8(1))
+    exponent, negative = i8(bits) >> i8(SIGNIFICAND - 1) & i8(MOST), bits < 0
+    if exponent == MOST:
+        return {nan} if rest else {below} if negative else {above}
+    place = exponent if exponent else i8(1)
+    number, shift = rest | i8(1) << i8(SIGNIFICAND - 1) if exponent else rest, place & i8(31)
+    low, high = i8(u8(number) << u8(shift) & u8(0xFFFFFFFF)), number >> (i8(32) - shift)
+    add(words, place >> 5, -low if negative else low)
+    add(words, (place >> 5) + 1, -high if negative else high)
+    return 0
+
+
+@njit(error_model="numpy", nogil=True)
+def bit_length(number):  # of 1 to 2^32 - 1
+    size, rest = 1, number
+    for step in (16, 8, 4, 2, 1):
+        if rest >> i8(step):
+            rest >>= i8(step)
+            size += step
+    return size
+
+
+@njit(error_model="numpy", nogil=True)
+def rounded(digits, first, last):  # the float that is nearest to words of 64 bits, zero but for these, as its bits; overwrites them
+    carry = i8(0)
+    for w in range(first, last):
+        low = (digits[w] & i8(0xFFFFFFFF)) + carry
+        carry = (digits[w] >> i8(32)) + (low >> i8(32))
+        digits[w] = low & i8(0xFFFFFFFF)
+    negative, top, carry = carry < 0, -1, i8(1)
+    for w in range(first, last):
+        if negative:
+            low = (~digits[w] & i8(0xFFFFFFFF)) + carry
+            digits[w] = low & i8(0xFFFFFFFF)
+            carry = low >> i8(32)
+        if digits[w]:
+            top = w
+    if top < 0:
+        return i8(0)
+    drop = max(32 * top + bit_length(digits[top]) - SIGNIFICAND, 1)
+    word, shift = drop >> 5, drop & 31
+    kept = u8(digits[word]) >> u8(shift) | u8(digits[word + 1]) << u8(32 - shift)
+    if shift:
+        kept |= u8(digits[word + 2]) << u8(64 - shift)
+    half = drop - 1
+    rest = digits[half >> 5] & ((i8(1) << i8(half & 31)) - i8(1)) != 0
+    for w in range(first, half >> 5):
+        rest = rest or digits[w] != 0
+    if digits[half >> 5] >> i8(half & 31) & i8(1) and (rest or kept & u8(1)):
+        kept += u8(1)
+    number = (i8(drop - 1) << i8(SIGNIFICAND - 1)) + i8(kept)
+    number = min(number, i8(MOST) << i8(SIGNIFICAND - 1))
+    return number | i8({sign}) if negative else number
+
+
+@njit(error_model="numpy", nogil=True)
+def rounded_near(one, other, third, first):  # the same of three neighbouring words; -1 where their sum has too few bits, or too many
+    if third + i8(2**29) >> i8(30):
+        return i8(-1)
+    low, carry = u8(one) + (u8(other) << u8(32)), i8(0)
+    if low < u8(one):
+        carry = i8(1)
+    high = (one >> i8(63)) + (other >> i8(32)) + third + carry
+    sign = high >> i8(63)
+    low, high = (low ^ u8(sign)) + u8(sign & i8(1)), high ^ sign
+    if sign and not low:
+        high += 1
+    if high >> i8(30):
+        return i8(-1)
+    upper = u8(high) << u8(32) | low >> u8(32)
+    wide = upper if upper else low
+    near = wide & ~(wide >> u8(1))  # whose exponent as a float is that of `wide`: it is not rounded up
+    size = (f8(near).view(np.int64) >> i8(52)) - i8(1022) + (i8(32) if upper else i8(0))
+    drop = size - i8(SIGNIFICAND)
+    if drop < 1 or drop > 63 or not wide:
+        return i8(-1)
+    kept = low >> u8(drop) | u8(high) << u8(64 - drop)
+    half = u8(1) << u8(drop - 1)
+    rest = low & (half - u8(1)) | kept & u8(1)
+    if low & half and rest:
+        kept += u8(1)
+    number = (i8(drop + 32 * first - 1) << i8(SIGNIFICAND - 1)) + i8(kept)
+    return min(number, i8(MOST) << i8(SIGNIFICAND - 1)) | (sign & i8({sign}))
+
+
+@njit(error_model="numpy", nogil=True)
+def exact_sums_kernel(words, elements, begin, end):
+    digits = np.zeros(LIMBS + 2, np.int64)  # two that stay zero
+    count = len(words) // WORDS - 1
+    used, planes = np.empty(WORDS, np.int64), 0  # of those but the last, which is for what is no finite number
+    for w in range(LIMBS):
+        if words[count * WORDS + w]:
+            used[planes] = w
+            planes += 1
+    specials = words[count * WORDS + LIMBS] != 0
+    if not planes and not specials:
+        return
+    for e in range(begin, end):
+        special, any_ = words[count * LIMBS + e] if specials else i8(0), i8(0)
+        for n in range(planes):
+            any_ |= words[count * used[n] + e]
+        if not any_ and not special:
+            continue
+        for n in range(planes):
+            digits[used[n]] = words[count * used[n] + e]
+            words[count * used[n] + e] = 0
+        if special:
+            words[count * LIMBS + e] = 0
+        bits = i8(elements[e])
+        special |= add_float(digits, bits)
+        place = (bits >> i8(SIGNIFICAND - 1) & i8(MOST)) >> i8(5)
+        if planes and not (bits & i8({magnitude})):
+            place = used[0]
+        first = min(used[0], place) if planes else place
+        last = min(max(used[planes - 1] if planes else place, place + 1) + 3, LIMBS)  # of a word's carries, and the sign
+        infinite = i8(MOST) << i8(SIGNIFICAND - 1)
+        if special == {above}:
+            elements[e] = infinite
+        elif special == {below}:
+            elements[e] = infinite | i8({sign})
+        elif special:
+            elements[e] = infinite | i8(1) << i8(SIGNIFICAND - 2)
+        else:
+            near = i8(-1)
+            if last <= first + 5:
+                near = rounded_near(digits[first], digits[first + 1], digits[first + 2], first)
+            number = rounded(digits, first, last) if near == -1 else near
+            if number or bits != i8({sign}):  # words may be there and cancel: then the element keeps its bits, -0.0 too
+                elements[e] = number
+        for w in range(first, last):
+            digits[w] = 0
+"""
+
+
+@cache
+def host_text_of(name: str) -> str:
+    """The text for a type of floats, by NumPy's name of it."""
+    kind = exact_sums.FORMATS[name]
+    return HOST_TEXT.format(
+        words=kind.words, significand=kind.significand, most=kind.most,
+        sign=kind.sign if kind.sign < 2**63 else -(2**63), nan=exact_sums.NAN, above=exact_sums.ABOVE, below=exact_sums.BELOW,
+        magnitude=kind.sign - 1,
+    ).replace("-9223372036854775808", "-9223372036854775807 - 1")  # fmt: skip
+
+
+def close_on_host(words: Any, array: Any) -> None:
+    """Add the words to the elements of an array of NumPy, and make them zero again."""
+    kernel: Any = cpu.own_kernel(host_text_of(array.dtype.name), "exact_sums")
+    signed = array.view("int32" if array.itemsize == 4 else "int64")
+    cpu.run_range(kernel, (words, signed), array.size, GRAIN)
+    words[-exact_sums.FORMATS[array.dtype.name].words :] = 0
+
+
+# ------------------------------------------------------------ on a GPU
+
+THREADS = 128
+TYPES = {"float32": ("float", "unsigned int"), "float64": ("double", "unsigned long long")}
+TEXT = """
+typedef {bits} Bits;
+#define WORDS {words}
+#define LIMBS (WORDS - 1)
+#define GROUP {group}
+#define SIGNIFICAND {significand}
+#define MOST {most}u  // the exponent of what is no finite number
+
+// Adds `piece` to a number of words of 64 bits, one for every 2^32.
+__device__ __forceinline__ void add(long long *words, int word, long long piece)
+{{
+    while (piece) {{
+        const long long before = words[word];
+        const long long after = (long long)((unsigned long long)before + (unsigned long long)piece);
+        words[word] = after;
+        if (((before ^ after) & (piece ^ after)) >= 0) return;
+        piece = piece < 0 ? -1 : 1;
+        word += 2;
+    }}
+}}
+
+__device__ unsigned int add_float(long long *words, Bits bits)
+{{
+    const Bits rest = bits & ((Bits(1) << (SIGNIFICAND - 1)) - 1);
+    const unsigned int exponent = (unsigned int)(bits >> (SIGNIFICAND - 1)) & MOST;
+    const bool negative = bits >> (8 * sizeof(Bits) - 1);
+    if (exponent == MOST) return rest ? {nan} : negative ? {below} : {above};
+    const unsigned int place = exponent ? exponent : 1u, shift = place & 31u;
+    const unsigned long long number = exponent ? rest | Bits(1) << (SIGNIFICAND - 1) : rest;
+    const long long low = (long long)(number << shift & 0xffffffffull), high = (long long)(number >> (32u - shift));
+    add(words, place >> 5, negative ? -low : low);
+    add(words, (place >> 5) + 1, negative ? -high : high);
+    return 0;
+}}
+
+extern "C" __global__ void __launch_bounds__({threads}) exact_sums_kernel(long long *words, Bits *elements, long long count)
+{{
+    const long long element = (long long)blockIdx.x * {threads} + threadIdx.x;
+    if (element >= count) return;
+    long long *const own = words + (element / GROUP * (GROUP * WORDS) + element % GROUP);
+    long long sum[LIMBS];
+    bool any = false;
+    for (int w = 0; w < LIMBS; ++w) {{
+        sum[w] = own[w * GROUP];
+        if (sum[w]) {{ own[w * GROUP] = 0; any = true; }}
+    }}
+    unsigned int special = (unsigned int)own[LIMBS * GROUP];
+    if (!any && !special) return;
+    own[LIMBS * GROUP] = 0;
+    special |= add_float(sum, elements[element]);
+    const Bits infinite = Bits(MOST) << (SIGNIFICAND - 1), sign = Bits(1) << (8 * sizeof(Bits) - 1);
+    if (special) {{
+        elements[element] = special == {above} ? infinite : special == {below} ? infinite | sign : infinite | Bits(1) << (SIGNIFICAND - 2);
+        return;
+    }}
+    long long carry = 0;  // digits of 32 bits
+    for (int w = 0; w < LIMBS; ++w) {{
+        const long long low = (sum[w] & 0xffffffffll) + carry;
+        carry = (sum[w] >> 32) + (low >> 32);
+        sum[w] = low & 0xffffffffll;
+    }}
+    const bool negative = carry < 0;
+    int top = -1;
+    carry = 1;
+    for (int w = 0; w < LIMBS; ++w) {{
+        if (negative) {{
+            const long long low = (~sum[w] & 0xffffffffll) + carry;
+            sum[w] = low & 0xffffffffll;
+            carry = low >> 32;
+        }}
+        if (sum[w]) top = w;
+    }}
+    if (top < 0) {{
+        elements[element] = 0;
+        return;
+    }}
+    const int size = 32 * top + 32 - __clz((int)sum[top]), drop = max(size - SIGNIFICAND, 1);
+    const int word = drop >> 5, shift = drop & 31;
+    unsigned long long kept = (unsigned long long)sum[word] >> shift;
+    if (word + 1 < LIMBS) kept |= (unsigned long long)sum[word + 1] << (32 - shift);
+    if (shift && word + 2 < LIMBS) kept |= (unsigned long long)sum[word + 2] << (64 - shift);
+    const int half = drop - 1;
+    bool rest = (sum[half >> 5] & ((1ll << (half & 31)) - 1)) != 0;
+    for (int w = 0; w < half >> 5; ++w) rest |= sum[w] != 0;
+    kept += (sum[half >> 5] >> (half & 31) & 1) && (rest || (kept & 1));
+    const unsigned long long rounded = ((unsigned long long)(drop - 1) << (SIGNIFICAND - 1)) + kept;
+    elements[element] = (rounded < infinite ? Bits(rounded) : infinite) | (negative ? sign : Bits(0));
+}}
+"""
+
+
+@cache
+def text_of(name: str) -> str:
+    """The text for a type of floats, by NumPy's name of it."""
+    kind = exact_sums.FORMATS[name]
+    return TEXT.format(
+        bits=TYPES[name][1], words=kind.words, group=exact_sums.GROUP, significand=kind.significand, most=kind.most,
+        threads=THREADS, nan=exact_sums.NAN, above=exact_sums.ABOVE, below=exact_sums.BELOW,
+    )  # fmt: skip
+
+
+def close_on_gpu(words: Any, array: Any, device: str) -> None:
+    """Add the words to the elements of an array of CuPy, and make them zero again."""
+    kernel = get_device(device).load(text_of(array.dtype.name), "exact_sums", THREADS)
+    blocks = -(-array.size // THREADS)
+    kernel.launch((blocks, 1), (address(words), address(array), np.int64(array.size)))

@@ -1,0 +1,192 @@
+"""`lw.histogram`, how often each whole number occurs: what it takes, and how a CPU and a GPU do it.
+
+On a CPU a thread counts a part of the values in bins of its own, and adds these to those of all. Parts are longer than there are bins, so
+that adding up takes less time than counting. Without that a thread would take the atomic operations for every value, each of which takes
+as long as twenty additions. Bins that are more than the caches of a core hold are counted in buckets of neighbours.
+
+On a GPU values are counted in bins of a block's own in shared memory where they fit there, else by way of buckets of bins that do.
+Few values, and more bins than buckets take, are counted by the atomics of global memory. Few bins have several copies, one for some warps
+each: threads that add to one place of shared memory wait for each other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from lanewise.primitives import buckets, whole_sums
+from lanewise.primitives.arrays import check_out, check_row, empty_beside
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, array_module, device_of, on, overlap
+from lanewise.support.attributes import settings_by_name
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
+
+TYPES = ("int32", "uint32", "int64")
+ADVICE = "bins are whole numbers: .astype(np.int32) of what tells them"
+MOST = 2**31 - 1  # bins
+
+
+@settings_by_name
+def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
+    """How often each of the numbers 0 to `bins - 1` occurs in an array; others are not counted, so the counts add up to those that are.
+
+    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32 or int64. The result has shape (bins,) and int64, and lies
+    where the values do; a GPU is not waited for. out: such an array for it, which is overwritten.
+
+    Results are exact, so that every run and every device gives the same. Raises `ArgumentError` for other arrays and numbers.
+    """
+    check_row("histogram: the array of values", values, TYPES, ADVICE)
+    whole = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not whole or not 0 <= bins <= MOST:
+        raise ArgumentError(f"histogram: bins= is a whole number from 0 to {MOST:,}, found {shown(bins)}")
+    shape = (int(bins),)
+    if out is None:
+        out = empty_beside(values, np.int64, shape)
+    else:
+        check_row("histogram: out", out, ("int64",), "counts have 64 bits")
+        check_out("histogram", out, values, np.int64, shape)
+        if overlap(out, values):
+            raise ArgumentError("histogram: out shares memory with the values; give it memory of its own")
+    run = on_host if isinstance(values, np.ndarray) else on_gpu
+    run(values, out)
+    return out
+
+
+# ------------------------------------------------------------ on a CPU
+
+PART = 65_536  # values at least
+BINS = 4  # times as many values as bins
+MANY = 2**15  # bins from which on buckets pay
+HOST_TEXT = """import numpy as np
+from numba import int64, njit, uint64
+
+from lanewise.runtime.atomics import lw_scatter_add
+
+
+@njit(error_model="numpy", nogil=True)
+def histogram_kernel(values, counts, begin, end):
+    own = np.zeros(len(counts), np.int64)
+    for i in range(begin, end):
+        v = int64(values[uint64(i)])
+        if 0 <= v < len(own):
+            own[uint64(v)] += 1
+    for b in range(len(own)):
+        if own[b]:
+            lw_scatter_add(counts, uint64(b), own[b])
+"""
+
+
+def on_host(values: Any, counts: Any) -> None:
+    """Count the values of an array of NumPy into another one."""
+    counts[:] = 0
+    if counts.size > MANY and buckets.fits_on_host(values.size, counts.size):
+        whole_sums.add_on_host(values, None, counts)
+        return
+    kernel: Any = cpu.own_kernel(HOST_TEXT, "histogram")
+    cpu.run_range(kernel, (values, counts), values.size, max(PART, BINS * counts.size))
+
+
+# ------------------------------------------------------------ on a GPU
+
+VALUES = {"int32": "int", "uint32": "unsigned int", "int64": "long long"}
+THREADS = 512
+BLOCKS = 4  # of a multiprocessor
+ROOM = 12_288  # bins of a block in shared memory, 48 KB
+COPIES = THREADS // 32
+WIDE = 16  # bytes of an access
+NARROW = 2**32  # values, fewer of which are counted in 32 bits: twice as many bins fit the L2 cache
+TEXT = """
+typedef {value} Value;
+typedef {count} Count;
+#define ROOM {room}
+#define LANES ({wide} / (int)sizeof(Value))  // values of an access
+#define AHEAD 4  // accesses on their way
+
+struct __align__(LANES * sizeof(Value)) Access {{ Value lane[LANES]; }};
+
+__device__ __forceinline__ void count(Value value, unsigned int bins, Count *counts, unsigned int *mine)
+{{
+    if (value < 0 || (unsigned long long)value >= bins) return;
+#if ROOM
+    atomicAdd(mine + value, 1u);
+#else
+    atomicAdd(counts + value, Count(1));
+#endif
+}}
+
+// `accesses`: of LANES values each; `rest` values follow them. `copies` of the bins fit the room.
+extern "C" __global__ void __launch_bounds__({threads})
+histogram_kernel(const Access *values, Count *counts, long long accesses, int rest, unsigned int bins, unsigned int copies)
+{{
+    unsigned int *mine = nullptr;
+#if ROOM
+    __shared__ unsigned int own[ROOM];
+    for (unsigned int b = threadIdx.x; b < bins * copies; b += {threads}) own[b] = 0;
+    __syncthreads();
+    mine = own + threadIdx.x / 32 % copies * bins;
+#endif
+    const long long threads = (long long)gridDim.x * {threads}, thread = (long long)blockIdx.x * {threads} + threadIdx.x;
+    for (long long first = thread; first < accesses; first += threads * AHEAD) {{
+        Access a[AHEAD];
+#pragma unroll
+        for (int n = 0; n < AHEAD; ++n)
+            if (first + n * threads < accesses) a[n] = values[first + n * threads];
+#pragma unroll
+        for (int n = 0; n < AHEAD; ++n) {{
+            if (first + n * threads >= accesses) break;
+#pragma unroll
+            for (int lane = 0; lane < LANES; ++lane) count(a[n].lane[lane], bins, counts, mine);
+        }}
+    }}
+    if (thread < rest) count(reinterpret_cast<const Value *>(values + accesses)[thread], bins, counts, mine);
+#if ROOM
+    __syncthreads();
+    for (unsigned int b = threadIdx.x; b < bins; b += {threads}) {{
+        unsigned int sum = 0;
+        for (unsigned int c = 0; c < copies; ++c) sum += own[c * bins + b];
+        if (sum) atomicAdd(counts + b, Count(sum));
+    }}
+#endif
+}}
+"""
+
+
+@cache
+def text_of(dtype: np.dtype[Any], *, shared: bool, wide: int, narrow: bool = False) -> str:
+    """The text for values of a type. wide: bytes of an access, of which the array begins at a multiple. narrow: counts have 32 bits."""
+    count = "unsigned int" if narrow else "unsigned long long"
+    return TEXT.format(value=VALUES[dtype.name], threads=THREADS, room=ROOM if shared else 0, wide=wide, count=count)
+
+
+def on_gpu(values: Any, counts: Any) -> None:
+    """Count the values of an array of CuPy into another one on the same device."""
+    device = device_of(values)
+    shared = counts.size <= ROOM
+    narrow = not shared and values.size < NARROW
+    with on(device):
+        count = array_module(device).zeros(counts.shape, np.uint32) if narrow else counts
+        if not narrow:
+            counts.fill(0)
+        if not shared and whole_sums.fits_on_gpu(values.size, counts.size):
+            whole_sums.add_on_gpu(values, count)
+        elif values.size and counts.size:
+            _launch(device, values, count, shared=shared, narrow=narrow)
+        if narrow:
+            counts[...] = count
+
+
+def _launch(device: str, values: Any, counts: Any, *, shared: bool, narrow: bool) -> None:
+    source = address(values)
+    wide = WIDE if source % WIDE == 0 else values.itemsize
+    kernel = get_device(device).load(
+        text_of(values.dtype, shared=shared, wide=wide, narrow=narrow), "histogram", THREADS
+    )
+    accesses, rest = divmod(values.size, wide // values.itemsize)
+    blocks = min(get_device(device).units() * BLOCKS, -(-values.size // THREADS))
+    copies = min(COPIES, ROOM // counts.size) if shared else 1
+    numbers = (np.int64(accesses), np.int32(rest), np.uint32(counts.size), np.uint32(copies))
+    kernel.launch((blocks, 1), (source, address(counts), *numbers))
