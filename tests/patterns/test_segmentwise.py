@@ -306,6 +306,11 @@ def test_the_command_line_says_where_to_go(tmp_path: Path) -> None:
         lw.InputError, match=r"power is a segmentwise kernel, whose lists cannot be made up; .*power\.tune"
     ):
         load_kernel(f"{file}:power")
+    file.write_text("import lanewise as lw\nfrom tests.patterns.threadwise_kernels import outer\n")
+    with pytest.raises(
+        lw.InputError, match=r"outer is a threadwise kernel, whose arrays and grid cannot be made up; .*outer\.tune"
+    ):
+        load_kernel(f"{file}:outer")
 
 
 def test_is_tuned() -> None:

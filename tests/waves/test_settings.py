@@ -164,3 +164,14 @@ def test_what_is_lost_is_said(which):
     if which != "set_up":
         with pytest.warns(waves.SignalLossWarning, match="for this orbit and the rotation of the Earth at 60 Hz"):
             call(which, 60.0, waves.Orbit(5.0, 20000.0, 0))
+
+
+def test_a_stack_is_no_longer_than_the_data():
+    sfts = made()
+    whole = (sfts.end - sfts.start) / 10**9
+    search = {**SEARCH, "freq": 1400.0, "freq_band": 1e-4, "reference": START * 10**9}
+    waves.set_up(sfts, waves.Search(**{**search, "stack": whole}))
+    with pytest.raises(
+        InputError, match=rf"^a stack lasts {whole + 1:g} s, and the data {whole:g} s; wanted at most that \(--stack\)$"
+    ):
+        waves.set_up(sfts, waves.Search(**{**search, "stack": whole + 1}))

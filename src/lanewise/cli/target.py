@@ -18,6 +18,7 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
+from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError, LanewiseError
 
@@ -62,11 +63,12 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
             f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in Python there is "
             f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
         )
-    if isinstance(getattr(module, name, None), Segmentwise):
-        raise InputError(
-            f"{path_text}: {name} is a segmentwise kernel, whose lists cannot be made up; in Python there are "
-            f"{name}.compile(...).explain() and {name}.tune(...)"
-        )
+    for kind, pattern, what in ((Segmentwise, "segmentwise", "lists"), (Threadwise, "threadwise", "arrays and grid")):
+        if isinstance(getattr(module, name, None), kind):
+            raise InputError(
+                f"{path_text}: {name} is a {pattern} kernel, whose {what} cannot be made up; in Python there are "
+                f"{name}.compile(...).explain() and {name}.tune(...)"
+            )
     if hasattr(module, name):
         raise InputError(
             f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; {_choices(path_text, kernels)}"

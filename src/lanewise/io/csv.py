@@ -8,7 +8,6 @@ from __future__ import annotations
 import codecs
 import csv
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from lanewise.io.particles import DARK, Particles
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.support.attributes import near
 from lanewise.support.errors import FileWarning, InputError
+from lanewise.support.warned import warn_user
 
 NAMES = ("name", "names", "label", "object", "body", "star", "planet")
 REAL = ("x", "y", "z", "vx", "vy", "vz", "mass")
@@ -52,7 +52,7 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
     lost = [f"the time {particles.time:g}"] * bool(particles.time)
     lost += [] if particles.softening is None else [f"the softening {particles.softening:g}"]
     if lost:
-        warnings.warn(f"{path}: CSV has no place for {' and '.join(lost)}", FileWarning, 2)
+        warn_user(f"{path}: CSV has no place for {' and '.join(lost)}", FileWarning)
     columns: list[NDArray[Any]] = [*particles.position.T, *particles.velocity.T, particles.mass, particles.ids]
     names = [*REAL, "id"]
     if (particles.component != DARK).any():

@@ -13,7 +13,6 @@ are stored; readers with HDF5 1.10 (2016) or later check the sums as they read.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,6 +27,7 @@ from lanewise.io.source import FilePath
 from lanewise.io.sums import read_array
 from lanewise.support.checks import shown
 from lanewise.support.errors import FileWarning, InputError
+from lanewise.support.warned import warn_user
 
 
 def read_gadget(path: FilePath) -> Particles:
@@ -55,7 +55,7 @@ def read_gadget(path: FilePath) -> Particles:
         if (box := _row(header, "BoxSize")).any():
             size = " x ".join(f"{length:g}" for length in box)
             text = f"{path}: BoxSize in Header is {size}, and is passed over: space is open, and forces are those of bodies alone"
-            warnings.warn(text, FileWarning, 2)
+            warn_user(text, FileWarning)
         return _as_written(particles, parts)
 
 
@@ -221,7 +221,7 @@ def _joined_ids(path: FilePath, parts: list[_Part]) -> NDArray[Any] | None:
     if ids:
         without = next(part.kind for part in parts if part.ids is None)
         text = f"{path}: PartType{without} has no ParticleIDs, so all bodies are numbered anew from 0"
-        warnings.warn(text, FileWarning, 3)
+        warn_user(text, FileWarning)
     return None
 
 

@@ -8,7 +8,6 @@ So other programs, h5py for one, notice most damage; what Fletcher sums cannot s
 from __future__ import annotations
 
 import shutil
-import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from io import RawIOBase
@@ -23,6 +22,7 @@ from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.io.sums import promise, promised, put_rows, put_sum
 from lanewise.support.errors import FileWarning, InputError, RecordError
 from lanewise.support.interrupts import imported
+from lanewise.support.warned import warn_user
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file (HDF5 file format specification 3.0, superblock)."""
@@ -79,11 +79,11 @@ def _refuse_other_files(file: Any) -> None:
             raise InputError(f"the data of {shown} lie in another file; wanted a file that holds its data itself")
 
 
-def warn_without_sums(file: Any, path: FilePath, stacklevel: int = 2) -> None:
-    """Warn (`FileWarning`) of a file of lanewise whose datasets have no CRC-32; `stacklevel` as of `warnings`."""
+def warn_without_sums(file: Any, path: FilePath) -> None:
+    """Warn (`FileWarning`) of a file of lanewise whose datasets have no CRC-32."""
     if not promised(file):
         text = f"{path}: the file is of an older version of lanewise, whose sums miss some damage; what it holds is taken as it is"
-        warnings.warn(text, FileWarning, stacklevel + 1)
+        warn_user(text, FileWarning)
 
 
 def text_of(value: Any) -> str:

@@ -8,7 +8,6 @@ dark, stars); programs that dump their C structure add 4 bytes, which the size o
 from __future__ import annotations
 
 import struct
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from lanewise.io.formats import Format
 from lanewise.io.particles import Particles, as_float32
 from lanewise.io.source import FilePath, existing_file, reading
 from lanewise.support.errors import FileWarning, InputError
+from lanewise.support.warned import warn_user
 
 
 def read_tipsy(path: FilePath) -> Particles:
@@ -177,7 +177,7 @@ def write_tipsy(
     """
     families = FAMILY_OF_COMPONENT[particles.component]
     if lost := _lost(particles, families):
-        warnings.warn(f"{path}: Tipsy has no place for {' and '.join(lost)}", FileWarning, 2)
+        warn_user(f"{path}: Tipsy has no place for {' and '.join(lost)}", FileWarning)
     counts = np.bincount(families, minlength=len(_FAMILIES)).tolist()
     types = [_body_type(family, byte_order) for family, _ in _FAMILIES]
     bodies = [_structures(particles, families == place, dtype) for place, dtype in enumerate(types)]

@@ -20,7 +20,7 @@ from lanewise.language import types as t
 from lanewise.language.values import bound_value, to_python_value, type_of_annotation
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, RecordError
+from lanewise.support.errors import ArgumentError, RecordError, brief
 
 if TYPE_CHECKING:
     from lanewise.layouts import Layout
@@ -168,6 +168,7 @@ class RecordValue:
         return made
 
     @classmethod
+    @brief
     def array(
         cls,
         table: Any = None,

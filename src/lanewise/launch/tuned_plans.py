@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from lanewise.planning.plan import Decisions, Plan
 from lanewise.runtime.cache import cache_root, content_key, file_problem, folder_problem, make_folders, write_whole
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, LanewiseWarning
+from lanewise.support.warned import warn_user
 
 ANYTHING = Plan()
 
@@ -187,14 +187,14 @@ def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) 
     try:
         text = path.read_text(encoding="utf-8")
         if problem := folder_problem(path.parent, path.parent) or file_problem(path):
-            warnings.warn(f"{path} is not read: {problem}; the default plan is used", StoreWarning, 2)
+            warn_user(f"{path} is not read: {problem}; the default plan is used", StoreWarning)
             return None
     except FileNotFoundError:
         return None
     except UnicodeDecodeError:
         return _set_aside(path, "it is no text")
     except OSError as error:
-        warnings.warn(f"{path}: cannot be read: {error.strerror or error}; the default plan is used", StoreWarning, 2)
+        warn_user(f"{path}: cannot be read: {error.strerror or error}; the default plan is used", StoreWarning)
         return None
     try:
         data = json.loads(text)
@@ -235,10 +235,9 @@ def write_entry(key: Key, entry: Entry) -> Path | None:
         make_folders(path.parent)
         write_whole(path, content.encode())
     except OSError as error:
-        warnings.warn(
+        warn_user(
             f"{path}: cannot be written: {error.strerror or error}; the tuned plan lasts as long as this process",
             StoreWarning,
-            2,
         )
         return None
     return path
@@ -252,4 +251,4 @@ def _set_aside(path: Path, reason: str) -> None:
         what = f"it is now {aside.name}"
     except OSError as error:
         what = f"it cannot be renamed: {error.strerror or error}"
-    warnings.warn(f"{path} is set aside: {reason}; {what}, and the default plan is used", StoreWarning, 3)
+    warn_user(f"{path} is set aside: {reason}; {what}, and the default plan is used", StoreWarning)

@@ -23,7 +23,7 @@ from lanewise.runtime.memory import allocate, copy_whole, on, to_host
 from lanewise.runtime.prepared import ArrayPlace, host_view
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, ArgumentTypeError
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 from lanewise.support.html_tables import html_table
 
 if TYPE_CHECKING:
@@ -223,6 +223,7 @@ class RecordArray(Generic[B]):
             raise AttributeError(unknown_field(self._record, name))
         return self._side.field(self._record, self._places, field)
 
+    @brief
     def __setattr__(self, name: str, value: Any) -> None:
         field = self._record.field(name)
         if field is None:
@@ -355,6 +356,7 @@ class RecordArray(Generic[B]):
     def __getitem__(self, key: int) -> B: ...
     @overload
     def __getitem__(self, key: slice | Sequence[int] | Sequence[bool] | np.ndarray[Any, Any]) -> RecordArray[B]: ...
+    @brief
     def __getitem__(self, key: Any) -> Any:
         """A record, or an array of them.
 
@@ -371,6 +373,7 @@ class RecordArray(Generic[B]):
             case Mask(mask):
                 return self._kept(mask)
 
+    @brief
     def __setitem__(self, key: Any, value: Any) -> None:
         """Replace one record by the values of another one of its class, or some by those of an array or by one for all.
 
@@ -475,6 +478,7 @@ class RecordArray(Generic[B]):
 
     # ------------------------------------------------------------ changes of length
 
+    @brief
     def reserve(self, capacity: int) -> None:
         """Have memory for that many records at least, so that `append` needs no other until they are there."""
         _check_number(f"{self._record.name}: the capacity", capacity)
@@ -488,6 +492,7 @@ class RecordArray(Generic[B]):
         )
         self._lie(data, int(capacity), len(self), self._current)
 
+    @brief
     def append(self, records: Any) -> None:
         """Add records at the end: a record, a list of them, or an array of them on the same device.
 
@@ -509,6 +514,7 @@ class RecordArray(Generic[B]):
         for leaf in self._record.leaves:
             end.fill(leaf.name, source.column(leaf.name))
 
+    @brief
     def compact(self, mask: Any) -> int:
         """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
 
@@ -592,6 +598,7 @@ class RecordArray(Generic[B]):
 
         return dtype_of(self)
 
+    @brief
     def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The records as a structured array of NumPy, of shape (n,).
 
@@ -611,6 +618,7 @@ class RecordArray(Generic[B]):
 
         return dataframe(self)
 
+    @brief
     def contiguous(self, field: str) -> Any:
         """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous, for libraries that take no strides."""
         from lanewise.records.interchange import contiguous
@@ -626,6 +634,7 @@ class RecordArray(Generic[B]):
         """A field as an array of NumPy, for reading at once."""
         return on_host(self._side, self._record, self._places, field)
 
+    @brief
     def with_layout(self, layout: Layout) -> RecordArray[B]:
         """The same records in another layout, on the same device."""
         result = RecordArray.zeros(
@@ -640,6 +649,7 @@ class RecordArray(Generic[B]):
             result._views.fill(leaf.name, source.column(leaf.name))
         return result
 
+    @brief
     def to(self, device: str) -> RecordArray[B]:
         """The same records, in the same layout, on another device: one copy of one allocation. Views and spare memory are left behind.
 

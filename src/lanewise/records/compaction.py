@@ -7,8 +7,10 @@ from typing import Any
 from lanewise.language.target import where_arrays_lie
 from lanewise.primitives.compaction import check_mask, compact_array
 from lanewise.records.arrays import RecordArray
+from lanewise.support.errors import brief
 
 
+@brief
 def compact(array: Any, mask: Any) -> Any:
     """The elements of an array whose mask is true, in their order, as a new array: `fast = lw.compact(bodies, speed > limit)`.
 

@@ -155,7 +155,7 @@ def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, de
     where = resolve(device)
     with open_hdf5(path, WANTED) as file:
         names, alone = _contents(file)
-        warn_without_sums(file, path, stacklevel=3)  # past `checked`
+        warn_without_sums(file, path)
         classes = _classes(record, names)
         _check_asked(file, names, record, classes)
         arrays = {name: _array(file[name], name, classes.get(name), layout, where) for name in names}

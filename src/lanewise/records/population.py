@@ -16,7 +16,7 @@ from lanewise.records.field_values import brought
 from lanewise.runtime.memory import array_module, on
 from lanewise.support.attributes import frozen, settings_by_name
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, brief
 
 MOST_IDS = 2**63 - 1
 """How far i64 counts."""
@@ -92,6 +92,7 @@ class Population:
     def __repr__(self) -> str:
         return f"<population of {self._records!r}, next id {self.next_id:,}>"
 
+    @brief
     def step(
         self, kernel: Callable[..., Any], *arguments: Any, newborn: Callable[[RecordArray], object] | None = None, **named: Any
     ) -> Turnover:  # fmt: skip

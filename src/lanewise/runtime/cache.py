@@ -12,12 +12,12 @@ import hashlib
 import os
 import stat
 import tempfile
-import warnings
 from collections.abc import Collection
 from pathlib import Path
 
 from lanewise._version import __version__
 from lanewise.support.errors import LanewiseWarning
+from lanewise.support.warned import warn_user
 
 _MAGIC = b"lanewise entry 1\n"
 _DIGEST = 32
@@ -196,7 +196,7 @@ def _say(problem: str) -> None:
     if text not in _SAID:
         _SAID.add(text)
         remedy = "every process compiles its kernels anew; LANEWISE_CACHE_DIR names another folder"
-        warnings.warn(f"{text}; {remedy}", CacheWarning, stacklevel=4)
+        warn_user(f"{text}; {remedy}", CacheWarning)
 
 
 def keeps() -> bool:

@@ -23,6 +23,7 @@ from typing import Any
 from lanewise.runtime import compiling
 from lanewise.runtime.devices import cuda_is_started
 from lanewise.support.errors import LanewiseWarning
+from lanewise.support.warned import warn_user
 
 MOST = 8  # workers: each takes some 100 MB, and few programs have more kernels at once
 
@@ -203,7 +204,7 @@ def _receive(batch: _Batch, timeout: float | None) -> None:
             text = (
                 f"a process that compiled {job.name} ended early (code {worker.process.exitcode}); is the memory short?"
             )
-            warnings.warn(f"{text} It is compiled in this process", WorkerWarning, stacklevel=2)
+            warn_user(f"{text} It is compiled in this process", WorkerWarning)
         job.done = True
         compiling.end(job.name)
     if not workers:

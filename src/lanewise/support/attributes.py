@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from lanewise.support.checks import called, refuse_unnamed
-from lanewise.support.errors import ArgumentTypeError
+from lanewise.support.errors import ArgumentTypeError, LanewiseError, brief, shortened
 
 C = TypeVar("C", bound=type[Any])
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,7 +59,10 @@ def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[
                 return
             if (slot := _assignable(cls, name)) is None:
                 raise AttributeError(_refusal(cls, name, reasons, made))
-            slot.__set__(self, value)
+            try:
+                slot.__set__(self, value)
+            except LanewiseError as error:
+                raise shortened(error)  # noqa: B904  (its own cause stays)
 
         def remove(self: Any, name: str, /) -> None:
             raise AttributeError(f"attributes of {cls.__name__} cannot be deleted, found {name!r}")
@@ -98,8 +101,11 @@ def settings_by_name(function: F) -> F:
 
     @functools.wraps(function)
     def call(*positional: Any, **named: Any) -> Any:
-        refuse_unnamed(what, signature, positional, named, ArgumentTypeError)
-        return function(*positional, **named)
+        try:
+            refuse_unnamed(what, signature, positional, named, ArgumentTypeError)
+            return function(*positional, **named)
+        except LanewiseError as error:
+            raise shortened(error)  # noqa: B904  (its own cause stays)
 
     return cast(F, call)
 
@@ -110,6 +116,8 @@ def frozen(cls: C) -> C:
     named = [f for f in cls.__dataclass_fields__.values() if f.init]
     if named and all(f.kw_only for f in named):
         _take_names_only(cls, [f.name for f in named])
+    if hasattr(cls, "__post_init__"):
+        cls.__init__ = brief(cls.__init__)
 
     def assign(self: Any, name: str, value: Any, /) -> None:
         if name in fields:

@@ -102,9 +102,17 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "cosine": ({"alignment_cosine": 2}, "the alignment cosine is 2; wanted a cosine, from -1 to 1"),
     "parameter": (
         {"colour": 1},
-        "unknown parameter 'colour' of the rules; wanted some of radius, near_radius, separation_radius, separation_cosine, "
+        "Flock has no setting 'colour'; wanted some of agents, state, world, semantics, k, search, boundary, obstacles, think_every, "
+        "precision, layout, device, start, start_radius, seed, profile, radius, near_radius, separation_radius, separation_cosine, "
         "separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, cohesion_weight, "
         "max_force, max_speed, mass, agent_radius, avoid_time",
+    ),
+    "a name like a setting's": (
+        {"agens": 3},
+        "Flock has no setting 'agens'; did you mean 'agents'? wanted some of agents, state, world, semantics, k, search, boundary, "
+        "obstacles, think_every, precision, layout, device, start, start_radius, seed, profile, radius, near_radius, separation_radius, "
+        "separation_cosine, separation_weight, alignment_radius, alignment_cosine, alignment_weight, cohesion_radius, cohesion_cosine, "
+        "cohesion_weight, max_force, max_speed, mass, agent_radius, avoid_time",
     ),
     "precision": ({"precision": "f16"}, "unknown precision 'f16'; did you mean 'f64'? wanted one of f32, f64"),
     "start": ({"start": "x"}, "unknown start 'x'; wanted one of ball, world, cube, shell, disc, clusters"),

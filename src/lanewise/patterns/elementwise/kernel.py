@@ -237,6 +237,7 @@ def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else results
 
 
+@brief
 def elementwise(function: Callable[..., Any]) -> Elementwise:
     """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt: f32): ...`."""
     return Elementwise(plain_function("elementwise", function))

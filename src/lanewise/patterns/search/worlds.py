@@ -9,7 +9,7 @@ from typing import Any
 
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError
+from lanewise.support.errors import ArgumentError, brief
 
 
 @frozen
@@ -33,6 +33,7 @@ class Periodic:
     size: tuple[float, ...]
     origin: tuple[float, ...]
 
+    @brief
     def __init__(self, size: Sequence[float], origin: float | Sequence[float] = 0.0) -> None:
         sizes = _corner("Periodic: size", size)
         object.__setattr__(self, "size", sizes)
@@ -55,6 +56,7 @@ class Bounded:
     low: tuple[float, ...]
     high: tuple[float, ...]
 
+    @brief
     def __init__(self, low: Sequence[float], high: Sequence[float]) -> None:
         lows = _corner("Bounded: low", low)
         object.__setattr__(self, "low", lows)

@@ -71,7 +71,10 @@ def _checked(signature: Signature) -> Signature:
         )
         raise source.error(
             "a segmentwise function starts with its item, or with a record of the dense axis and its item", source.tree,
-            found=described or "no parameters", wanted="item: Sft, or template: Template, item: Sft; then rows and uniform arguments",
+            found=described or "no parameters",
+            wanted="item: Item, or group: Group, item: Item, which are records; then rows and uniform arguments",
+            hint="lists of plain numbers are the field of a record (@lw.record class Item: value: lw.f32), or rows of an item "
+            "(numbers: lw.Row[lw.f32])",
         )  # fmt: skip
     if not signature.results:
         raise source.error(
@@ -237,6 +240,7 @@ def _several(out: Any, count: int) -> tuple[Any, ...]:
     return arrays
 
 
+@brief
 def segmentwise(function: Callable[..., Any]) -> Segmentwise:
-    """Make a kernel of a function of one item: `@lw.segmentwise def power(template: Template, sft: Sft) -> lw.f32: ...`."""
+    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star: Star) -> lw.f32: ...`."""
     return Segmentwise(plain_function("segmentwise", function))

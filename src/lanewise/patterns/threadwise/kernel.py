@@ -144,6 +144,7 @@ class Threadwise(AbstractKernel):
         return result if result is None or out is not None else result.item()
 
 
+@brief
 def threadwise(function: Callable[..., Any]) -> Threadwise:
     """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a: lw.Array1[lw.f32]): a[i] = 2 * a[i]`."""
     return Threadwise(plain_function("threadwise", function))

@@ -23,7 +23,7 @@ from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
 from lanewise.support.checks import shown
-from lanewise.support.errors import ArgumentError, ArgumentTypeError
+from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 from lanewise.support.installation import install
 
 PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
@@ -132,6 +132,7 @@ class RaggedArray:
         """How many outermost lists there are."""
         return len(self._offsets[0]) - 1
 
+    @brief
     def __getitem__(self, index: int) -> Any:
         place = self._place(index)
         first, last = int(self._offsets[0][place]), int(self._offsets[0][place + 1])
@@ -231,6 +232,7 @@ class RaggedArray:
 
     # ------------------------------------------------------------ copies
 
+    @brief
     def to(self, device: str) -> RaggedArray:
         """The same lists on another device: one copy of one allocation. What is part of another array comes alone."""
         where = resolve(device)

@@ -7,8 +7,8 @@ flock.polarisation(), flock.position
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import inspect
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from lanewise.sims.boids.choice import Chosen, check_k, find_search, laid, searc
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import THESIS_K, make_parameters
+from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
 from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
 from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics, rules_of, steering
 from lanewise.sims.boids.settings import (
@@ -55,9 +55,10 @@ from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
 from lanewise.sims.common.progress import take_steps
-from lanewise.support.attributes import sealed
+from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import ArgumentError, InputError
+from lanewise.support.warned import warn_user
 
 Callback = Callable[["Flock"], None]
 
@@ -136,6 +137,7 @@ class Flock:
         start: str = "ball", start_radius: float | None = None, seed: int = 0, profile: Profile | None = None,
         **constants: float,
     ) -> None:  # fmt: skip
+        _check_names(constants)
         parameters = make_parameters(semantics, constants)
         check_world(world)
         check_precision(precision)
@@ -524,7 +526,7 @@ class Flock:
 
         saved = read_checkpoint(Path(path))
         if note := other_cells(saved):
-            warnings.warn(note, ResumeWarning, stacklevel=3)  # past `checked`
+            warn_user(note, ResumeWarning)
         return restored(saved, device=device)
 
     @property
@@ -552,6 +554,17 @@ class Flock:
     def urges(self) -> tuple[Any, ...]:
         """The sums over pairs of the last step, which agents follow who do not think in every step; (n, 3) each, on the device."""
         return tuple(self._by_row(u) for u in self._semantics.urges)
+
+
+def _check_names(constants: Mapping[str, float]) -> None:
+    """Refuse a name that is neither a constant of the rules nor another setting of a flock."""
+    named = [n for n in inspect.signature(Flock).parameters if n != "constants"]
+    known = (*named, *NUMBERS)
+    for name in constants:
+        if name not in NUMBERS:
+            raise InputError(
+                f"Flock has no setting {name!r}{near(name, known) or ';'} wanted some of {', '.join(known)}"
+            )
 
 
 def _check_placed(**places: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +12,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import DeviceError, InputError, LanewiseWarning
+from lanewise.support.warned import warn_user
 
 SOUND_SPEED = 1 / math.sqrt(3)
 """Of the lattices D2Q9, D3Q19 and D3Q27, in sites a step: c_s^2 = 1/3."""
@@ -55,24 +55,20 @@ def check_tau(tau: float) -> None:
         )
 
 
-def warn_tau(tau: float, collision: str = "bgk", stacklevel: int = 1) -> None:
-    """Warn (FlowWarning) of a tau near 1/2, and of one at which BGK misplaces walls; other operators are made for those.
-
-    It is shown at the caller's line (`stacklevel` 1), or that of one further out.
-    """
-    warn_stiffness(tau, collision, stacklevel + 1)
+def warn_tau(tau: float, collision: str = "bgk") -> None:
+    """Warn (FlowWarning) of a tau near 1/2, and of one at which BGK misplaces walls; other operators are made for those."""
+    warn_stiffness(tau, collision)
     if collision == "bgk" and tau > LAZY_TAU:
-        warnings.warn(
+        warn_user(
             f"the relaxation time tau is {tau:.6g}; with BGK half-way walls are misplaced above {LAZY_TAU:g}: a channel "
             f"of {CHANNEL} sites is {100 * wall_error(tau, CHANNEL):.2g} % too fast; use TRT, fewer sites or a lower "
             "lattice velocity",
             FlowWarning,
-            stacklevel + 1,
         )
 
 
-def warn_stiffness(tau: float, collision: str, stacklevel: int = 1) -> None:
-    """Warn (FlowWarning) of a tau just above 1/2, whatever the collision operator. `stacklevel` as in `warn_tau`."""
+def warn_stiffness(tau: float, collision: str) -> None:
+    """Warn (FlowWarning) of a tau just above 1/2, whatever the collision operator."""
     if tau >= STIFF_TAU:
         return
     if collision == "kbc":
@@ -81,7 +77,7 @@ def warn_stiffness(tau: float, collision: str, stacklevel: int = 1) -> None:
     else:
         expected = f"with {collision.upper()} expect instability below {STIFF_TAU:g}"
         remedy = "another collision operator (kbc is the most stable one), more sites or a lower Reynolds number"
-    warnings.warn(f"the relaxation time tau is {tau:.6g}; {expected}: use {remedy}", FlowWarning, stacklevel + 1)
+    warn_user(f"the relaxation time tau is {tau:.6g}; {expected}: use {remedy}", FlowWarning)
 
 
 def wall_error(tau: float, width: float) -> float:
@@ -111,11 +107,8 @@ def check_mach(velocity: ArrayLike, name: str = "velocity") -> None:
         )
 
 
-def warn_mach(speed: float, stacklevel: int = 1) -> None:
-    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible or not to be trusted.
-
-    `stacklevel` as in `warn_tau`.
-    """
+def warn_mach(speed: float) -> None:
+    """Warn (FlowWarning) of a lattice velocity, in sites a step, at which the flow is compressible or not to be trusted."""
     mach = speed * math.sqrt(3)
     if mach > MOST_MACH:
         text = f"a simulation refuses more than Mach {MOST_MACH:g}, a lattice velocity of {MOST_MACH * SOUND_SPEED:.4f}"
@@ -123,7 +116,7 @@ def warn_mach(speed: float, stacklevel: int = 1) -> None:
         text = f"the density varies by about {100 * mach**2:.0f} %; at a lattice velocity of 0.05 that is 1 %"
     else:
         return
-    warnings.warn(f"the lattice velocity is {speed:g}, Mach {mach:.2g}: {text}", FlowWarning, stacklevel + 1)
+    warn_user(f"the lattice velocity is {speed:g}, Mach {mach:.2g}: {text}", FlowWarning)
 
 
 def memory_bytes(shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, extra: int = 0) -> int:

@@ -9,7 +9,6 @@ simulation.velocity[64, 64]
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -54,6 +53,7 @@ from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_in
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
+from lanewise.support.warned import warn_user
 
 Callback = Callable[["Simulation"], None]
 
@@ -124,7 +124,7 @@ class Simulation:
         sizes = check_shape(shape)
         self._lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
-        warn_stiffness(1 / rate, collision, stacklevel=4)  # past `by_name` and `checked`, to the user's line
+        warn_stiffness(1 / rate, collision)
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
@@ -190,7 +190,7 @@ class Simulation:
         self._set_rate(chosen_rate(None, value, None, None, None))
 
     def _set_rate(self, rate: float) -> None:
-        warn_stiffness(1 / rate, self.collision, stacklevel=4)  # past `checked` and the setter, to the user's line
+        warn_stiffness(1 / rate, self.collision)
         self._change(omega=rate)
 
     @property
@@ -343,7 +343,7 @@ class Simulation:
             self._looked = self.step
             if (stagger := self.stagger()).warned:
                 self._staggered = True
-                warnings.warn(stagger.warning, FlowWarning, stacklevel=3)  # past `checked`
+                warn_user(stagger.warning, FlowWarning)
         self._warn_of_drift()
         return self
 
@@ -354,7 +354,7 @@ class Simulation:
         drift = drift_warning(self.mass, self._first_mass, self.settings.storage, self.interpolated_links)
         if drift is not None:
             self._drifted = True
-            warnings.warn(drift, FlowWarning, stacklevel=4)  # past `run` and `checked`
+            warn_user(drift, FlowWarning)
 
     # ------------------------------------------------------------ looking
 

@@ -74,7 +74,7 @@ class Units:
         except (ZeroDivisionError, OverflowError):
             raise InputError("these units have a site or a step beyond the numbers of float64; wanted others") from None
         check_tau(tau)
-        warn_mach(self.lattice_velocity, stacklevel=3)  # past the generated __init__, to the user's line
+        warn_mach(self.lattice_velocity)
 
     @classmethod
     @checked(InputError)
@@ -143,7 +143,7 @@ class Units:
     @checked(InputError)
     def check(self, collision: str = "bgk") -> None:
         """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another one's name."""
-        warn_tau(self.tau, collision, stacklevel=3)  # past `checked`, to the user's line
+        warn_tau(self.tau, collision)
 
     def describe(self) -> str:
         """All of it in a few lines."""

@@ -92,9 +92,7 @@ def f_statistic(
     `data`.
     """
     check_terms(dterms)
-    warn_of_loss(
-        float(templates.freq.max()), data.duration, templates.orbit, float(abs(templates.f1dot).max()), stacklevel=3
-    )  # past `checked`
+    warn_of_loss(float(templates.freq.max()), data.duration, templates.orbit, float(abs(templates.f1dot).max()))
     return demodulated(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
 
 

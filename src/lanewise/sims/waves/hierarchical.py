@@ -156,6 +156,8 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
 
     Warns (SignalLossWarning) where SFTs are too long for the frequency. Raises InputError where the SFTs' band does not suffice.
     """
+    if search.stack > (whole := (sfts.end - sfts.start) / SECOND):
+        raise InputError(f"a stack lasts {search.stack:g} s, and the data {whole:g} s; wanted at most that (--stack)")
     stacks = split(sfts, search.stack, search.most_stacks)
     start, end = stacks[0].start, max(s.end for s in stacks)
     middle = (start + end) // 2
@@ -171,7 +173,7 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     step = search.f1dot_step or 1 / search.stack**2
     many = search.residuals or len(stacks)
     fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
-    warn_of_loss(max(high, low), sfts.duration, None, fastest, stacklevel=3)  # past `checked`
+    warn_of_loss(max(high, low), sfts.duration, None, fastest)
     half, spins, frequencies = many // 2, search.f1dot_band / step + 1, (high - low) / resolution + 1
     if not spins * frequencies * many <= MOST_CELLS:
         raise InputError(

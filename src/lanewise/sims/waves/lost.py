@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from lanewise.sims.waves.detectors import SPEED_OF_LIGHT
 from lanewise.sims.waves.timing import Orbit
 from lanewise.support.errors import LanewiseWarning
+from lanewise.support.warned import warn_user
 
 ALLOWED = 0.05  # of 2F - 4
 EARTH = 6_378_136.6 / SPEED_OF_LIGHT * (2 * math.pi / 86_164.09053) ** 2  # A W^2 on the equator, 1/s
@@ -41,31 +42,32 @@ def _bend(freq: float, orbit: Orbit | None, f1dot: float) -> float:
     return (math.pi * (freq * about + abs(f1dot))) ** 2 / 180
 
 
-def warn_of_loss(
-    freq: float, duration: float, orbit: Orbit | None = None, f1dot: float = 0.0, *, stacklevel: int = 1
-) -> None:
-    """Warn (SignalLossWarning) where more than 5 % of 2F may be lost, with what is and how long SFTs may be.
-
-    It is shown at the caller's line (`stacklevel` 1), or that of one further out.
-    """
+def warn_of_loss(freq: float, duration: float, orbit: Orbit | None = None, f1dot: float = 0.0) -> None:
+    """Warn (SignalLossWarning) where more than 5 % of 2F may be lost, with what is and how long SFTs may be."""
     lost = mismatch(freq, duration, orbit, f1dot)
     if lost <= ALLOWED:
         return
     longest = (ALLOWED / _bend(freq, orbit, f1dot)) ** 0.25
     motion = "the rotation of the Earth" if orbit is None else "this orbit and the rotation of the Earth"
-    warnings.warn(
+    warn_user(
         f"SFTs of {duration:g} s are too long for {motion} at {freq:.4g} Hz: up to {lost:.0%} of 2F is lost, because the phase within "
         f"an SFT is taken to be linear in time; SFTs of {longest:.0f} s lose {ALLOWED:.0%}",
         SignalLossWarning,
-        stacklevel + 1,
     )
 
 
 @contextmanager
 def said() -> Generator[None]:
-    """Within the block, losses are said on standard error, each once: what commands do."""
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", SignalLossWarning)
-        yield
-    for text in dict.fromkeys(str(w.message) for w in warned):
-        print(f"warning: {text}", file=sys.stderr)
+    """Within the block, losses are said on standard error, each once: what commands do. Other warnings go on their way behind it."""
+    warned: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always", SignalLossWarning)
+            yield
+    finally:
+        losses = [w for w in warned if issubclass(w.category, SignalLossWarning)]
+        for text in dict.fromkeys(str(w.message) for w in losses):
+            print(f"warning: {text}", file=sys.stderr)
+        for w in warned:
+            if w not in losses:
+                warnings.warn_explicit(w.message, w.category, w.filename, w.lineno, source=w.source)

@@ -140,9 +140,7 @@ def f_statistic_band(data: SearchData, band: Band, ephemeris: Ephemeris, *, dter
     """
     check_setting("dterms", dterms)
     last = float(band.frequencies[-1])
-    warn_of_loss(
-        last, data.duration, band.orbit, stacklevel=3
-    )  # past `checked`; spin-downs are taken out without a loss
+    warn_of_loss(last, data.duration, band.orbit)  # spin-downs are taken out without a loss
     return resampled(data, band, ephemeris, dterms=dterms)
 
 
