@@ -14,7 +14,7 @@ from lanewise.support.errors import LanewiseError
 
 
 def takes_keywords_only(thing: Any) -> bool:
-    if not inspect.isclass(thing) or issubclass(thing, BaseException):
+    if not inspect.isclass(thing) or issubclass(thing, BaseException) or inspect.isabstract(thing):
         return False
     try:
         parameters = list(inspect.signature(thing).parameters.values())
@@ -67,7 +67,7 @@ def calls_with_settings() -> dict[str, Any]:
             continue
         if not inspect.isclass(thing):
             found[name] = thing
-        elif not issubclass(thing, (BaseException, Enum)):
+        elif not issubclass(thing, (BaseException, Enum)) and not inspect.isabstract(thing):
             found[name] = thing
             methods = ((n, getattr(thing, n)) for n in vars(thing) if not n.startswith("_"))
             found |= {f"{name}.{n}": m for n, m in methods if inspect.isroutine(m)}

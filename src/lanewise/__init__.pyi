@@ -82,17 +82,19 @@ from .language.values import (
     window,
     zeros,
 )
+from .launch.compiled import Call
 from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from .patterns.elementwise.kernel import elementwise
-from .patterns.pairwise.kernel import pairwise
-from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, StaticGrid
+from .patterns.elementwise.kernel import Elementwise, elementwise
+from .patterns.pairwise.kernel import Pairwise, pairwise
+from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, Search, StaticGrid
 from .patterns.search.queries import nearest, neighbors
 from .patterns.search.ragged import Ragged
-from .patterns.segmentwise.kernel import segmentwise
+from .patterns.segmentwise.kernel import Segmentwise, segmentwise
 from .patterns.sitewise.couple import couple
+from .patterns.sitewise.fractions import WallFractions
 from .patterns.sitewise.kernel import Sitewise, sitewise
 from .patterns.sitewise.stencil import Stencil, stencil
-from .patterns.threadwise.kernel import threadwise
+from .patterns.threadwise.kernel import Threadwise, threadwise
 from .planning.plan import Plan
 from .primitives.cumsum import cumsum
 from .primitives.histogram import histogram
@@ -139,10 +141,12 @@ __all__ = [
     "Array2",
     "Array3",
     "Bounded",
+    "Call",
     "CompileError",
     "Count",
     "DeviceError",
     "DynamicGrid",
+    "Elementwise",
     "Fate",
     "Field",
     "FileWarning",
@@ -159,6 +163,7 @@ __all__ = [
     "Nearest",
     "Neighbors",
     "Open",
+    "Pairwise",
     "Periodic",
     "Plan",
     "PlanError",
@@ -170,14 +175,18 @@ __all__ = [
     "RecordArray",
     "RecordError",
     "Row",
+    "Search",
+    "Segmentwise",
     "Sitewise",
     "SoA",
     "SoAoAS",
     "StateError",
     "StaticGrid",
     "Stencil",
+    "Threadwise",
     "Use",
     "VerificationError",
+    "WallFractions",
     "__version__",
     "abs",
     "acos",

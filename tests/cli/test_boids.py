@@ -345,7 +345,7 @@ def test_ctrl_c_keeps_what_there_is(lanewise: Command, monkeypatch: pytest.Monke
         if run.state.flock.step == 8:
             os.kill(os.getpid(), signal.SIGINT)
 
-    def follow(_: object, run: Any, *, quiet: bool) -> None:
+    def follow(run: Any, *_: object, quiet: bool) -> None:
         run.execute(press)
 
     monkeypatch.setattr("lanewise.sims.common.frame.follow", follow)

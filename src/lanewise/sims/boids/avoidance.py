@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.sims.boids.obstacles import SEEN, Box, Obstacle, Plane, Rectangle, Sphere, frame
 from lanewise.sims.boids.rules import record_class, unit
 
@@ -27,10 +26,10 @@ ENDLESS = 1e30  # the extent of a plane
 class Avoidance:
     """The kernels: `clear` has nothing ahead; the others look at one obstacle each."""
 
-    clear: Elementwise
-    sphere: Elementwise
-    box: Elementwise
-    rectangle: Elementwise
+    clear: lw.Elementwise
+    sphere: lw.Elementwise
+    box: lw.Elementwise
+    rectangle: lw.Elementwise
 
 
 @cache
@@ -111,7 +110,7 @@ def make_avoidance(precision: str) -> Avoidance:
     return Avoidance(clear, sphere, box, rectangle)
 
 
-def kernel_of(kernels: Avoidance, o: Obstacle, agent_radius: float) -> tuple[Elementwise, dict[str, Any]]:
+def kernel_of(kernels: Avoidance, o: Obstacle, agent_radius: float) -> tuple[lw.Elementwise, dict[str, Any]]:
     """The kernel of an obstacle, and its uniform arguments."""
     seen = SEEN.index(o.seen)
     common = {"center": np.array(o.center), "agent_radius": agent_radius, "seen": seen}

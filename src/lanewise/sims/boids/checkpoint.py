@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise._version import __version__
+import lanewise as lw
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.sums import check_sums
 from lanewise.language.target import target_of
 from lanewise.layouts import default_layout
-from lanewise.patterns.search import Search, StaticGrid
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
@@ -77,7 +76,7 @@ class Checkpoint:
     state: State
     urges: tuple[Any, ...]
     rows: NDArray[np.int32]
-    laid: Search | None
+    laid: lw.Search | None
     run: RunPlan | None = None
 
 
@@ -105,7 +104,7 @@ def write_checkpoint(
         searching |= {"laid": search_to_json(flock.laid)}
         searching |= {} if flock.choice.plan is None else {"plan": to_json(flock.choice.plan)}
         planned = {} if run is None else {"run": json.dumps(asdict(run))}
-        set_attributes(group, {"format": VERSION, "version": __version__, **kept, **searching, **planned})
+        set_attributes(group, {"format": VERSION, "version": lw.__version__, **kept, **searching, **planned})
         add_dataset(group, "rows", flock.rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):
@@ -135,7 +134,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
             plan = None if head["@plan"] is None else from_json(head["@plan"])
         except ValueError as error:
             raise InputError(f"damaged checkpoint: its plan cannot be read: {error}") from error
-        laid: Search | None = None
+        laid: lw.Search | None = None
         if head["@laid"] is not None:
             laid = search_from_json(head["@laid"], settings.parameters.radius, settings.k, world)
         chosen = Chosen(search, head["@search_reason"], plan)
@@ -211,7 +210,7 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
 def other_cells(saved: Checkpoint) -> str:
     """Why the bits may not be those of an uninterrupted run: older files do not say where cells lay. Else ""."""
     grid = saved.chosen.search
-    if saved.laid is not None or saved.settings.boundary != "open" or not isinstance(grid, StaticGrid):
+    if saved.laid is not None or saved.settings.boundary != "open" or not isinstance(grid, lw.StaticGrid):
         return ""
     return (
         f"{saved.path}: the cells of a static grid in an open world follow the first positions, which this older file does not keep; "

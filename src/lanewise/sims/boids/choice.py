@@ -8,13 +8,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import lanewise as lw
-from lanewise.patterns.search import AllPairs, Search, StaticGrid
 from lanewise.patterns.search.base import MOST_NEIGHBORS
 from lanewise.patterns.search.builders.geometry import ends_of
-from lanewise.patterns.search.dynamic_grid import DynamicGrid
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World
-from lanewise.planning.plan import Plan
 from lanewise.sims.boids.rules import BOX, OPEN
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
@@ -24,28 +21,28 @@ from lanewise.support.errors import InputError
 class Chosen:
     """The search of a flock with a structure of its own, and why it is that one; the plan of its kernel, where tuning decided it."""
 
-    search: Search
+    search: lw.Search
     why: str
-    plan: Plan | None = None
+    plan: lw.Plan | None = None
 
 
 MARGIN = 1e-5  # of the world's radius: rounding may put an agent this far outside
 
 
-def _automatic(radius: float, k: int | None, world: World) -> Search:
+def _automatic(radius: float, k: int | None, world: World) -> lw.Search:
     return lw.Neighbors(radius=radius, world=world) if k is None else lw.Nearest(k=k, radius=radius, world=world)
 
 
-SEARCHES: dict[str, Callable[[float, int | None, World], Search]] = {
+SEARCHES: dict[str, Callable[[float, int | None, World], lw.Search]] = {
     "auto": _automatic,
     "all-pairs": lambda radius, k, world: lw.AllPairs(radius=radius, k=k, world=world),
     "static-grid": lambda radius, k, world: lw.StaticGrid(radius=radius, k=k, world=world),
-    "dynamic-grid": lambda radius, k, world: DynamicGrid(radius=radius, k=k, world=world),
+    "dynamic-grid": lambda radius, k, world: lw.DynamicGrid(radius=radius, k=k, world=world),
 }
 """Name -> (radius, k, world) -> search."""
 
 
-CONCRETE: dict[str, Any] = {cls.__name__: cls for cls in (AllPairs, StaticGrid, DynamicGrid)}
+CONCRETE: dict[str, Any] = {cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.DynamicGrid)}
 """What automatic searches choose from, by the names in checkpoints."""
 
 
@@ -72,7 +69,7 @@ def check_k(k: int | None, agents: int, think_every: int) -> None:
         raise InputError(f"k is {k}; wanted at most {most}, the longest list that is kept in registers")
 
 
-def find_search(name: str | Search, radius: float, k: int | None, world: World) -> Search:
+def find_search(name: str | lw.Search, radius: float, k: int | None, world: World) -> lw.Search:
     """The search of a name; a search itself stays as it is, but has to have this radius, k and world (its own may be left out).
 
     Raises `InputError` for an unknown name, a radius that the world is too small for, and a search that looks for something else.
@@ -96,14 +93,14 @@ def find_search(name: str | Search, radius: float, k: int | None, world: World) 
     return name
 
 
-def laid(search: Search, points: Points) -> Search:
+def laid(search: lw.Search, points: Points) -> lw.Search:
     """The search, with its cells in an open world over the box of these positions: the order of sums follows from them."""
-    if isinstance(search, StaticGrid) and isinstance(search.world, lw.Open) and search.over is None and points.count:
+    if isinstance(search, lw.StaticGrid) and isinstance(search.world, lw.Open) and search.over is None and points.count:
         return replace(search, over=ends_of(points))
     return search
 
 
-def search_to_json(search: Search) -> str:
+def search_to_json(search: lw.Search) -> str:
     """One line from which `search_from_json` makes the same search for the same radius, k and world."""
     own = {
         f.name: getattr(search, f.name) for f in fields(search) if f.name not in ("radius", "k", "world", "position")
@@ -111,12 +108,12 @@ def search_to_json(search: Search) -> str:
     return json.dumps({"search": type(search).__name__, **own}, default=str)
 
 
-def search_from_json(text: str, radius: float, k: int | None, world: World) -> Search:
+def search_from_json(text: str, radius: float, k: int | None, world: World) -> lw.Search:
     """What `search_to_json` wrote; raises `KeyError`, `TypeError` or `ValueError`."""
     values: dict[str, Any] = json.loads(text)
     cls: Any = CONCRETE[values.pop("search")]
     own: dict[str, Any] = {n: _tuples(v) for n, v in values.items()}
-    made: Search = cls(radius=radius, k=k, world=world, **own)
+    made: lw.Search = cls(radius=radius, k=k, world=world, **own)
     return made
 
 

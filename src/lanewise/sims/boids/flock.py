@@ -21,12 +21,10 @@ import lanewise as lw
 from lanewise.io.source import FilePath
 from lanewise.launch.tuned_plans import has_entries
 from lanewise.layouts import default_layout, layout_by_name
-from lanewise.patterns.search import Nearest, Neighbors, Search
 from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
-from lanewise.records.arrays import RecordArray
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import bring, module_of, on, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, ScheduleRunner
@@ -132,7 +130,7 @@ class Flock:
     @checked(InputError)
     def __init__(
         self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",
-        k: int | None = None, search: str | Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),
+        k: int | None = None, search: str | lw.Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),
         think_every: int = 1, precision: str = "f32", layout: str | None = None, device: str | None = None,
         start: str = "ball", start_radius: float | None = None, seed: int = 0, profile: Profile | None = None,
         **constants: float,
@@ -168,8 +166,8 @@ class Flock:
             self._begin(settings, state, search)
 
     def _begin(
-        self, settings: Settings, state: State, search: str | Search | Chosen, rows: NDArray[np.int32] | None = None,
-        laid_before: Search | None = None,
+        self, settings: Settings, state: State, search: str | lw.Search | Chosen, rows: NDArray[np.int32] | None = None,
+        laid_before: lw.Search | None = None,
     ) -> None:  # fmt: skip
         """Allocate, compile and bind. search: as it was asked for, or chosen before.
 
@@ -185,7 +183,7 @@ class Flock:
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
 
-    def _chosen(self, settings: Settings, asked: str | Search | Chosen) -> Chosen:
+    def _chosen(self, settings: Settings, asked: str | lw.Search | Chosen) -> Chosen:
         """The search with a structure of its own, and why it is that one."""
         check_k(settings.k, len(self._boids), settings.think_every)
         world = search_world(find_boundary(settings.boundary).end, settings.world)
@@ -194,13 +192,13 @@ class Flock:
             return Chosen(lw.AllPairs(radius=radius), ASKED)
         try:
             search = find_search(asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world)
-            if isinstance(search, Neighbors | Nearest):
+            if isinstance(search, lw.Neighbors | lw.Nearest):
                 return self._automatic(settings, search)
         except ArgumentError as error:  # of a search: its arguments come from the user of the flock
             raise InputError(str(error)) from error
         return asked if isinstance(asked, Chosen) else Chosen(search, ASKED)
 
-    def _automatic(self, settings: Settings, search: Search) -> Chosen:
+    def _automatic(self, settings: Settings, search: lw.Search) -> Chosen:
         """What was tuned for such a flock, or the choice by rules. Who thinks now and then is not who is measured."""
         if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
             return Chosen(*choose(search, points_of(self._boids, "position")))
@@ -210,7 +208,7 @@ class Flock:
         return Chosen(picked.search, picked.why, picked.plan)
 
     def _bind(
-        self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None, laid_before: Search | None = None
+        self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None, laid_before: lw.Search | None = None
     ) -> None:  # fmt: skip
         """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known.
 
@@ -235,7 +233,7 @@ class Flock:
 
     # ------------------------------------------------------------ settings
 
-    def _change(self, *, search: str | Search | None = None, **changed: Any) -> None:
+    def _change(self, *, search: str | lw.Search | None = None, **changed: Any) -> None:
         """Go on by other settings, from the next step on."""
         self._whole.check()
         settings = replace(self._settings, **changed)
@@ -247,7 +245,7 @@ class Flock:
             chosen = self._choice
         else:
             check_extent(settings)
-            asked: str | Search = self.search if settings.search == "given" else settings.search
+            asked: str | lw.Search = self.search if settings.search == "given" else settings.search
             chosen = self._chosen(settings, asked if search is None else search)
         with on(settings.device):
             urges = [u.copy() for u in self._semantics.urges]
@@ -306,13 +304,13 @@ class Flock:
         self._change(k=THESIS_K if value is None and self._settings.semantics == "thesis" else value)
 
     @property
-    def search(self) -> Search:
+    def search(self) -> lw.Search:
         """The search that finds flockmates; assigned is it, or its name."""
         return self._choice.search
 
     @search.setter
     @checked(InputError)
-    def search(self, value: str | Search) -> None:
+    def search(self, value: str | lw.Search) -> None:
         self._change(search=value)
 
     @property
@@ -326,7 +324,7 @@ class Flock:
         return self._choice
 
     @property
-    def laid(self) -> Search:
+    def laid(self) -> lw.Search:
         """The search with its cells where they lie, as a checkpoint keeps it: the order of sums follows from them."""
         return self._laid
 
@@ -336,7 +334,7 @@ class Flock:
         return self._settings
 
     @property
-    def boids(self) -> RecordArray:
+    def boids(self) -> lw.RecordArray:
         """The agents in the order of memory (see `rows`); they are advanced in place, and may be written to between steps."""
         return self._boids
 
@@ -537,7 +535,7 @@ class Flock:
     @classmethod
     def _restored(
         cls, settings: Settings, state: State, chosen: Chosen, clock: Clock, urges: Sequence[Any],
-        rows: NDArray[np.int32], laid_before: Search | None, profile: Profile | None = None,
+        rows: NDArray[np.int32], laid_before: lw.Search | None, profile: Profile | None = None,
     ) -> Flock:  # fmt: skip
         """At the step of a checkpoint."""
         flock = cls.__new__(cls)
@@ -579,7 +577,7 @@ def _looks_for(settings: Settings) -> tuple[Any, ...]:
     return settings.parameters.radius, settings.k, settings.world, settings.boundary
 
 
-def make_boids(state: State, settings: Settings) -> RecordArray:
+def make_boids(state: State, settings: Settings) -> lw.RecordArray:
     """The record array of a state, in the precision, layout and place of the settings."""
     cls = record_class(settings.precision)
     layout, record, count = layout_by_name(settings.layout), cls.__record__, len(state)
@@ -591,7 +589,7 @@ def make_boids(state: State, settings: Settings) -> RecordArray:
     for name, values in fields.items():
         if not np.isfinite(values).all():
             raise InputError(f"{name} holds more than float32 can; use precision f64")
-    boids: RecordArray = cls.array(**fields, layout=layout, device=settings.device)
+    boids: lw.RecordArray = cls.array(**fields, layout=layout, device=settings.device)
     return boids
 
 

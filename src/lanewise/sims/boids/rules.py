@@ -16,8 +16,6 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.language import types as t
-from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
@@ -74,12 +72,12 @@ class Rules:
     obstacles ahead. settle: brings an agent into a periodic box. unsound: 1 for an agent that is no longer in the world.
     """
 
-    steer: Pairwise
-    steer_within: Pairwise
-    move: Elementwise
-    move_around: Elementwise
-    settle: Elementwise
-    unsound: Elementwise
+    steer: lw.Pairwise
+    steer_within: lw.Pairwise
+    move: lw.Elementwise
+    move_around: lw.Elementwise
+    settle: lw.Elementwise
+    unsound: lw.Elementwise
 
 
 @lw.function

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+import lanewise as lw
 from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
-from lanewise.launch.compiled import Call
-from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search import Search
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
-from lanewise.planning.plan import Plan
-from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, on, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
@@ -60,21 +56,23 @@ def rules_of(settings: Settings) -> Rules:
     return make_rules(settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side)
 
 
-def steering(settings: Settings, boids: RecordArray, search: Search) -> tuple[Pairwise, Arguments]:
+def steering(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> tuple[lw.Pairwise, Arguments]:
     """The kernel of steering over a search, and the arguments of its call."""
     kernel = rules_of(settings).steer.using(search)
     named = name_arguments(kernel.signature, (boids, boids), pair_values(settings.parameters))
     return kernel, classify_arguments(kernel.signature, named, arrays_allowed=False)
 
 
-def make_semantics(settings: Settings, boids: RecordArray, search: Search, plan: Plan | None = None) -> Semantics:
+def make_semantics(
+    settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None = None
+) -> Semantics:
     """Compile and bind everything that does not depend on the time step. plan: of the search, if not its default one."""
     if settings.semantics == "seq":
         return InTurn(settings, boids)
     return Synchronous(settings, boids, search, plan)
 
 
-def _named(call: Call) -> list[NamedLaunch]:
+def _named(call: lw.Call) -> list[NamedLaunch]:
     """The launches of a search by stage: the last one is the kernel, what comes before it builds the structure."""
     launch = call.launch
     if not isinstance(launch, SearchedLaunch):
@@ -92,16 +90,16 @@ class Synchronous:
     follows its last wish. The thinkers of a step are copied together, so that their search costs what that many agents cost.
     """
 
-    def __init__(self, settings: Settings, boids: RecordArray, search: Search, plan: Plan | None) -> None:
+    def __init__(self, settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
         if settings.think_every > 1 and search.k is not None:
             # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
             search = replace(search, k=min(search.k + 1, len(boids)))
         steer = self._rules.steer.using(search)
         values: dict[str, Any] = pair_values(settings.parameters)
-        self._thinkers: RecordArray | None = None
+        self._thinkers: lw.RecordArray | None = None
         if settings.think_every == 1:
-            self._steer: Call = steer.bind(boids, boids, plan=plan, **values)
+            self._steer: lw.Call = steer.bind(boids, boids, plan=plan, **values)
             self._urges: tuple[Any, ...] = self._steer.results
             return
         module, count = array_module(boids.device), len(boids)
@@ -167,7 +165,7 @@ class Synchronous:
 class InTurn:
     """OpenSteer's own way: each agent steers by what the others have become, and moves before the next one looks."""
 
-    def __init__(self, settings: Settings, boids: RecordArray) -> None:
+    def __init__(self, settings: Settings, boids: lw.RecordArray) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
 
     def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:

@@ -12,10 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search import Search
-from lanewise.records.arrays import RecordArray
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.rules import record_class
@@ -65,10 +61,10 @@ class Measures:
     without one nothing, and farther than any.
     """
 
-    moments: Elementwise
-    nearest: Pairwise
-    distance: Elementwise
-    reach: Elementwise
+    moments: lw.Elementwise
+    nearest: lw.Pairwise
+    distance: lw.Elementwise
+    reach: lw.Elementwise
 
 
 @cache
@@ -97,7 +93,7 @@ def make_measures(precision: str) -> Measures:
     return Measures(moments, nearest, distance, reach)
 
 
-def polarisation(boids: RecordArray, measures: Measures) -> float:
+def polarisation(boids: lw.RecordArray, measures: Measures) -> float:
     """The length of the mean heading, summed in float64; NaN of no agents."""
     if not len(boids):
         return math.nan
@@ -108,7 +104,7 @@ def polarisation(boids: RecordArray, measures: Measures) -> float:
 class Observer:
     """Measures the same agents again and again: what finds the nearest one is bound once, and rebuilt in every look."""
 
-    def __init__(self, boids: RecordArray, precision: str, search: Search, radius: float) -> None:
+    def __init__(self, boids: lw.RecordArray, precision: str, search: lw.Search, radius: float) -> None:
         """`search`: for the nearest one, with k = 1; `radius`: the side of cells."""
         self._boids, self._kernels, self._radius = boids, make_measures(precision), radius
         self._nearest = self._kernels.nearest.using(search).bind(boids, boids) if len(boids) > 1 else None

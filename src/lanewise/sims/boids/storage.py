@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import lanewise as lw
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.ir.names import COUNT
 from lanewise.ir.pattern import Work
@@ -19,11 +20,10 @@ from lanewise.language.record import Leaf
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
-from lanewise.layouts import AoS, Layout
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
-from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.memory import array_module, copy_bytes, on
 from lanewise.runtime.programs import NamedLaunch
@@ -36,7 +36,7 @@ REORDER = (
 class Storage:
     """The places of agents. `rows`: the caller's row of the agent at each place, int32 on the device."""
 
-    def __init__(self, boids: RecordArray, structure: Structure) -> None:
+    def __init__(self, boids: lw.RecordArray, structure: Structure) -> None:
         self._boids, self._structure = boids, structure
         self._module = array_module(boids.device)
         self.rows = self._module.arange(len(boids), dtype="int32")
@@ -49,7 +49,7 @@ class Storage:
         mine, spare = bind_record(boids), bind_record(self._spare)
         self._gather = self._bound(boids.record.leaves, boids.layout, mine, spare, order)
         rows, spare_rows = (bind_value_array(a, t.I32) for a in (self.rows, self._spare_rows))
-        self._gather_rows = self._bound(value_leaves(t.I32), AoS(), rows, spare_rows, order)
+        self._gather_rows = self._bound(value_leaves(t.I32), lw.AoS(), rows, spare_rows, order)
 
     def launches(self) -> Sequence[NamedLaunch]:
         """Build the structure of the present positions, and move agents and their rows into its order."""
@@ -65,7 +65,7 @@ class Storage:
         return result
 
     def _bound(
-        self, leaves: tuple[Leaf, ...], layout: Layout, source: BoundArray, to: BoundArray, order: BoundArray
+        self, leaves: tuple[Leaf, ...], layout: lw.Layout, source: BoundArray, to: BoundArray, order: BoundArray
     ) -> Launch:
         """Copies a whole array in the order of the structure, in its own layout."""
         device, count = self._boids.device, len(self._boids)
@@ -80,8 +80,8 @@ class Storage:
 class _Keep:
     """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
 
-    boids: RecordArray
-    spare: RecordArray
+    boids: lw.RecordArray
+    spare: lw.RecordArray
     rows: Any
     spare_rows: Any
 
@@ -95,7 +95,7 @@ class _Keep:
         copy_bytes(self.boids.device, self.rows, self.spare_rows)
 
 
-def make_storage(boids: RecordArray, structure: Structure | None, think_every: int) -> Storage | None:
+def make_storage(boids: lw.RecordArray, structure: Structure | None, think_every: int) -> Storage | None:
     """None where agents keep the caller's order: all pairs list them so, and which ones think goes by their rows."""
     if structure is None or structure.order is None or think_every > 1:
         return None

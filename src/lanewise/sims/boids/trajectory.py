@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise._version import __version__
+import lanewise as lw
 from lanewise.io.hdf5 import add_dataset, grow_dataset, open_hdf5, set_attributes, write_hdf5
 from lanewise.io.sums import PIECE, append_rows, promised, put_sum
 from lanewise.profiling.profile import span
@@ -125,7 +125,7 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
         "time": flock.time,
         **parameters,
     }
-    set_attributes(file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": __version__})
+    set_attributes(file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": lw.__version__})
     state = state_of(flock)
     for name in STATE:
         _replace(file, f"state/{name}", getattr(state, name))

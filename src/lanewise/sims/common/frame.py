@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import typer
 
@@ -57,7 +57,7 @@ def carry_out(
         run = prepare(report.profile)
         say_note(run.note)
         try:
-            follow(product, run, quiet=matched["quiet"])
+            follow(run, product.title(run), product.rate, quiet=matched["quiet"])
         except KeyboardInterrupt:
             report.finish()
             print(_how_to_go_on(product.name, run), file=sys.stderr)
@@ -78,8 +78,26 @@ def _how_to_go_on(name: str, run: Run[Any]) -> str:
     return f"interrupted at step {run.step:,}; nothing was kept, {reason}"
 
 
-def follow(product: Product[S], run: Run[S], *, quiet: bool) -> None:
-    """Execute a run behind a progress bar on standard error, so output stays machine-readable: steps, rate, time left."""
+class Followed(Protocol):
+    """What goes on from `first_step` to `steps`, and is at `step` now."""
+
+    @property
+    def first_step(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    def execute(self, progress: Callable[[Any], None], /) -> None: ...
+
+
+F = TypeVar("F", bound=Followed)
+
+
+def follow(run: F, title: str, rate: Callable[[F], str], *, quiet: bool) -> None:
+    """Execute a run behind a progress bar on standard error, so output stays machine-readable.
+
+    title, rate: before and after the bar, which also shows the time left.
+    """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -89,8 +107,8 @@ def follow(product: Product[S], run: Run[S], *, quiet: bool) -> None:
         TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
-        task = bar.add_task(product.title(run), total=run.steps - run.first_step, rate="")
-        run.execute(lambda now: bar.update(task, completed=now.taken, rate=product.rate(now)))
+        task = bar.add_task(title, total=run.steps - run.first_step, rate="")
+        run.execute(lambda now: bar.update(task, completed=now.step - now.first_step, rate=rate(now)))
 
 
 def say_note(note: str) -> None:

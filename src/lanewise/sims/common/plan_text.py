@@ -6,15 +6,16 @@ import json
 from dataclasses import fields
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lanewise.planning.plan import NEUTRAL, Plan
+import lanewise as lw
+from lanewise.planning.plan import NEUTRAL
 
 
-def to_json(plan: Plan) -> str:
+def to_json(plan: lw.Plan) -> str:
     """Every field of a plan."""
     return json.dumps(plan.as_dict())
 
 
-def from_json(text: str) -> Plan:
+def from_json(text: str) -> lw.Plan:
     """The complete plan that `to_json` wrote; raises `ValueError` with what is wrong.
 
     Fields that a later version added are neutral: the version that wrote the plan did not have what they decide about.
@@ -25,13 +26,13 @@ def from_json(text: str) -> Plan:
         raise ValueError("it is no JSON") from error
     if not isinstance(decoded, dict):
         raise ValueError(f"wanted the fields of a plan, found {text!r}")
-    allowed = get_type_hints(Plan)
+    allowed = get_type_hints(lw.Plan)
     for name, value in decoded.items():  # pyright: ignore[reportUnknownVariableType]
         if name not in allowed:
             raise ValueError(f"a plan has no field {name!r}")
         if not _fits(value, allowed[name]):
             raise ValueError(f"its field {name!r} is {value!r}")
-    return Plan(**{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(Plan)})
+    return lw.Plan(**{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(lw.Plan)})
 
 
 def _fits(value: object, annotation: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise._version import __version__
+import lanewise as lw
 from lanewise.io import schema
 from lanewise.io.atomic import writable_target
 from lanewise.io.gadget import read_gadget, write_gadget
@@ -25,7 +25,6 @@ from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, wa
 from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
-from lanewise.planning.plan import Plan
 from lanewise.profiling.profile import span
 from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
@@ -170,7 +169,7 @@ def write_checkpoint(
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
-        own = {"version": __version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
+        own = {"version": lw.__version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
         set_attributes(group, {**own, **asdict(settings), **asdict(pace), **kept})
         rows = add_dataset(group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS)))
@@ -227,7 +226,7 @@ def _read_plans(values: dict[str, Any]) -> Plans | None:
     return Plans(_read_plan(FORCE_PLAN, texts[0]), _read_plan(POTENTIAL_PLAN, texts[1]))
 
 
-def _read_plan(name: str, text: str) -> Plan:
+def _read_plan(name: str, text: str) -> lw.Plan:
     try:
         return from_json(text)
     except ValueError as error:

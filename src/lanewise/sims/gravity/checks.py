@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import lanewise as lw
 from lanewise.language.types import F32, Scalar
-from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module
 from lanewise.sims.common import checks
 from lanewise.support.errors import InputError
@@ -29,7 +29,7 @@ def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
     return softening > largest_number(scalar) ** (-1 / 6)
 
 
-def check_bodies(bodies: RecordArray, scalar: Scalar) -> None:
+def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
     """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and the first body."""
     module = array_module(bodies.device)
     reach = longest(scalar) / 4  # twice the square root of three times this is the longest separation

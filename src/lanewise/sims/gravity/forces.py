@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.launch.compiled import Call
-from lanewise.records.arrays import RecordArray
+import lanewise as lw
 from lanewise.runtime.memory import module_of
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
@@ -30,8 +29,8 @@ class Force:
     Without it the total energy is not conserved.
     """
 
-    acceleration: Call
-    energy: Call | None = None
+    acceleration: lw.Call
+    energy: lw.Call | None = None
 
     def __post_init__(self) -> None:
         check_fields(self, InputError)
@@ -46,7 +45,7 @@ def potential_energy(force: Force) -> float:
     return float(module_of(energies).sum(energies, dtype=np.float64))
 
 
-def check_forces(forces: Sequence[Force], bodies: RecordArray, scalar: Any) -> None:
+def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -> None:
     """Refuse calls whose results are none of `bodies`, or of another type than forces have."""
     for number, force in enumerate(forces):
         _check(f"forces[{number}].acceleration", force.acceleration, (len(bodies), 3), bodies.device, (scalar.dtype,))
@@ -54,7 +53,7 @@ def check_forces(forces: Sequence[Force], bodies: RecordArray, scalar: Any) -> N
             _check(f"forces[{number}].energy", force.energy, (len(bodies),), bodies.device, (np.float32, np.float64))
 
 
-def _check(place: str, call: Call, shape: tuple[int, ...], device: str, types: Sequence[Any]) -> None:
+def _check(place: str, call: lw.Call, shape: tuple[int, ...], device: str, types: Sequence[Any]) -> None:
     wanted = f"one array of shape {shape} and {' or '.join(str(np.dtype(t)) for t in types)}, on {device}"
     found = f"{len(call.results)} results"
     if len(call.results) == 1:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lanewise.launch.compiled import Call
-from lanewise.records.arrays import RecordArray
+import lanewise as lw
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.gravity.forces import Force
 from lanewise.sims.gravity.integrators import Integrator
@@ -14,7 +13,7 @@ from lanewise.sims.gravity.physics import Physics
 
 
 def step_launches(
-    physics: Physics, integrator: Integrator, bodies: RecordArray, gravity: Call, forces: Sequence[Force], counts: Any,
+    physics: Physics, integrator: Integrator, bodies: lw.RecordArray, gravity: lw.Call, forces: Sequence[Force], counts: Any,
     dt: float, g: float,
 ) -> list[NamedLaunch]:  # fmt: skip
     """The kicks, drifts and forces of a step of `dt`, in order; `g` is the gravitational constant.

@@ -10,8 +10,6 @@ from typing import Any
 import lanewise as lw
 from lanewise.language import types as t
 from lanewise.language.record import Record
-from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.support.errors import InputError
 
 
@@ -49,13 +47,13 @@ RECORDS: dict[str, Any] = {"f32": Body, "f64": Body64, "mixed": BodyMixed}
 class Physics:
     """The kernels for one record class. `pair` is the scalar type of forces."""
 
-    acceleration: Pairwise
-    potential: Pairwise
-    potential_energy: Elementwise
-    kick_drift: Elementwise
-    push: Elementwise
-    kick: Elementwise
-    moments: Elementwise
+    acceleration: lw.Pairwise
+    potential: lw.Pairwise
+    potential_energy: lw.Elementwise
+    kick_drift: lw.Elementwise
+    push: lw.Elementwise
+    kick: lw.Elementwise
+    moments: lw.Elementwise
     pair: t.Scalar
 
 

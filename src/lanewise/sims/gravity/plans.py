@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.planning.plan import Plan
+import lanewise as lw
 
 # Partial sums of parts would take more memory than the bodies themselves.
-WANTED_POTENTIAL = Plan(parts=1, accumulate="f64")
+WANTED_POTENTIAL = lw.Plan(parts=1, accumulate="f64")
 
 
-def wanted_force(precision: str) -> Plan:
+def wanted_force(precision: str) -> lw.Plan:
     """The fields that a simulation fixes for its force kernel; defaults and tuning decide the others."""
-    return Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
+    return lw.Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
     """The complete plans of a simulation: with them another one on such a device gives the same bits."""
 
-    force: Plan
-    potential: Plan
+    force: lw.Plan
+    potential: lw.Plan

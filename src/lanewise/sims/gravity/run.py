@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+import lanewise as lw
 from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
 from lanewise.language.target import target_of
-from lanewise.layouts import Layout, layout_by_name
+from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
-from lanewise.records.arrays import RecordArray
 from lanewise.runtime.devices import resolve
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
 from lanewise.sims.common.run import Checkpoints, Every, Run
@@ -172,7 +172,7 @@ def start(
     check_steps(asked.steps)
     check_time_step(asked.dt)
     where = resolve(device)
-    kind: Layout | None = layout_by_name(layout) if layout else None
+    kind: lw.Layout | None = layout_by_name(layout) if layout else None
     with span(profile, "setup", name="initial conditions"):
         particles = load_particles(asked.ic, bodies, asked.seed)
     if softening is None:
@@ -226,7 +226,7 @@ def resume(
 
 
 def _continued(
-    path: Path, saved: Checkpoint, bodies: RecordArray, plans: Plans | None, profile: Profile | None
+    path: Path, saved: Checkpoint, bodies: lw.RecordArray, plans: Plans | None, profile: Profile | None
 ) -> Simulation:
     """The simulation at the step of the checkpoint, with these plans or with those of today."""
     s = saved.settings
@@ -288,7 +288,7 @@ def _ready(
     return Run(state=state, steps=settings.steps, checkpoints=checkpoints, first_step=simulation.step)
 
 
-def layout_name(layout: Layout) -> str:
+def layout_name(layout: lw.Layout) -> str:
     """The name that `layout_by_name` reads."""
     return str(layout).lower()
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import lanewise as lw
 from lanewise.io.particles import Particles
-from lanewise.launch.compiled import Call, Compiled
-from lanewise.layouts import Layout, default_layout
-from lanewise.planning.plan import Plan
+from lanewise.launch.compiled import Compiled
+from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile, span
-from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import module_of, read_only, require_memory
@@ -69,7 +69,7 @@ class _Law:
     integrator: Integrator
     gravitational_constant: float
     physics: Physics
-    gravity: Call
+    gravity: lw.Call
 
 
 @sealed(_FIXED)
@@ -102,17 +102,17 @@ class Simulation:
 
     @checked(InputError)
     def __init__(
-        self, bodies: RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
-        forces: Sequence[Force] = (), time: float = 0.0, step: int = 0, plan: Plan | None = None,
-        potential_plan: Plan | None = None, profile: Profile | None = None,
+        self, bodies: lw.RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
+        forces: Sequence[Force] = (), time: float = 0.0, step: int = 0, plan: lw.Plan | None = None,
+        potential_plan: lw.Plan | None = None, profile: Profile | None = None,
     ) -> None:  # fmt: skip
         self._profile, self._forces = profile, tuple(forces)
         with span(profile, "setup", name="simulation"):
             self._begin(bodies, softening, integrator, gravitational_constant, time, step, plan, potential_plan)
 
     def _begin(
-        self, bodies: RecordArray, softening: float, integrator: str, gravitational_constant: float, time: float, step: int,
-        plan: Plan | None, potential_plan: Plan | None,
+        self, bodies: lw.RecordArray, softening: float, integrator: str, gravitational_constant: float, time: float, step: int,
+        plan: lw.Plan | None, potential_plan: lw.Plan | None,
     ) -> None:  # fmt: skip
         """Check everything, allocate, and compute the first forces."""
         self._precision = precision_of(bodies.record)
@@ -123,8 +123,8 @@ class Simulation:
         check_forces(self._forces, bodies, self._pair)
         self._bodies, self._places, kind = bodies, places_of(bodies), find_integrator(integrator)
         self._clock = Clock(step, time, step, 0.0, 0.0)
-        self._plan = (plan or Plan()).filled(wanted_force(self._precision))
-        self._wanted_potential = (potential_plan or Plan()).filled(WANTED_POTENTIAL)
+        self._plan = (plan or lw.Plan()).filled(wanted_force(self._precision))
+        self._wanted_potential = (potential_plan or lw.Plan()).filled(WANTED_POTENTIAL)
         count = len(bodies)
         nbytes = (
             count * (4 * self._pair.size + 4) + bodies.nbytes
@@ -140,7 +140,7 @@ class Simulation:
             "the simulation", "start again from a checkpoint, or from the first state of the bodies"
         )
 
-    def _bound(self, softening: float) -> tuple[Physics, Call]:
+    def _bound(self, softening: float) -> tuple[Physics, lw.Call]:
         """The kernels for a softening, and the gravity of the bodies as they are now."""
         bodies = self._bodies
         physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
@@ -201,7 +201,7 @@ class Simulation:
         self._law = law
 
     @property
-    def bodies(self) -> RecordArray:
+    def bodies(self) -> lw.RecordArray:
         """They are advanced in place, and may be written to between steps."""
         return self._bodies
 
@@ -216,7 +216,7 @@ class Simulation:
         return self._precision
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> lw.Plan:
         """The fields that were asked for of the plan of forces."""
         return self._plan
 
@@ -379,9 +379,9 @@ class Simulation:
 
 @checked(InputError)
 def make_bodies(
-    particles: Particles, *, precision: str = "f32", layout: Layout | None = None, device: str | None = None,
+    particles: Particles, *, precision: str = "f32", layout: lw.Layout | None = None, device: str | None = None,
     profile: Profile | None = None,
-) -> RecordArray:  # fmt: skip
+) -> lw.RecordArray:  # fmt: skip
     """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
@@ -395,7 +395,7 @@ def make_bodies(
     require_memory(where, layout.arrange(record.leaves).nbytes(count) + count * 24, f"a simulation of {count:,} bodies")
     nbytes = layout.arrange(record.leaves).nbytes(count)
     with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
-        bodies: RecordArray = cls.array(
+        bodies: lw.RecordArray = cls.array(
             position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
         )
     return bodies

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.language.lattices import D2Q5, D2Q9, D3Q7, D3Q19, D3Q27, Lattice
+import lanewise as lw
 from lanewise.language.target import CPU, target_of
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.balance import wall_balance
@@ -30,16 +30,16 @@ from lanewise.support.attributes import unknown
 from lanewise.support.checks import host_array
 from lanewise.support.errors import InputError
 
-LATTICES: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q9, D3Q19, D3Q27)}
-SCALARS: dict[str, Lattice] = {lattice.name: lattice for lattice in (D2Q5, D3Q7)}
+LATTICES: dict[str, lw.Lattice] = {lattice.name: lattice for lattice in (lw.D2Q9, lw.D3Q19, lw.D3Q27)}
+SCALARS: dict[str, lw.Lattice] = {lattice.name: lattice for lattice in (lw.D2Q5, lw.D3Q7)}
 PRECISIONS, STORAGES = ("f32", "f64"), ("f16", "f32", "f64")
 MOST_KINDS = 31
 
 
-def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
+def chosen_lattice(lattice: str | lw.Lattice | None, dimension: int) -> lw.Lattice:
     """The lattice of this name, or the usual one of a dimension; raises `InputError` for another name or dimension."""
     if lattice is None:
-        return D2Q9 if dimension == 2 else D3Q19
+        return lw.D2Q9 if dimension == 2 else lw.D3Q19
     if isinstance(lattice, str):
         if (other := SCALARS.get(lattice.upper())) is not None:
             raise InputError(_for_scalars(other))
@@ -54,7 +54,7 @@ def chosen_lattice(lattice: str | Lattice | None, dimension: int) -> Lattice:
     return lattice
 
 
-def _for_scalars(lattice: Lattice) -> str:
+def _for_scalars(lattice: lw.Lattice) -> str:
     return (
         f"{lattice.name} is for scalars: its weights are isotropic up to second order, a flow needs fourth; "
         f"wanted {', '.join(n for n, x in LATTICES.items() if x.dimension == lattice.dimension)}"
@@ -138,7 +138,7 @@ def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, 
     return values
 
 
-def check_settings(settings: Settings) -> Lattice:
+def check_settings(settings: Settings) -> lw.Lattice:
     """Refuse settings that no simulation could have had, as those of a file may be; returns their lattice."""
     shape = check_shape(settings.shape)
     lattice = chosen_lattice(settings.lattice, len(shape))
@@ -189,7 +189,7 @@ def check_geometry(shape: tuple[int, ...], mask: Any, kinds: Mapping[int, Kind],
     return Geometry(array if array is not None and array.any() else None, dict(kinds), dict(edges))
 
 
-def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]) -> Geometry:
+def with_surfaces(lattice: lw.Lattice, geometry: Geometry, surfaces: Mapping[int, Surface]) -> Geometry:
     """The geometry with the fractions at which surfaces cut links, where sites on the upper side of a surface are walls.
 
     Raises `InputError` for a surface of what is no wall of the mask.
@@ -209,7 +209,7 @@ def with_surfaces(lattice: Lattice, geometry: Geometry, surfaces: Mapping[int, S
     return replace(geometry, mask=links.mask, fractions=links.fractions)
 
 
-def check_motion(lattice: Lattice, geometry: Geometry, shape: tuple[int, ...]) -> None:
+def check_motion(lattice: lw.Lattice, geometry: Geometry, shape: tuple[int, ...]) -> None:
     """Refuse walls that move across a slip face, or so that a closed box gains or loses mass. Raises `InputError`."""
     moving = {n: w for n, w in geometry.walls.items() if w.velocity is not None and any(w.velocity)}
     if not moving:

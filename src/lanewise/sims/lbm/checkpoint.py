@@ -16,14 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lanewise._version import __version__
+import lanewise as lw
 from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.io.source import reading
-from lanewise.language.lattices import Lattice
 from lanewise.language.target import target_of
-from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import to_host
@@ -88,7 +86,7 @@ def write_checkpoint(
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
         texts = {"settings": settings_to_json(simulation.settings), "geometry": geometry_to_json(geometry)}
-        set_attributes(group, {"format": FORMAT, "version": __version__, "step": simulation.step, **texts})
+        set_attributes(group, {"format": FORMAT, "version": lw.__version__, "step": simulation.step, **texts})
         if simulation.first_mass is not None:
             set_attributes(group, {"first_mass": simulation.first_mass})
         if geometry.mask is not None:
@@ -155,7 +153,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         )  # fmt: skip
 
 
-def _arrays_of(settings: Settings, lattice: Lattice, group: Any) -> dict[str, Array]:
+def _arrays_of(settings: Settings, lattice: lw.Lattice, group: Any) -> dict[str, Array]:
     """What arrays the checkpoint of such a flow has. The number of bytes of its populations is known when their layout is."""
     shape = settings.shape
     declared = {
@@ -180,13 +178,13 @@ def _arrays_of(settings: Settings, lattice: Lattice, group: Any) -> dict[str, Ar
     return declared
 
 
-def _fractions(arrays: Mapping[str, Any]) -> WallFractions | None:
+def _fractions(arrays: Mapping[str, Any]) -> lw.WallFractions | None:
     places, fractions = arrays["fractions/places"], arrays["fractions/fractions"]
     if places is None:
         return None
     if not (np.isnan(fractions) | ((fractions >= 0) & (fractions <= 1))).all() or (np.diff(places) <= 0).any():
         raise InputError("damaged checkpoint: fractions of links are not from 0 to 1, or their places do not grow")
-    return WallFractions(places, fractions)
+    return lw.WallFractions(places, fractions)
 
 
 def restored(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.obstacles.boxes import check_shape, site_text, sites_text
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import DeviceError, InputError, LanewiseWarning
@@ -119,7 +119,7 @@ def warn_mach(speed: float) -> None:
     warn_user(f"the lattice velocity is {speed:g}, Mach {mach:.2g}: {text}", FlowWarning)
 
 
-def memory_bytes(shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, extra: int = 0) -> int:
+def memory_bytes(shape: Sequence[int], lattice: lw.Lattice, storage: str, streaming: str, extra: int = 0) -> int:
     """Bytes that a simulation keeps: populations in one or two buffers, a flags a site, and `extra` bytes a site.
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
@@ -131,7 +131,7 @@ def memory_bytes(shape: Sequence[int], lattice: Lattice, storage: str, streaming
 
 
 def check_memory(
-    shape: Sequence[int], lattice: Lattice, storage: str, streaming: str, available_bytes: int, extra: int = 0
+    shape: Sequence[int], lattice: lw.Lattice, storage: str, streaming: str, available_bytes: int, extra: int = 0
 ) -> None:
     """Refuse, before anything is allocated, a box that does not fit into `available_bytes`.
 
@@ -148,7 +148,7 @@ def check_memory(
 
 
 def _ways_out(
-    shape: tuple[int, ...], lattice: Lattice, storage: str, streaming: str, available: int, extra: int
+    shape: tuple[int, ...], lattice: lw.Lattice, storage: str, streaming: str, available: int, extra: int
 ) -> str:
     """What fits: the leaner choices at this size, then the largest box like this one."""
     leaner = [

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.language.lattices import Lattice
+import lanewise as lw
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.calls import SiteStepper
-from lanewise.patterns.sitewise.kernel import Sitewise, sitewise
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.memory import bring, on, to_host
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def make_engine(
-    lattice: Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
+    lattice: lw.Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
 ) -> CompiledEngine:
     """Compile what the settings say, and allocate populations at rest."""
     return CompiledEngine(lattice, settings, geometry, profile)
@@ -51,7 +50,7 @@ class _Bound:
     """What follows from the settings: the flow with its kinds, the values of their parameters, and what looks at populations."""
 
     settings: Settings
-    flow: Sitewise
+    flow: lw.Sitewise
     look: Observer
     openings: tuple[_Opening, ...]
     forced: Mapping[str, Any]
@@ -63,7 +62,7 @@ class CompiledEngine:
     """See `Engine`."""
 
     def __init__(
-        self, lattice: Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
+        self, lattice: lw.Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
     ) -> None:
         self._lattice, self._geometry, self._profile = lattice, geometry, profile
         self._bound = self._bind(settings)
@@ -177,7 +176,7 @@ class CompiledEngine:
         excess = np.full(len(sites), (kind.density or 1.0) - 1)
         return bring(excess, device), bring(profile[:, None] * velocity, device)
 
-    def _opening(self, flow: Sitewise, settings: Settings, number: int, kind: Open) -> _Opening:
+    def _opening(self, flow: lw.Sitewise, settings: Settings, number: int, kind: Open) -> _Opening:
         mask = self._geometry.mask
         sites = np.flatnonzero(mask == number) if mask is not None else np.empty(0, np.int64)
         observer = opening_observer(self._lattice, settings, number, kind)
@@ -226,11 +225,11 @@ class CompiledEngine:
         sites.whole.mended()
 
 
-def make_flow(lattice: Lattice, settings: Settings, geometry: Geometry) -> Sitewise:
+def make_flow(lattice: lw.Lattice, settings: Settings, geometry: Geometry) -> lw.Sitewise:
     """The collision as kind 0, and the kinds of the geometry."""
     operator = find_operator(settings.collision)
     collide = operator.make(lattice, settings.precision, forced=bool(settings.force), eddies=settings.smagorinsky > 0)
-    flow = sitewise(lattice)(collide)
+    flow = lw.sitewise(lattice)(collide)
     for number, wall in geometry.walls.items():
         flow.wall(number, wall.name, velocity=None if wall.velocity is None else velocity_of(number))
     for number, opening in geometry.openings.items():

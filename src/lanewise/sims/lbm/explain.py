@@ -6,11 +6,10 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import lanewise as lw
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.language.lattices import D2Q9, D3Q19
 from lanewise.language.target import is_compiled
 from lanewise.layouts import layout_by_name
-from lanewise.patterns.sitewise.kernel import sitewise
 from lanewise.sims.lbm.cases import Case, find_case
 from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from lanewise.patterns.sitewise.tuning import SiteJob
 
-LATTICES, DIMENSION, COLLISION = {2.0: D2Q9, 3.0: D3Q19}, 3.0, "trt"
+LATTICES, DIMENSION, COLLISION = {2.0: lw.D2Q9, 3.0: lw.D3Q19}, 3.0, "trt"
 PRECISIONS = ("f32", "f64")
 
 
@@ -42,7 +41,7 @@ def explained(
     lattice = LATTICES.get(dimension)
     if lattice is None:
         raise InputError(f"--set dimension={dimension:g}: wanted 2 or 3")
-    flow = sitewise(lattice)(find_operator(COLLISION).make(lattice, precision, forced=False, eddies=False))
+    flow = lw.sitewise(lattice)(find_operator(COLLISION).make(lattice, precision, forced=False, eddies=False))
     heading = (
         f"a flow: {COLLISION} on {lattice.name}; walls, openings and forces are kinds of sites and parameters besides"
     )

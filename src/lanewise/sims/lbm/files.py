@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise._version import __version__
+import lanewise as lw
 from lanewise.io.atomic import atomic_path, writable_target, writing
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums, write_hdf5
 from lanewise.io.source import FilePath, reading
@@ -38,7 +38,7 @@ from lanewise.support.errors import ArgumentError, InputError
 FORMAT = "lanewise flow 1"
 """The attribute `format`, by which the file is recognised."""
 
-OWN = {"format": FORMAT, "lanewise_version": __version__, "field_units": "lattice"}
+OWN = {"format": FORMAT, "lanewise_version": lw.__version__, "field_units": "lattice"}
 """Attributes of the file itself, beside the parameters of the run."""
 
 COMPRESSED: dict[str, Any] = {"compression": "gzip", "compression_opts": 1}

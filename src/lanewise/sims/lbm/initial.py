@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lanewise.language.lattices import Lattice
+import lanewise as lw
 
 SLAB = 1 << 15  # sites at a time: what is computed of them stays in the caches
 
 
 def deviations(
-    lattice: Lattice, shape: tuple[int, ...], density: Any, velocity: Any, *, gradient: Any = None, tau: float = 0.5,
+    lattice: lw.Lattice, shape: tuple[int, ...], density: Any, velocity: Any, *, gradient: Any = None, tau: float = 0.5,
     force: tuple[float, ...] = (), dtype: DTypeLike = np.float64,
 ) -> NDArray[Any]:  # fmt: skip
     """Populations less their weights, (Q, *shape): one direction at a time in float64, then rounded to `dtype`.

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.language.lattices import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.boundaries import Boundary, find_boundary
 from lanewise.sims.lbm.checks import check_mach
 from lanewise.sims.lbm.kinds import Open
@@ -19,7 +19,9 @@ from lanewise.support.errors import InputError
 Function = Callable[..., Any]
 
 
-def opening_function(lattice: Lattice, settings: Settings, number: int, opening: Open, collide: Function) -> Function:
+def opening_function(
+    lattice: lw.Lattice, settings: Settings, number: int, opening: Open, collide: Function
+) -> Function:
     """What the sites of this opening do."""
     function = find_boundary(opening.boundary).make(
         lattice, settings.precision, opening.face, collide, forced=bool(settings.force), names=_names(number, opening)
@@ -28,7 +30,7 @@ def opening_function(lattice: Lattice, settings: Settings, number: int, opening:
     return function
 
 
-def opening_observer(lattice: Lattice, settings: Settings, number: int, opening: Open) -> Function | None:
+def opening_observer(lattice: lw.Lattice, settings: Settings, number: int, opening: Open) -> Function | None:
     """The density (less 1) and the velocity at its sites: what arrives there through the face is no flow's.
 
     None for a far field: its sites send out what it says, whatever arrives.

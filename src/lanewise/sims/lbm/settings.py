@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import lanewise as lw
 from lanewise.io.schema import record
-from lanewise.patterns.sitewise.fractions import WallFractions
 from lanewise.sims.common.checks import readable
 from lanewise.sims.lbm.kinds import Edge, Kind, Open, Wall
 from lanewise.support.attributes import frozen
@@ -59,7 +59,7 @@ class Geometry:
     mask: NDArray[np.uint8] | None
     kinds: Mapping[int, Kind]
     edges: Mapping[str, Edge]
-    fractions: WallFractions | None = None
+    fractions: lw.WallFractions | None = None
 
     def __post_init__(self) -> None:
         """Kernels are made for it, so it is one's own and stays as it is."""
@@ -127,7 +127,7 @@ def geometry_to_json(geometry: Geometry) -> str:
 
 
 def geometry_from_json(
-    text: str, mask: Any, profiles: Mapping[int, Any], fractions: WallFractions | None = None
+    text: str, mask: Any, profiles: Mapping[int, Any], fractions: lw.WallFractions | None = None
 ) -> Geometry:
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
     with readable("kinds"):

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import lanewise as lw
 from lanewise.io.source import FilePath
-from lanewise.language.lattices import Lattice
 from lanewise.language.target import target_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.runtime.devices import resolve
@@ -112,7 +112,7 @@ class Simulation:
 
     @checked(InputError)
     def __init__(
-        self, *, shape: Sequence[int], lattice: str | Lattice | None = None, viscosity: float | None = None,
+        self, *, shape: Sequence[int], lattice: str | lw.Lattice | None = None, viscosity: float | None = None,
         omega: float | None = None, re: float | None = None, speed: float | None = None, length: float | None = None,
         collision: str = "trt", parameters: Mapping[str, float] | None = None, smagorinsky: float = 0.0,
         force: Sequence[float] | None = None, mask: Any = None, kinds: Mapping[int, Kind] | None = None,
@@ -271,7 +271,7 @@ class Simulation:
         return self._geometry
 
     @property
-    def lattice(self) -> Lattice:
+    def lattice(self) -> lw.Lattice:
         return self._lattice
 
     # ------------------------------------------------------------ advancing
@@ -477,7 +477,7 @@ class Simulation:
 
     @classmethod
     def _restored(
-        cls, lattice: Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None,
+        cls, lattice: lw.Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None,
         first_mass: float | None = None,
     ) -> Simulation:  # fmt: skip
         """At rest, for a checkpoint to fill."""

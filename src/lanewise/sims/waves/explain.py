@@ -18,7 +18,7 @@ from lanewise.launch.arguments import name_arguments
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.models.devices import DeviceModel, device_model, table_model
-from lanewise.patterns.segmentwise.kernel import WING, Segmentwise
+from lanewise.patterns.segmentwise.kernel import WING
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.runtime.devices import missing_for_cuda, resolve
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
@@ -76,7 +76,7 @@ def tuning_job(device: str, templates: int, precision: str, layout: str | None, 
 
 def _call(
     templates: int, sizes: Mapping[str, int], layout: str | None, device: str, like: str
-) -> tuple[Segmentwise, tuple[Any, ...]]:
+) -> tuple[lw.Segmentwise, tuple[Any, ...]]:
     """The kernel and its arguments on a device, in the layout that arrays have by default on one `like` this."""
     dterms, rows = sizes["dterms"] or DTERMS, sizes["stacks"] * sizes["detectors"] * sizes["sfts"]
     template: Any = Template
@@ -126,7 +126,7 @@ def _model(device: str, arch: str | None) -> DeviceModel:
 
 
 def _offline(
-    kernel: Segmentwise,
+    kernel: lw.Segmentwise,
     given: tuple[Any, ...],
     templates: int,
     device: str,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 
-from lanewise.language.lattices.base import Direction, Lattice
+import lanewise as lw
+from lanewise.language.lattices.base import Direction
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError
 
@@ -31,7 +32,7 @@ class Face:
 
 
 @cache
-def make_face(lattice: Lattice, name: str) -> Face:
+def make_face(lattice: lw.Lattice, name: str) -> Face:
     """The face "x-", "x+", "y-", ... of a box of this lattice; raises `InputError` for another name."""
     names = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
     if name not in names:

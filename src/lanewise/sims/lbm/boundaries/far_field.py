@@ -8,13 +8,12 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.numbers import number_types
 
 
 @cache
-def make_far_field(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+def make_far_field(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """A function `far_field(f, velocity, profile, density[, force])`; nothing collides behind it.
 
     With a force the populations are those after a collision at equilibrium, g_eq + S / 2 (see `operators.moments`).

@@ -19,14 +19,13 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.numbers import number_types
 
 
 @cache
-def make_velocity_node(lattice: Lattice, precision: str, face: str, forced: bool) -> Any:
+def make_velocity_node(lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Any:
     """A helper `velocity_node(f, velocity, profile[, force])`: the density less one, and the velocity times the profile."""
     real, sides = number_types(lattice, precision).real, make_face(lattice, face)
     inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving
@@ -48,7 +47,7 @@ def make_velocity_node(lattice: Lattice, precision: str, face: str, forced: bool
 
 
 @cache
-def make_pressure_node(lattice: Lattice, precision: str, face: str, forced: bool) -> Any:
+def make_pressure_node(lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Any:
     """A helper `pressure_node(f, density[, force])`: the density less one, and the velocity, which is along the normal."""
     real, sides = number_types(lattice, precision).real, make_face(lattice, face)
     inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving
@@ -80,7 +79,9 @@ def make_pressure_node(lattice: Lattice, precision: str, face: str, forced: bool
 
 
 @cache
-def make_node_observer(lattice: Lattice, precision: str, face: str, pressure: bool, forced: bool) -> Callable[..., Any]:
+def make_node_observer(
+    lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool
+) -> Callable[..., Any]:
     """An observer of sites on an open face: the density less one, and the velocity.
 
     What arrives there through the face is no flow's, so the observer of other sites (`make_macroscopic`) is wrong there.

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.boundaries.far_field import make_far_field
 from lanewise.sims.lbm.boundaries.nodes import make_node_observer
@@ -33,12 +33,12 @@ class Boundary:
 
     name: str
     description: str
-    maker: Callable[[Lattice, str, str, bool], Function]
+    maker: Callable[[lw.Lattice, str, str, bool], Function]
     parameters: tuple[str, ...]
     collides: bool = True
 
     def make(
-        self, lattice: Lattice, precision: str, face: str, collide: Function, *, forced: bool = False,
+        self, lattice: lw.Lattice, precision: str, face: str, collide: Function, *, forced: bool = False,
         names: Mapping[str, str] | None = None,
     ) -> Function:  # fmt: skip
         """The function of sites at `face` ("x-" is the low one of x): the boundary, then the collision `collide`.
@@ -53,7 +53,7 @@ class Boundary:
 
     def observer(
         self,
-        lattice: Lattice,
+        lattice: lw.Lattice,
         precision: str,
         face: str,
         *,
@@ -67,15 +67,15 @@ class Boundary:
         return renamed(function, names or {})
 
 
-def _regularised(pressure: bool, lattice: Lattice, precision: str, face: str, forced: bool) -> Function:
+def _regularised(pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Function:
     return make_regular_node(lattice, precision, face, pressure, forced)
 
 
-def _zou_he(pressure: bool, lattice: Lattice, precision: str, face: str, forced: bool) -> Function:
+def _zou_he(pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Function:
     return make_zou_he(lattice, precision, face, pressure, forced)
 
 
-def _far_field(lattice: Lattice, precision: str, face: str, forced: bool) -> Function:
+def _far_field(lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Function:
     del face
     return make_far_field(lattice, precision, forced)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.boundaries.faces import make_face
 from lanewise.sims.lbm.boundaries.nodes import make_pressure_node, make_velocity_node
 from lanewise.sims.lbm.operators.assembly import specialise
@@ -20,7 +20,7 @@ from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 
 @cache
 def make_regular_node(
-    lattice: Lattice, precision: str, face: str, pressure: bool, forced: bool = False
+    lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool = False
 ) -> Callable[..., Any]:
     """A function `regular_node(f, velocity, profile)`, with `pressure` `regular_node(f, density)`; with `forced` also `force`."""
     types, unknown = number_types(lattice, precision), make_face(lattice, face).unknown

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.boundaries.faces import Face, make_face
 from lanewise.sims.lbm.boundaries.nodes import make_pressure_node, make_velocity_node
 from lanewise.sims.lbm.operators.assembly import specialise
@@ -19,7 +19,7 @@ from lanewise.sims.lbm.operators.numbers import number_types
 
 @cache
 def make_zou_he(
-    lattice: Lattice, precision: str, face: str, pressure: bool, forced: bool = False
+    lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool = False
 ) -> Callable[..., Any]:
     """A function `zou_he(f, velocity, profile)`, with `pressure` `zou_he(f, density)`; with `forced` also `force`."""
     types, sides = number_types(lattice, precision), make_face(lattice, face)

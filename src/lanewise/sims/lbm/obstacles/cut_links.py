@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.language.lattices.base import Lattice
-from lanewise.patterns.sitewise.fractions import WallFractions
+import lanewise as lw
 from lanewise.sims.lbm.kinds import Edges
 from lanewise.sims.lbm.obstacles.boxes import AXES
 from lanewise.sims.lbm.obstacles.surfaces import Surface, repeated_fractions, rounding
@@ -24,7 +23,7 @@ class CutLinks:
     """What surfaces cut. mask: the kinds of sites, where those on an upper side of a surface are walls. fractions: of links to walls."""
 
     mask: Kinds
-    fractions: WallFractions
+    fractions: lw.WallFractions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +49,7 @@ class _Links:
 
 
 def cut_links(
-    lattice: Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+    lattice: lw.Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
 ) -> CutLinks:
     """The links between fluid sites (kind 0) and walls of the kinds in `surfaces`, named in `names` with all other walls.
 
@@ -75,7 +74,7 @@ def cut_links(
 
 
 def _all_met(
-    lattice: Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+    lattice: lw.Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
 ) -> _Links:
     return _Links.joined([_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()])
 
@@ -88,7 +87,7 @@ def on_surface(shape: Sequence[int]) -> float:
     return rounding(max(shape))
 
 
-def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str) -> _Links:
+def _met(lattice: lw.Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str) -> _Links:
     """The links that walls of a kind cut and that meet their surface."""
     ends, parts, cut = _rim(mask == number), list[_Links](), 0
     periods = [n if edges.get(a, "periodic") == "periodic" else 0 for a, n in zip(AXES, mask.shape[::-1], strict=False)]
@@ -110,7 +109,7 @@ def _met(lattice: Lattice, mask: Kinds, edges: Edges, number: int, surface: Surf
 
 
 def _with_sites(
-    lattice: Lattice, mask: Kinds, edges: Edges, links: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
+    lattice: lw.Lattice, mask: Kinds, edges: Edges, links: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
     walls: frozenset[int],
 ) -> tuple[Kinds, _Links]:  # fmt: skip
     """The mask in which the upper ones of the touching sites are walls of these kinds, and its links."""
@@ -126,7 +125,7 @@ def _with_sites(
     return mask, _Links.joined(parts)
 
 
-def _lower(lattice: Lattice, links: _Links, sites: Whole) -> NDArray[np.bool_]:
+def _lower(lattice: lw.Lattice, links: _Links, sites: Whole) -> NDArray[np.bool_]:
     """Whether a lower side of the body goes through these sites on its surface, by the sum of their links that lead into it."""
     inward = np.zeros((len(sites), lattice.dimension))
     np.add.at(inward, np.searchsorted(sites, links.site), -np.array(lattice.velocities, np.float64)[links.direction])
@@ -134,7 +133,7 @@ def _lower(lattice: Lattice, links: _Links, sites: Whole) -> NDArray[np.bool_]:
     return (inward > 0.5 * np.abs(inward).max(axis=1, keepdims=True)).any(axis=1)
 
 
-def _lower_ends(lattice: Lattice, mask: Kinds, links: _Links) -> Whole:
+def _lower_ends(lattice: lw.Lattice, mask: Kinds, links: _Links) -> Whole:
     """The walls at which these links end, which lie on a surface, where that is a lower side of the body."""
     starts = np.stack(np.unravel_index(links.site, mask.shape)[::-1], axis=1)
     ends = (starts - np.array(lattice.velocities)[links.direction]) % np.array(mask.shape[::-1])
@@ -149,7 +148,7 @@ def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
     return changed
 
 
-def _roomy(lattice: Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]) -> NDArray[np.bool_]:
+def _roomy(lattice: lw.Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]) -> NDArray[np.bool_]:
     """Whether the fluid beside a place, along every axis, is two sites wide or more."""
     solid = np.isin(mask, sorted(walls)).reshape(-1)
     roomy = np.ones(len(places), np.bool_)
@@ -161,11 +160,11 @@ def _roomy(lattice: Lattice, mask: Kinds, edges: Edges, places: Whole, walls: fr
     return roomy
 
 
-def _table(lattice: Lattice, links: _Links) -> WallFractions:
+def _table(lattice: lw.Lattice, links: _Links) -> lw.WallFractions:
     sites, rows = np.unique(links.site, return_inverse=True)
     table = np.full((len(sites), lattice.size), np.nan)
     table[rows, links.direction] = links.fraction
-    return WallFractions(sites.astype(np.int64), table)
+    return lw.WallFractions(sites.astype(np.int64), table)
 
 
 def _rim(solid: NDArray[np.bool_]) -> Whole:

@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
@@ -16,7 +15,7 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 
 
 @cache
-def make_bgk(lattice: Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
+def make_bgk(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
     """A function `bgk(f, omega[, force][, smagorinsky])` of one site's deviations g = f - w.
 
     omega: 1 / tau, the viscosity is (1 / omega - 1/2) / 3; force: a vector, with `forced`; smagorinsky: the constant of

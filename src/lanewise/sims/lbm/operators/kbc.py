@@ -20,7 +20,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
@@ -34,7 +34,7 @@ NOTHING = {"f32": 1e-30, "f64": 1e-200}
 
 
 @cache
-def make_kbc(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """A function `kbc(f, omega[, force])` of one site's deviations g = f - w; omega as in `make_bgk`."""
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

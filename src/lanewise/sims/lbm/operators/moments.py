@@ -15,13 +15,12 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 
 
 @cache
-def make_moments(lattice: Lattice, precision: str) -> Any:
+def make_moments(lattice: lw.Lattice, precision: str) -> Any:
     """A helper `moments(f)`: the deviation of the density, sum g, and the momentum of the populations, sum c g."""
     types, pairs = number_types(lattice, precision), pairs_of(lattice)
     real, vector = types.real, types.vector
@@ -39,7 +38,7 @@ def make_moments(lattice: Lattice, precision: str) -> Any:
 
 
 @cache
-def make_stress(lattice: Lattice, precision: str, forced: bool) -> Any:
+def make_stress(lattice: lw.Lattice, precision: str, forced: bool) -> Any:
     """A helper `stress(f, deviation, momentum, u, force)`: the rows x, y, z of the non-equilibrium stress.
 
     N = sum c c n with n = g + S / 2 - g_eq, S the source of the force: N = sum c c g - deviation I / 3 - density u u
@@ -69,7 +68,7 @@ def make_stress(lattice: Lattice, precision: str, forced: bool) -> Any:
 
 
 @cache
-def make_trace(lattice: Lattice, precision: str) -> Any:
+def make_trace(lattice: lw.Lattice, precision: str) -> Any:
     """A helper `trace(x, y, z)`: the trace of a tensor of these rows."""
     real, axes = number_types(lattice, precision).real, axes_of(lattice)
 
@@ -84,7 +83,7 @@ def make_trace(lattice: Lattice, precision: str) -> Any:
 
 
 @cache
-def make_macroscopic(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+def make_macroscopic(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """An observer `macroscopic(f[, force])`: the density less one, and the velocity."""
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

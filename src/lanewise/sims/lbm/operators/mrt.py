@@ -16,14 +16,13 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress, make_trace
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 
 
 @cache
-def make_mrt(lattice: Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+def make_mrt(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """A function `mrt(f, omega, bulk_omega, even_omega, odd_omega[, force])` of one site's deviations g = f - w.
 
     omega: the rate of shear, as in `make_bgk`; bulk_omega: of compression, the bulk viscosity is

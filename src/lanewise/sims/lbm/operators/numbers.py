@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Direction, Lattice
+from lanewise.language.lattices.base import Direction
 from lanewise.support.errors import InputError
 
 
@@ -20,7 +20,7 @@ class NumberTypes:
     populations: Any
 
 
-def number_types(lattice: Lattice, precision: str) -> NumberTypes:
+def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
     """The types of "f32" (which is the arithmetic of float16 storage, too) or "f64"; raises `InputError` for another."""
     match precision, lattice.dimension:
         case "f32", 2:
@@ -39,13 +39,13 @@ def number_types(lattice: Lattice, precision: str) -> NumberTypes:
 
 
 @cache
-def pairs_of(lattice: Lattice) -> tuple[Direction, ...]:
+def pairs_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
     """One direction of every pair of opposite ones, the first by index; the direction at rest is in no pair."""
     return tuple(q for q in lattice if q.index < q.opposite.index)
 
 
 @cache
-def axes_of(lattice: Lattice) -> tuple[Direction, ...]:
+def axes_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
     """The directions x, y and, in three dimensions, z: unit vectors."""
     unit = [tuple(int(a == b) for b in range(lattice.dimension)) for a in range(lattice.dimension)]
     return tuple(lattice[lattice.velocities.index(e)] for e in unit)

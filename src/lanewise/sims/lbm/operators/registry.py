@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.operators.bgk import make_bgk
 from lanewise.sims.lbm.operators.kbc import make_kbc
 from lanewise.sims.lbm.operators.mrt import make_mrt
@@ -47,7 +47,7 @@ class Operator:
         return f"the parameter {name} of the collision operator {self.name!r} is {value:g}; wanted {wanted}"
 
     def make(
-        self, lattice: Lattice, precision: str = "f32", *, forced: bool = False, eddies: bool = False
+        self, lattice: lw.Lattice, precision: str = "f32", *, forced: bool = False, eddies: bool = False
     ) -> Callable[..., Any]:
         """The function for one lattice and precision ("f32" or "f64"), to be decorated by `lw.sitewise(lattice)`.
 

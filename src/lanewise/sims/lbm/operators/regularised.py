@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from lanewise.language.lattices.base import Lattice
+import lanewise as lw
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
@@ -20,7 +20,7 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 
 @cache
 def make_regularised(
-    lattice: Lattice, precision: str, forced: bool = False, eddies: bool = False
+    lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
 ) -> Callable[..., Any]:
     """A function `regularised(f, omega[, force][, smagorinsky])` of one site's deviations g = f - w; see `make_bgk`."""
     types = number_types(lattice, precision)

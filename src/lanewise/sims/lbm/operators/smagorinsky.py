@@ -11,7 +11,6 @@ from math import sqrt
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import number_types
@@ -33,7 +32,9 @@ def eddy_rate(omega, smagorinsky, inverse, x, y, z):  # type: ignore[no-untyped-
 
 
 @cache
-def make_shear_rate(lattice: Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
+def make_shear_rate(
+    lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
+) -> Callable[..., Any]:
     """An observer `shear_rate(f, omega[, force][, smagorinsky])`: |S| = sqrt(2 S:S) a step, S the rate of strain."""
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

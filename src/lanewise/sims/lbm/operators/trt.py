@@ -13,7 +13,6 @@ from functools import cache
 from typing import Any
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
 from lanewise.sims.lbm.operators.assembly import specialise
 from lanewise.sims.lbm.operators.moments import make_moments, make_stress
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
@@ -28,7 +27,7 @@ def odd_rate(omega, magic):  # type: ignore[no-untyped-def]
 
 
 @cache
-def make_trt(lattice: Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
+def make_trt(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
     """A function `trt(f, omega, magic[, force][, smagorinsky])` of one site's deviations g = f - w; see `make_bgk`."""
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
 from lanewise.runtime.compile_workers import side_by_side
 from lanewise.sims import waves
-from lanewise.sims.common.frame import Product, follow, print_json, say_note
+from lanewise.sims.common.frame import follow, print_json, say_note
 from lanewise.sims.common.options import Given, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
@@ -67,13 +67,6 @@ class _Asked:
         return self.out, self.plot, self.followed
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """What `Followed` asks for."""
-
-    out: Path | None = None
-
-
 @dataclass(slots=True)
 class _Run:
     """A search that is followed by a progress bar: its steps are maps."""
@@ -83,9 +76,7 @@ class _Run:
     announce: Callable[[Memory], None]
     step: int = 0
     outcome: Found | None = None
-    note: str = ""
     first_step: int = 0
-    output: _Output = field(default_factory=_Output)
 
     @property
     def steps(self) -> int:
@@ -181,7 +172,6 @@ def _search(matched: Given, inputs: Input) -> waves.Search:
 
 def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool) -> Found:
     """The search in its units, followed to the end; one that is stopped says how to go on."""
-    product: Product[_Run] = Product("waves", lambda _: "waves", _rate, lambda _: {}, lambda _, __: None)
     workers = Workers(count=asked.kept.workers, scheduler=asked.kept.scheduler)
     kept, search = asked.kept, asked.job
     place = opened(
@@ -192,7 +182,7 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
             one = stack.enter_context(place)
         say_left_out(one.ready.left_out)
         run = _Run(one, kept.checkpoint_every, announce)
-        follow(product, run, quiet=quiet)
+        follow(run, "waves", _rate, quiet=quiet)
     assert run.outcome is not None
     say_note(_ends_within(run.outcome))
     return run.outcome

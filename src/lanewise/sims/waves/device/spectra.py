@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.language.target import target_of
-from lanewise.records.ragged import RaggedArray
 from lanewise.runtime.memory import array_module, device_of, module_of, on, require_memory
 from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
@@ -29,12 +28,12 @@ from lanewise.sims.waves.timing import EarthState
 from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
-View = RaggedArray  # of `Sft`
+View = lw.RaggedArray  # of `Sft`
 VIEW_BYTES = 28 + 8  # of an SFT, and of where its bins begin
 CELLS = 1 << 22  # amplitudes of a part of the work: 64 MiB
 KEPT = 1 << 28  # bytes of rows on the host that are kept for the next search of the same data
 
-_KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], RaggedArray]] = (
+_KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], lw.RaggedArray]] = (
     WeakKeyDictionary()
 )  # rows on the host, of data that nobody can change
 
@@ -114,7 +113,7 @@ class Spectra:
         return array_module(self.device).array(values)
 
 
-def _rows(data: SearchData, sfts: RaggedArray, dterms: int, kernel: Method) -> RaggedArray:
+def _rows(data: SearchData, sfts: lw.RaggedArray, dterms: int, kernel: Method) -> lw.RaggedArray:
     """The rows of a kernel. On the host those of the last call for the same data are taken again, where they are not many bytes."""
     fixed = not any(x.flags.writeable for x in (data.data, data.offset, data.first_bin))
     keeps = target_of(sfts.device).host_memory and fixed and table_bytes(data, kernel) <= KEPT
