@@ -70,6 +70,7 @@ STOREYS = (
         "advice",
         "explanation",
         "interop",
+        "loops",
         "patterns.sequential",
     ),
     ("lanewise",),

@@ -82,8 +82,11 @@ from .language.values import (
     window,
     zeros,
 )
+from .launch.by_step import by_step
 from .launch.compiled import Call
 from .layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from .loops.every import every
+from .loops.steps import steps
 from .patterns.elementwise.kernel import Elementwise, elementwise
 from .patterns.pairwise.kernel import Pairwise, pairwise
 from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, Search, StaticGrid
@@ -194,6 +197,7 @@ __all__ = [
     "atan",
     "atan2",
     "bool",
+    "by_step",
     "cbrt",
     "ceil",
     "choose_layout",
@@ -213,6 +217,7 @@ __all__ = [
     "dvec3",
     "dvec4",
     "elementwise",
+    "every",
     "exp",
     "exp2",
     "f32",
@@ -269,6 +274,7 @@ __all__ = [
     "sitewise",
     "sqrt",
     "stencil",
+    "steps",
     "sum",
     "tan",
     "tanh",

@@ -258,9 +258,8 @@ def _cpu_piece(
         grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
     cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
     return Piece(
-        lambda bound: cpu.run_range(function, bound, extent, grain), arguments, places, _value_places(kernel, len(buffers)),
-        rigid=rigid,
-    )  # fmt: skip
+        cpu.RangeLaunch(function, extent, grain), arguments, places, _value_places(kernel, len(buffers)), rigid=rigid
+    )
 
 
 def _slab_launch(

@@ -216,9 +216,10 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
 
 
-def _both(
+def both(
     one: Callable[[Mapping[str, Any]], bool] | None, other: Callable[[Mapping[str, Any]], bool] | None
 ) -> Callable[[Mapping[str, Any]], bool] | None:
+    """What holds where both of these do."""
     if one is None or other is None:
         return one or other
     return lambda values: one(values) and other(values)
@@ -274,7 +275,7 @@ class Repeated:
         entry = Repeatable(
             signature.source.name, tuple(named), slots, arguments.device, template, results,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=_both(holds, None if besides is None else besides.holds),
+            identical=identical, holds=both(holds, None if besides is None else besides.holds),
             apart=() if besides is None else besides.apart,
             uses=uses, own_only=own_only, around=around, whole=() if besides is None else besides.whole,
         )  # fmt: skip

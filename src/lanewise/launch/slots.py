@@ -163,6 +163,11 @@ class ValueSlot:
         self._leaves, self._vector = t.leaves(name, kind), isinstance(kind, t.Vector)
         self._number, self._whole = _number(t.scalar_of(kind), host), not t.scalar_of(kind).is_float
 
+    @property
+    def leaves(self) -> Sequence[str]:
+        """The names of its numbers in the IR."""
+        return self._leaves
+
     def take(self, value: Any, matched: Given) -> bool:
         parts = self._parts(value) if self._vector else (value,)
         if parts is None or len(parts) != len(self._leaves):

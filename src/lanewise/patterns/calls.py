@@ -35,10 +35,10 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
-from lanewise.launch.repeated import Repeated, Repeats, Result
+from lanewise.launch.repeated import Repeated, Repeats, Result, both
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
-from lanewise.launch.slots import NOTHING, Slot
+from lanewise.launch.slots import NOTHING, Slot, ValueSlot
 from lanewise.launch.support import (
     Uses,
     bind_record,
@@ -268,6 +268,16 @@ class Calls:
     def _own_only(self) -> bool:
         """Whether an element reads no fields but its own."""
         return not self.wing.pattern.over_pairs and not self.wing.pattern.over_items
+
+    def value_slots(self, arguments: Arguments, names: Iterable[str]) -> dict[str, ValueSlot]:
+        """What values of these parameters have to be like, to be numbers of a call like this one."""
+        kinds, host = self.signature.parameters, not is_gpu(arguments.device)
+        return {n: ValueSlot(n, value_type(kinds[n]), host) for n in names}
+
+    def holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+        """Whether what was proved of a call holds for other values; None where nothing was."""
+        besides = None if self.wing.repeats is None else self.wing.repeats(self, arguments).holds
+        return both(self._holding(call, arguments), besides)
 
     def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language.record import Record
-from lanewise.launch.arguments import Arguments
+from lanewise.launch.arguments import Arguments, flatten_uniforms
+from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
 from lanewise.patterns.no_gradient import no_gradient
@@ -122,7 +125,30 @@ class AbstractKernel(ABC):
     @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
+        if has_by_step(arguments, named):
+            return self._bind_by_step(arguments, named, out, plan)
         return self._engine.bind(self._given(arguments, named, plan), out, plan)
+
+    def _bind_by_step(self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None) -> Call:
+        """A call some values of which change with the step of a loop (`lw.by_step`)."""
+        stepped = StepArguments(self.__name__, self.signature.names, arguments, named)
+        first, others = stepped.filled(stepped.at(0))
+        call = self.bind(*first, out=out, plan=plan, **others)
+        given = self._given(first, others, plan)
+        for name in stepped.changing:
+            if name not in given.uniforms:
+                raise ArgumentError(
+                    f"{self.__name__}: {name!r} is lw.by_step(...), which gives one number or vector "
+                    "for all elements; what differs between elements lies in an array, which a call "
+                    "of the loop can write"
+                )
+        launch = SteppedLaunch(
+            stepped, call.launch,
+            self._calls.value_slots(given, stepped.changing),
+            flatten_uniforms(self.signature, given.uniforms), self._calls.holding(call, given),
+            partial(self.bind, out=unpacked(call.results), plan=plan),
+        )  # fmt: skip
+        return replace(call, launch=launch)
 
     @brief
     def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:

@@ -229,6 +229,25 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
 
 
 @dataclass(frozen=True, slots=True)
+class RangeLaunch:
+    """A kernel over so many elements. Calling it runs them with the arguments that come before the ends of a range."""
+
+    kernel: RangeKernel
+    extent: int
+    grain: int
+
+    def __call__(self, arguments: tuple[Any, ...]) -> None:
+        run_range(self.kernel, arguments, self.extent, self.grain)
+
+    def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
+        """The run with these arguments as one function: of few elements the compiled kernel itself."""
+        compile_workers.need((self.kernel,))
+        if self.extent <= self.grain:
+            return partial(self.kernel, *arguments, 0, self.extent)
+        return partial(run_range, self.kernel, arguments, self.extent, self.grain)
+
+
+@dataclass(frozen=True, slots=True)
 class Slabbed:
     """A kernel over a list of places, and where the part of each slab of them begins; the last entry is the end."""
 

@@ -15,10 +15,14 @@ LONG_GRAPH = 32  # repetitions in one graph: a graph launch costs a few microsec
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Launches that are repeated together, in order. steps: of the simulation, in one repetition; 0 for what lies between steps."""
+    """Launches that are repeated together, in order.
+
+    steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in one graph.
+    """
 
     calls: Sequence[Work]
     steps: int = 1
+    long: int = LONG_GRAPH
 
 
 Parts = Mapping[Hashable, Part]
@@ -41,10 +45,12 @@ def repeat(calls: Sequence[Work], times: int) -> None:
             call()
 
 
-def in_graphs(repetitions: int) -> list[tuple[int, int]]:
-    """Repetitions as graphs: (repetitions in a graph, how often it is launched)."""
-    many, rest = divmod(repetitions, LONG_GRAPH)
-    return [(size, count) for size, count in ((LONG_GRAPH, many), (1, rest)) if count]
+def in_graphs(repetitions: int, long: int = LONG_GRAPH) -> list[tuple[int, int]]:
+    """Repetitions as graphs, of which the long ones have `long`: (repetitions in a graph, how often it is launched)."""
+    if long == 1:
+        return [(1, repetitions)] if repetitions else []
+    many, rest = divmod(repetitions, long)
+    return [(size, count) for size, count in ((long, many), (1, rest)) if count]
 
 
 Work = Callable[[], object]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
 from lanewise.profiling.profile import Profile, clock
@@ -43,6 +43,11 @@ class _HostProgram:
             repeat(bare(self._parts[key].calls), repetitions)
 
 
+def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, int]]:
+    """A schedule by graphs: the key of the part, repetitions in a graph, how often it is launched."""
+    return [(key, size, n) for key, many in schedule for size, n in in_graphs(many, parts[key].long)]
+
+
 class _GraphProgram:
     """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the rest."""
 
@@ -50,10 +55,15 @@ class _GraphProgram:
         self._device, self._parts, self._checks = device, parts, Checks(parts)
         self._graphs: dict[tuple[Hashable, int], cuda.Graph] = {}
 
+    def prepare(self, schedule: Schedule) -> None:
+        """Capture the graphs of a schedule."""
+        for key, size, _ in _as_graphs(self._parts, schedule):
+            self._graph(key, size)
+
     def run(self, schedule: Schedule) -> None:
         self._checks.run(schedule)
         # All are captured before the first is launched: the device would be done with it long before the next one is there.
-        graphs = [(self._graph(key, size), count) for key, many in schedule for size, count in in_graphs(many)]
+        graphs = [(self._graph(key, size), count) for key, size, count in _as_graphs(self._parts, schedule)]
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         for graph, count in graphs:
             for _ in range(count):
@@ -85,10 +95,8 @@ def make_program(device: str, parts: Parts, profile: Profile | None = None, *, g
     graphs: whether graphs can hold the launches on a GPU; if not, a profile waits for each of them.
     """
     match is_gpu(device), graphs, profile:
-        case True, True, None:
-            return _GraphProgram(device, parts)
-        case True, True, Profile():
-            return ProfiledGraphProgram(device, parts, profile)
+        case True, True, _:
+            return make_graphs(device, parts, profile)
         case True, False, None:
             return _EagerProgram(device, parts)
         case True, False, Profile():
@@ -97,6 +105,19 @@ def make_program(device: str, parts: Parts, profile: Profile | None = None, *, g
             return _HostProgram(parts)
         case _:
             return ProfiledHostProgram(parts, profile)
+
+
+class GraphRunner(ScheduleRunner, Protocol):
+    """What runs parts as graphs, which can be captured before."""
+
+    def prepare(self, schedule: Schedule) -> None: ...
+
+
+def make_graphs(device: str, parts: Parts, profile: Profile | None = None) -> GraphRunner:
+    """The program of a GPU with these parts, all of whose launches graphs can hold."""
+    if profile is None:
+        return _GraphProgram(device, parts)
+    return ProfiledGraphProgram(device, parts, profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +257,14 @@ class ProfiledGraphProgram:
         self._checks = Checks(parts)
         self._made: dict[Hashable, _GraphPart] = {}
 
+    def prepare(self, schedule: Schedule) -> None:
+        """Capture the graphs of a schedule."""
+        for key, size, _ in _as_graphs(self._parts, schedule):
+            self._part(key).capture(size)
+
     def run(self, schedule: Schedule) -> None:
         self._checks.run(schedule)
-        todo = [(self._part(key), size, n) for key, many in schedule for size, n in in_graphs(many)]
+        todo = [(self._part(key), size, n) for key, size, n in _as_graphs(self._parts, schedule)]
         if not todo:
             return
         for part, size, _ in todo:

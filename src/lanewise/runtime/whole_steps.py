@@ -50,8 +50,12 @@ class WholeSteps:
             f"{self._what} was stopped within {where}: its arrays are of no step, and nothing computed from them holds; {self._remedy}"
         )
 
+    def begin(self, step: int, steps: int) -> None:
+        """Say that so many steps after step `step` run from now on, until `mended` is called."""
+        self._unfinished = (step, step + steps)
+
     def mended(self) -> None:
-        """Say that all of the state was replaced."""
+        """Say that all of the state was replaced, or that the steps are done."""
         self._unfinished = None
 
     def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
@@ -66,9 +70,9 @@ class WholeSteps:
             while step < end:
                 count = self._piece(step, end)
                 begin = time.perf_counter()
-                self._unfinished = (step, step + count)
+                self.begin(step, count)
                 run(count)
-                self._unfinished = None
+                self.mended()
                 self._pace = (time.perf_counter() - begin) / count
                 step += count
                 if interruption.asked:

@@ -12,7 +12,7 @@ from lanewise.derivatives.gradient import Asked, Cotangents, Gradient, gradient
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language import types as t
 from lanewise.launch.arguments import name_arguments
-from lanewise.launch.compiled import Compiled
+from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.gradients import (
     Places,
@@ -117,14 +117,18 @@ class ElementwiseGradient:
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
-        values, parts = self._prepared(arguments, named, weighed=False)
-        if len(parts) != 1:
-            raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).compile: with respect to {', '.join(self._sought.names)} it is two kernels, one "
-                "for each element and one for totals; take the gradient with respect to one of them"
-            )
-        (_, kernel) = parts[0]
+        values, kernel = self._only("compile", arguments, named)
         return kernel.compile(**values, plan=plan)
+
+    @brief
+    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+        """A call without cotangents with its memory bound, to run many times.
+
+        Of one value for all elements the result is an array with what each element adds to it.
+        Raises `ArgumentError` where there are two kernels.
+        """
+        values, kernel = self._only("bind", arguments, named)
+        return kernel.bind(**values, out=out, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
         """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
@@ -144,6 +148,18 @@ class ElementwiseGradient:
         if key not in kept:
             kept[key] = tuple(self._parts(totals, weighed))
         return values, kept[key]
+
+    def _only(
+        self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Elementwise]:
+        values, parts = self._prepared(arguments, named, weighed=False)
+        if len(parts) != 1:
+            raise ArgumentError(
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._sought.names)} it is two kernels, one "
+                "for each element and one for totals; take the gradient with respect to one of them"
+            )
+        (_, kernel) = parts[0]
+        return values, kernel
 
     def _parts(self, totals: tuple[bool, ...], weighed: bool) -> Iterable[tuple[_Part, Elementwise]]:
         for total in sorted(set(totals)):

@@ -38,7 +38,9 @@ class SearchedLaunch:
     """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
 
     The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns. guards: what looks at
-    positions before, on the host. looked: on a GPU, the filling together with a look at positions.
+    positions before, on the host. looked: on a GPU, the filling together with a look at positions. follow: gives the launch of a plain
+    call on the elements where they are now, or None for this one; it is None itself where this one fits wherever they are. looks: the
+    guards, also on a GPU.
     """
 
     structure: Structure
@@ -48,6 +50,8 @@ class SearchedLaunch:
     checks: tuple[Callable[[], None], ...] = ()
     guards: tuple[Callable[[], None], ...] = ()
     looked: Callable[[], None] | None = None
+    follow: Callable[[], SearchedLaunch | None] | None = None
+    looks: tuple[Guard, ...] = ()
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length since the structure was made for it."""
@@ -66,9 +70,9 @@ class SearchedLaunch:
     def guarded(self, device: str, guards: tuple[Guard, ...]) -> SearchedLaunch:
         """The same launches behind a look at positions, for a call that runs many times."""
         if not is_gpu(device):
-            return replace(self, guards=guards)
+            return replace(self, guards=guards, looks=guards)
         in_graphs = self.structure.settled and self.structure.in_graphs
-        return replace(self, looked=DeviceFilling(device, guards, self.filling, in_graphs))
+        return replace(self, looked=DeviceFilling(device, guards, self.filling, in_graphs), looks=guards)
 
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
         """The same launches for other results and values; None where they are more than arguments."""

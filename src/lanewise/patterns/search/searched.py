@@ -164,7 +164,36 @@ class Searched:
     ) -> Call:
         """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
         with on(arguments.device):
-            return self._bound(self._specialisation(arguments, plan, choice), out, plan, bind)
+            s = self._specialisation(arguments, plan, choice)
+            call = self._bound(s, out, plan, bind)
+        launch: Any = call.launch
+        chosen = choice is None and self._picker.looks(s.sources)
+        if isinstance(launch, SearchedLaunch) and (chosen or not s.structure.settled):
+            return replace(call, launch=self._following(s, launch, call.results, plan, bind))
+        return call
+
+    def _following(
+        self, s: _Specialisation, launch: SearchedLaunch, results: tuple[Any, ...], plan: Plan | None, bind: Callable[..., Call]
+    ) -> SearchedLaunch:  # fmt: skip
+        """The launch, which knows that of a plain call on the elements where they are by then."""
+
+        def follow() -> SearchedLaunch | None:
+            with on(s.classified.device):
+                points = s.sources.again()
+                both = (points if s.places is s.sources else s.places.again(), points)
+                self._check(s.classified.records, both)
+                if self._picker.looks(points):
+                    picked = self._picker.pick(s.classified, points, plan, None)
+                    fits = (picked.search, picked.plan) == (s.picked.search, s.picked.plan)
+                else:
+                    fits = True
+                if fits and s.structure.fits(points):
+                    return None
+                again = self._specialisation(s.classified, plan, None, points=both)
+                bound: Any = self._bound(again, results, plan, bind).launch
+                return self._following(again, bound, results, plan, bind)
+
+        return replace(launch, follow=follow)
 
     def _bound(
         self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call], once: bool = False

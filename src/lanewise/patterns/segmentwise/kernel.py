@@ -12,6 +12,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.types import I64, Scalar
 from lanewise.launch.arguments import Arguments, classify_arguments, describe
+from lanewise.launch.by_step import has_by_step
 from lanewise.launch.compiled import Call
 from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Wing
@@ -182,6 +183,8 @@ class Segmentwise(AbstractKernel):
     @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
         """A call with its memory bound, to run many times."""
+        if has_by_step(arguments, named):
+            return self._bind_by_step(arguments, named, out, plan)
         classified = self._given(arguments, named, plan)
         classified.axes = self._axes(classified, arguments, named)
         return self._bound(classified, out, plan)

@@ -264,6 +264,14 @@ class SiteStepper:
         """Those of a step, behind what is observed."""
         return self._calls(step, fresh)
 
+    def check_observed(self) -> None:
+        """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
+        if elsewhere := [o for o in self.observed if o.sites is not self._sites]:
+            raise ArgumentError(
+                f"{self._name}: {elsewhere[0].name} is observed of other sites, {elsewhere[0].sites!r}, which would stand still; "
+                "wanted lw.couple(stepper, stepper of those sites), which steps both"
+            )
+
     def prepare(self) -> None:
         """Compile all phases of steps, so that the first one costs no more than the others."""
         for step, fresh in ((0, True), (1, False), (2, False)):
@@ -276,11 +284,7 @@ class SiteStepper:
         """
         check_steps(self._name, steps)
         sites = self._sites
-        if elsewhere := [o for o in self.observed if o.sites is not sites]:
-            raise ArgumentError(
-                f"{self._name}: {elsewhere[0].name} is observed of other sites, {elsewhere[0].sites!r}, which would stand still; "
-                "wanted lw.couple(stepper, stepper of those sites), which steps both"
-            )
+        self.check_observed()
         sites.whole.check()
         whole = self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
 

@@ -33,7 +33,12 @@ class CoupledStepper:
         return f"<{self._name}>"
 
     @property
-    def _sites(self) -> tuple[Sites, ...]:
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def sites(self) -> tuple[Sites, ...]:
+        """What it steps."""
         return tuple(s.sites for s in self._steppers)
 
     @brief
@@ -43,13 +48,13 @@ class CoupledStepper:
         Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
         """
         check_steps(self._name, steps)
-        for sites in self._sites:
+        for sites in self.sites:
             sites.whole.check()
         self._schedule(steps)  # compiles before anything has run
         with ExitStack() as stack:
-            for sites in self._sites:
+            for sites in self.sites:
                 stack.enter_context(fetching(sites, steps))
-            self._take(steps, self._sites)
+            self._take(steps, self.sites)
 
     def _take(self, steps: int, left: tuple[Sites, ...]) -> None:
         """The steps of all as steps of each: whoever is stopped in the middle knows."""
@@ -65,7 +70,7 @@ class CoupledStepper:
 
     def _run(self, count: int) -> None:
         self._program.run(self._schedule(count))
-        for sites in self._sites:
+        for sites in self.sites:
             sites.step, sites.fresh = sites.step + count, False
 
     def _schedule(self, steps: int) -> list[tuple[Hashable, int]]:
@@ -73,7 +78,7 @@ class CoupledStepper:
         schedule: list[tuple[Hashable, int]] = []
         done = 0
         while done < steps:
-            cycles = 0 if done == 0 and any(s.fresh for s in self._sites) else (steps - done) // self._cycle
+            cycles = 0 if done == 0 and any(s.fresh for s in self.sites) else (steps - done) // self._cycle
             taken = self._cycle if cycles else 1
             schedule.append((self._part(done, taken), cycles or 1))
             done += (cycles or 1) * taken
@@ -81,16 +86,16 @@ class CoupledStepper:
 
     def _part(self, done: int, taken: int) -> Hashable:
         """The key of the launches of `taken` steps, after `done` more than have been counted."""
-        states = tuple((s.fresh and done == 0, (s.step + done) % self._cycle) for s in self._sites)
+        states = tuple((s.fresh and done == 0, (s.step + done) % self._cycle) for s in self.sites)
         key = (states, taken)
         if key not in self._parts:
-            calls = [call for n in range(taken) for call in self._calls([(f, at + n) for f, at in states])]
+            calls = [call for n in range(taken) for call in self.launches([(f, at + n) for f, at in states])]
             self._parts[key] = Part(calls, taken)
         return key
 
-    def _calls(self, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
-        """One step: `states` has what is fresh and at which step, for the sites of each stepper."""
-        at = {id(sites): (step, fresh) for sites, (fresh, step) in zip(self._sites, states, strict=True)}
+    def launches(self, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
+        """Those of a step: `states` has what is fresh and at which step, for the sites of each stepper."""
+        at = {id(sites): (step, fresh) for sites, (fresh, step) in zip(self.sites, states, strict=True)}
         seen = [call for o in self._observed for call in looks((o,), *at[id(o.sites)])]
         return [*seen, *(call for s in self._steppers for call in s.launches(*at[id(s.sites)]))]
 

@@ -18,6 +18,7 @@ from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile, span
+from lanewise.profiling.progress import take_steps
 from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
@@ -26,7 +27,6 @@ from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.progress import take_steps
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,

@@ -78,7 +78,7 @@ class NotebookBar:
 
 
 def take_steps(
-    title: str, steps: int, advance: Callable[[int], None], look: Callable[[], None] | None, every: int, *, shown: bool,
+    title: str, steps: int, advance: Callable[[int], None], look: Callable[[], object] | None, every: int, *, shown: bool,
     most: int | None = None,
 ) -> None:  # fmt: skip
     """`advance(n)` until all `steps` are taken, at most `most` at a time; `look()` after every `every` of them and after the last.

@@ -1,0 +1,1 @@
+"""Time loops that users write: bound calls in order, step after step."""

@@ -1,0 +1,97 @@
+"""Bound calls as tasks: the one place where a loop reads what `bind` made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lanewise.launch.by_step import SteppedLaunch
+from lanewise.launch.compiled import Call
+from lanewise.loops.by_steps import InSteps
+from lanewise.loops.flat import flat, in_order
+from lanewise.loops.searches import FOLLOWS, DeviceLooks, Searching, Structures, in_graph, named, why_alone
+from lanewise.loops.task import Clock, States, Task, has_graphs
+from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.runtime.prepared import Prepared
+from lanewise.runtime.programs import Checked, NamedLaunch, Work
+
+BESIDES = (
+    "the call does more than to launch its kernel (tests of indices, exact sums, buckets), and the host takes part"
+)
+BY_STEP = "its values are lw.by_step(...), and a graph holds the values that it was captured with"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How bound calls are read. apart: the launches of a search each for itself, for a profile."""
+
+    structures: Structures
+    clock: Clock
+    apart: bool
+
+    def task(self, call: Call) -> Task:
+        """The task of a bound call."""
+        name, device = call.compiled.name, call.compiled.executable.device
+        kind = call.compiled.executable.program.reference.pattern.name
+        launch: Work = call.launch
+        if isinstance(launch, SteppedLaunch):
+            launch = launch.launch
+        checks = (*call.asked, *_checks(launch))
+        plain = Task(name, kind, _none, device, checks=checks)
+        if isinstance(call.launch, SteppedLaunch):
+            return self._by_step(plain, call.launch)
+        if isinstance(launch, SearchedLaunch):
+            return self._searched(plain, launch)
+        if not isinstance(launch, Prepared):
+            return _fixed(plain, [NamedLaunch(kind, name, launch)], counted=True, alone=BESIDES)
+        if has_graphs(device):
+            return _fixed(plain, [NamedLaunch(kind, name, launch)])
+        return _fixed(plain, [NamedLaunch(kind, name, work) for work in flat(launch)])
+
+    def _searched(self, task: Task, launch: SearchedLaunch) -> Task:
+        assert task.device is not None
+        alone = why_alone(launch, self.structures)
+        if alone or not has_graphs(task.device):
+            launches = named(launch, task.name, self.structures, self.clock, apart=self.apart)
+            made = _fixed(task, launches, counted=True, alone=alone)
+            return replace(made, costs=alone == FOLLOWS)
+        looks = DeviceLooks(task.name, task.device, launch.looks)
+        return replace(_fixed(task, in_graph(launch, task.name, looks)), flag=looks)
+
+    def _by_step(self, task: Task, stepped: SteppedLaunch) -> Task:
+        launch = stepped.launch
+        searching = None
+        if isinstance(launch, SearchedLaunch):
+            searching = Searching(launch, self.structures, self.clock)
+        coming = InSteps(stepped, self._work, searching)
+        launches = [NamedLaunch(task.kind, task.name, coming)]
+        made = _fixed(task, launches, counted=searching is not None, alone=BY_STEP)
+        return replace(made, ahead=coming)
+
+    def _work(self, call: Call) -> Work:
+        """What runs a call."""
+        launch, device = call.launch, call.compiled.executable.device
+        if isinstance(launch, SearchedLaunch):
+            return Searching(launch, self.structures, self.clock)
+        if isinstance(launch, Prepared) and not has_graphs(device):
+            return in_order(flat(launch))
+        return launch
+
+
+def _checks(launch: object) -> tuple[Work, ...]:
+    return (launch.check,) if isinstance(launch, Checked) else ()
+
+
+def _none(states: States) -> Sequence[NamedLaunch]:
+    del states
+    return ()
+
+
+def _fixed(task: Task, launches: Sequence[NamedLaunch], *, counted: bool = False, alone: str = "") -> Task:
+    """The task with launches that are the same in every step."""
+
+    def launches_of(states: States) -> Sequence[NamedLaunch]:
+        del states
+        return launches
+
+    return replace(task, launches=launches_of, counted=counted, alone=alone)

@@ -1,0 +1,81 @@
+"""How a loop runs: each of its calls, what launches it, and what that costs."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lanewise.loops.rhythm import Rhythm
+from lanewise.loops.task import Task, has_graphs
+from lanewise.support.html_tables import html_table
+
+SINGLE = "The steps with it are launched call by call, some microseconds each, and wait for the host: "
+
+
+@dataclass(frozen=True, slots=True)
+class CallRow:
+    """A call of a loop. steps: those that have it; runs: what launches it; note: what that costs."""
+
+    name: str
+    kind: str
+    steps: str
+    runs: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoopExplanation:
+    """Print it, show it in a notebook, or take `.json()`."""
+
+    device: str
+    cycle: int
+    calls: tuple[CallRow, ...]
+
+    def json(self) -> dict[str, Any]:
+        """Plain data."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        titles = ("call", "pattern", "steps", "runs")
+        rows = [titles, *((r.name, r.kind, r.steps, r.runs) for r in self.calls)]
+        widths = [max(len(row[n]) for row in rows) for n in range(len(titles))]
+        lines = ["  ".join(x.ljust(w) for x, w in zip(row, widths, strict=True)) for row in rows]
+        notes = dict.fromkeys(f"{r.name}: {r.note}" for r in self.calls if r.note)
+        head = f"a loop on {self.device}; the same launches come again after {self._cycle()}"
+        return "\n".join(line.rstrip() for line in (head, *lines, *notes))
+
+    def _cycle(self) -> str:
+        return "1 step" if self.cycle == 1 else f"{self.cycle:,} steps"
+
+    def _repr_html_(self) -> str:
+        titles = ("call", "pattern", "steps", "runs", "note")
+        rows = [(r.name, r.kind, r.steps, r.runs, r.note) for r in self.calls]
+        return html_table(titles, rows, title=f"a loop on {self.device}, cycle {self.cycle:,}")
+
+
+def explain(rhythm: Rhythm, device: str) -> LoopExplanation:
+    """What a loop does with its calls."""
+    rows: list[CallRow] = []
+    for place, timed in enumerate(rhythm.lists):
+        for one in timed:
+            runs, note = _how(rhythm, one.task, device)
+            when = "all" if one.every == 1 else f"n % {one.every} == {one.at}"
+            if len(rhythm.lists) > 1:
+                within = f"n % {len(rhythm.lists)} == {place}"
+                when = within if one.every == 1 else f"{within}, {when}"
+            rows.append(CallRow(one.task.name, one.task.kind, when, runs, note))
+    return LoopExplanation(device, rhythm.period, tuple(rows))
+
+
+def _how(rhythm: Rhythm, task: Task, device: str) -> tuple[str, str]:
+    if task.device is None and not has_graphs(device):
+        return "Python", ""
+    if not has_graphs(device):
+        return "compiled", task.alone if task.costs else ""
+    if task.alone:
+        return "Python" if task.device is None else "single launches", SINGLE + task.alone
+    kinds = [k for k in dict.fromkeys(rhythm.kinds) if task in rhythm.tasks_of(k)]
+    alone = [k for k in kinds if rhythm.alone((k,))]
+    if not alone:
+        return "graphs", ""
+    return ("single launches" if len(alone) == len(kinds) else "graphs, single launches"), ""

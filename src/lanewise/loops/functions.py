@@ -1,0 +1,48 @@
+"""Functions of Python as tasks: the host's part of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from lanewise.loops.task import Task
+from lanewise.runtime.programs import NamedLaunch, Work
+
+HOST = "a function of Python, which the GPU's work waits for; lw.every(k, function) calls it less often"
+
+
+class Called:
+    """A function of the user's within a step.
+
+    It may write to arrays, so that what is asked of them before a piece is asked again behind it.
+    """
+
+    __slots__ = ("_function", "afterwards", "before")
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self._function = function
+        self.before: tuple[Work, ...] = ()
+        self.afterwards: tuple[Work, ...] = ()
+
+    def __call__(self) -> None:
+        for wait in self.before:
+            wait()
+        self._function()
+        for check in self.afterwards:
+            check()
+
+
+def function_task(function: Callable[[], Any]) -> Task:
+    """A call of a function without arguments."""
+    name = getattr(function, "__name__", type(function).__name__)
+    launch = NamedLaunch("host", name, Called(function))
+    return Task(name, "function", lambda _: (launch,), None, counted=True, alone=HOST)
+
+
+def end_called(tasks: Iterable[Task], checks: tuple[Work, ...], wait: Work | None) -> None:
+    """Have the functions among these tasks wait for the device, and ask these checks behind them."""
+    for task in tasks:
+        for launch in task.launches({}) if task.device is None else ():
+            called = launch.call
+            assert isinstance(called, Called)
+            called.before, called.afterwards = () if wait is None else (wait,), checks

@@ -1,0 +1,126 @@
+"""From what users write in a list to the tasks of a loop; each refusal says what was wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from lanewise.launch.compiled import Call, Compiled
+from lanewise.loops.bound import Reading
+from lanewise.loops.every import Every, whole
+from lanewise.loops.functions import function_task
+from lanewise.loops.rhythm import Rhythm
+from lanewise.loops.searches import Structures
+from lanewise.loops.sites import coupled_task, stepper_task
+from lanewise.loops.task import Clock, Task, Timed, has_graphs
+from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper
+from lanewise.patterns.sitewise.couple import CoupledStepper
+from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
+
+
+@runtime_checkable
+class Bindable(Protocol):
+    """A kernel, which makes calls of arguments."""
+
+    def bind(self, *arguments: Any, **named: Any) -> Call: ...
+
+
+@runtime_checkable
+class Loop(Protocol):
+    """A loop, which runs steps of its own."""
+
+    def run(self, steps: int) -> object: ...
+    def prepare(self) -> None: ...
+
+
+def read_lists(
+    calls: Any, cycle: int | None, structures: Structures, clock: Clock, *, apart: bool
+) -> tuple[Rhythm, str]:
+    """The tasks of a loop, and the device that they run on. Raises `ArgumentError`."""
+    lists = [_many("lw.steps", calls)] if cycle is None else _of_cycle(calls, cycle)
+    reader = _Reader(Reading(structures, clock, apart))
+    made = tuple(
+        tuple(reader.timed(_place(cycle, m, n), call) for n, call in enumerate(some)) for m, some in enumerate(lists)
+    )
+    devices = dict.fromkeys(t.device for t in reader.tasks if t.device is not None)
+    if len(devices) > 1:
+        raise ArgumentError(
+            f"lw.steps: the calls run on {' and '.join(devices)}; wanted calls on one device, and a "
+            "loop for each of them"
+        )
+    device = next(iter(devices), "cpu")
+    return Rhythm(made, cut=has_graphs(device)), device
+
+
+def _of_cycle(calls: Any, cycle: Any) -> list[Sequence[Any]]:
+    number = whole("lw.steps: cycle", cycle)
+    lists = _many(f"lw.steps: cycle={number}", calls)
+    if number < 1 or len(lists) != number:
+        raise ArgumentError(
+            f"lw.steps: cycle={number} takes as many lists, one for each step of a cycle; found {len(lists)}"
+        )
+    return [_many(f"lw.steps: list {m} of cycle={number}", some) for m, some in enumerate(lists)]
+
+
+def _many(what: str, calls: Any) -> Sequence[Any]:
+    if not isinstance(calls, list | tuple):
+        raise ArgumentError(f"{what}: wanted a list of bound calls, found {shown(calls)}")
+    if not calls:
+        raise ArgumentError(f"{what}: the list is empty; wanted a bound call at least")
+    return calls  # pyright: ignore[reportUnknownVariableType]
+
+
+def _place(cycle: int | None, m: int, n: int) -> str:
+    return f"lw.steps: call {n}" + ("" if cycle is None else f" of list {m}")
+
+
+class _Reader:
+    """Makes one task of every call, however often it stands in the lists."""
+
+    def __init__(self, bound: Reading) -> None:
+        self._bound = bound
+        self._made: dict[int, tuple[Any, Task]] = {}
+
+    @property
+    def tasks(self) -> list[Task]:
+        return [task for _, task in self._made.values()]
+
+    def timed(self, place: str, call: Any) -> Timed:
+        if isinstance(call, Every):
+            return Timed(self._task(place, call.call), call.k, call.at)
+        return Timed(self._task(place, call))
+
+    def _task(self, place: str, call: Any) -> Task:
+        if id(call) not in self._made:
+            self._made[id(call)] = call, self._read(place, call)
+        return self._made[id(call)][1]
+
+    def _read(self, place: str, call: Any) -> Task:
+        match call:
+            case Call():
+                return self._bound.task(call)
+            case SiteStepper():
+                return stepper_task(call)
+            case CoupledStepper():
+                return coupled_task(call)
+            case SiteCall() | LatticeKernel():
+                raise ArgumentError(
+                    f"{place} is {shown(call)}, which counts no steps; wanted a stepper: flow.stepper(sites, ...)"
+                )
+            case Compiled() | Bindable():
+                raise ArgumentError(
+                    f"{place} is {shown(call)}, which is not bound to arrays; wanted a bound call: kernel.bind(...)"
+                )
+            case Loop():
+                raise ArgumentError(f"{place} is a loop of its own, {shown(call)}; wanted its calls in this list")
+            case list() | tuple():
+                raise ArgumentError(f"{place} is a list; with cycle=m there are m lists, one for each step of a cycle")
+            case _ if callable(call):
+                return function_task(call)
+            case _:
+                raise ArgumentError(
+                    f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper of "
+                    "sites, lw.every(k, ...) or a function without arguments"
+                )

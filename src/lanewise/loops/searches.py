@@ -1,0 +1,147 @@
+"""Bound calls over a search in a loop: the look at positions, the structure, the walk.
+
+`follow`: where the choice of a structure, or its cells, follow the positions, every step looks at
+them as a plain call does. `keep`: the structure of `bind` stays, and launches fill it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from lanewise.loops.flat import fillable, filling, in_turn
+from lanewise.loops.task import Clock
+from lanewise.patterns.search.builders.survey import NONE, survey_launch
+from lanewise.patterns.search.repeated import SearchedLaunch
+from lanewise.patterns.search.watched import Guard
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import to_host
+from lanewise.runtime.prepared import Prepared
+from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.errors import ArgumentError
+
+Structures = Literal["follow", "keep"]
+FOLLOWS = (
+    "the host looks in every step where the elements are, as a plain call does, and may choose another "
+    "structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs no look, and "
+    'structures="keep" goes on with those of bind'
+)
+HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'
+TESTS = "checks=True waits for its tests in every step"
+
+
+def why_alone(launch: SearchedLaunch, structures: Structures) -> str:
+    """Why no graph can hold the call; "" where one can."""
+    if structures == "follow" and launch.follow is not None:
+        return FOLLOWS
+    if not isinstance(launch.kernel, Prepared):
+        return TESTS
+    return "" if launch.structure.in_graphs else HOST_BUILDS
+
+
+class Searching:
+    """A call over a search as one function. numbers: in place of those that it was bound with."""
+
+    __slots__ = ("_clock", "_follows", "_launch")
+
+    def __init__(self, launch: SearchedLaunch, structures: Structures, clock: Clock) -> None:
+        self._launch, self._clock = launch, clock
+        self._follows = structures == "follow" and launch.follow is not None
+
+    def __call__(self, numbers: Mapping[str, Any] | None = None) -> None:
+        self.look()
+        launch = self._launch
+        kernel: Any = launch.kernel
+        if numbers is not None:
+            kernel = filling(kernel, frozenset(numbers))(numbers)
+        with launch.turns:
+            self._fill(launch)
+            kernel()
+
+    def _fill(self, launch: SearchedLaunch) -> None:
+        if launch.looked is None:
+            for work in launch.filling:
+                work()
+            return
+        try:
+            launch.looked()
+        except ArgumentError as error:
+            raise self._found(error) from error
+
+    def takes(self, names: Iterable[str]) -> bool:
+        """Whether numbers of these names are no more than arguments."""
+        kernel = self._launch.kernel
+        return isinstance(kernel, Prepared) and fillable(kernel, names)
+
+    def look(self) -> None:
+        """Refuse positions that no search can use, and follow where they lead."""
+        launch = self._launch
+        try:
+            if self._follows and launch.follow is not None:
+                self._launch = launch.follow() or launch
+                return
+            for guard in launch.guards:
+                guard()
+        except ArgumentError as error:
+            raise self._found(error) from error
+
+    def _found(self, error: ArgumentError) -> ArgumentError:
+        return ArgumentError(f"{error}; found in step {self._clock.step} of the loop")
+
+
+def named(launch: SearchedLaunch, name: str, structures: Structures, clock: Clock, *, apart: bool) -> list[NamedLaunch]:
+    """The launches of a call on the host. apart: each for itself, for a profile."""
+    searching = Searching(launch, structures, clock)
+    if not apart or (structures == "follow" and launch.follow is not None):
+        return [NamedLaunch("search", name, searching)]
+    look = NamedLaunch("build", "look at positions", searching.look)
+    structure = NamedLaunch("build", "structure", in_turn(launch.turns, launch.filling))
+    return [look, structure, NamedLaunch("search", name, in_turn(launch.turns, [launch.kernel]))]
+
+
+class DeviceLooks:
+    """A look at the positions of a call before each of its steps on a GPU, within graphs.
+
+    What it finds stays in the memory of the device until a piece of steps is over.
+    """
+
+    __slots__ = ("_device", "_first", "_guards", "_name")
+
+    def __init__(self, name: str, device: str, guards: tuple[Guard, ...]) -> None:
+        self._name, self._device, self._guards = name, device, guards
+        self._first = get_device(device).arrays.full(2, NONE, np.uint32)
+
+    def launch(self) -> None:
+        """Look at all positions; this goes into the graph."""
+        first = int(self._first.data.ptr)
+        for guard in self._guards:
+            points, bounds = guard.look
+            survey_launch(
+                self._device, points.survey_text(), points.addresses(), points.count,
+                points.precision.dtype, bounds, first,
+            )  # fmt: skip
+
+    def examine(self, first: int, last: int) -> None:
+        """Raise `ArgumentError` where positions between these steps were of no use."""
+        with get_device(self._device).use():
+            unsound, outside = (int(x) for x in to_host(self._first))
+            if unsound == outside == NONE:
+                return
+            self._first.fill(NONE)
+        where = f"found between step {first} and step {last} of the loop"
+        for guard in self._guards:  # says which one it is, where it is still so
+            try:
+                guard.check()
+            except ArgumentError as error:
+                raise ArgumentError(f"{error}; {where}") from error
+        element = unsound if unsound != NONE else outside
+        raise ArgumentError(f"{self._name}: the position of element {element} was one that no search can use; {where}")
+
+
+def in_graph(launch: SearchedLaunch, name: str, looks: DeviceLooks) -> list[NamedLaunch]:
+    """The launches of a call on a GPU, for a graph: nothing waits for the host."""
+    structure = (NamedLaunch("build", "structure", fill) for fill in launch.filling)
+    look = NamedLaunch("build", "look at positions", looks.launch)
+    return [look, *structure, NamedLaunch("search", name, launch.kernel)]

@@ -1,0 +1,219 @@
+"""`lw.steps`: a time loop of the user's own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Any
+
+from lanewise.loops.every import whole
+from lanewise.loops.explanation import LoopExplanation, explain
+from lanewise.loops.functions import end_called
+from lanewise.loops.reading import read_lists
+from lanewise.loops.rhythm import Rhythm
+from lanewise.loops.runner import Runner
+from lanewise.loops.searches import Structures
+from lanewise.loops.task import Clock, has_graphs
+from lanewise.patterns.sitewise.calls import MOST_STEPS, fetching
+from lanewise.profiling.profile import Profile
+from lanewise.profiling.progress import take_steps
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import on
+from lanewise.runtime.prepared import Turns
+from lanewise.runtime.programs import LONG_GRAPH, Work
+from lanewise.runtime.whole_steps import WholeSteps
+from lanewise.support.attributes import sealed
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError, brief
+
+LONGEST_CYCLE = 1024  # steps: each of them has a list of launches
+AHEAD = 1024  # steps whose values are computed before they run
+Callback = Callable[["Steps"], object]
+
+
+@sealed()
+class Steps:
+    """A loop of bound calls. It counts its steps, and goes on where it was."""
+
+    __slots__ = (
+        "_checks", "_clock", "_device", "_rhythm", "_runner", "_running", "_step", "_turns", "_whole", "_within",
+    )  # fmt: skip
+
+    def __init__(self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None) -> None:
+        """Made by `lw.steps`, which checks what it is given."""
+        self._rhythm, self._device, self._clock, self._step = rhythm, device, clock, 0
+        self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
+        self._runner = Runner(device, rhythm, clock, profile)
+        self._turns, self._running, self._within = Turns("a loop of lw.steps"), 0, False
+        self._whole = WholeSteps("the loop", "set its arrays anew, and say which step they are of with loop.step = n")
+        wait: Work | None = get_device(device).synchronize if has_graphs(device) else None
+        end_called(rhythm.tasks, self._checks, wait)
+
+    def __repr__(self) -> str:
+        names = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
+        return f"<loop of {names} on {self._device}, step {self.step:,}>"
+
+    @property
+    def step(self) -> int:
+        """How many steps led to the present state; the number of the next step.
+
+        It can be set, to a whole number from 0 on: to begin elsewhere, or to say that the arrays
+        are those of a step again after a run was stopped in the middle.
+        """
+        return self._clock.step if self._running else self._step
+
+    @step.setter
+    def step(self, value: int) -> None:
+        number = whole("the step of a loop", value)
+        if self._within:
+            raise ArgumentError(
+                "a function of the list cannot set the step of its loop, which is within one; a callback can"
+            )
+        if not 0 <= number <= MOST_STEPS:
+            raise ArgumentError(f"the step of a loop is from 0 to {MOST_STEPS:,}, found {number:,}")
+        self._step = number
+        self._clock.begin(number)
+        self._whole.mended()
+
+    @property
+    def cycle(self) -> int:
+        """After how many steps the same launches come again."""
+        return self._rhythm.period
+
+    @brief
+    def run(self, steps: int, callback: Callback | None = None, every: int = 1, *, progress: bool = False) -> Steps:
+        """So many steps; it returns when they are done.
+
+        The bits are those of a Python loop of the same calls, however runs are divided. On a GPU
+        the steps are graphs. callback: called with this loop after every `every` steps and after
+        the last one; it sees whole steps, and may write to arrays and raise. progress: with a bar.
+
+        Ctrl-C ends it after whole steps. Raises `StateError` after steps that were stopped in the
+        middle, `ArgumentError` for arrays whose length was changed, and for positions that a search
+        cannot use.
+        """
+        count, often = whole("lw.steps: steps", steps), whole("lw.steps: every", every)
+        if not 0 <= count <= MOST_STEPS:
+            raise ArgumentError(f"lw.steps: {count:,} steps asked for; wanted from 0 to {MOST_STEPS:,}")
+        if often < 1:
+            raise ArgumentError(f"lw.steps: every is at least 1, found {often}")
+        if callback is not None and not callable(callback):
+            raise ArgumentError(f"lw.steps: callback is a function, found {shown(callback)}")
+        if self._running == threading.get_ident():
+            raise ArgumentError("this loop is running: a callback or a function of its list cannot run it once more")
+        look = None if callback is None else partial(callback, self)
+        with self._turns:
+            self._clock.begin(self._step)
+            self._running = threading.get_ident()
+            try:
+                take_steps("steps", count, self._advance, look, often, shown=bool(progress))
+            finally:
+                self._running = 0
+        return self
+
+    @brief
+    def prepare(self) -> None:
+        """Make what a first run would make: compiled phases of sites, and graphs on a GPU."""
+        with on(self._device):
+            ahead = 2 * max(self.cycle, LONG_GRAPH)
+            self._runner.prepare(self._rhythm.schedule(self._step, self._step + ahead))
+
+    def explain(self) -> LoopExplanation:
+        """How each call runs, and what it costs where that is more than a launch. Print it."""
+        return explain(self._rhythm, self._device)
+
+    # ------------------------------------------------------------ pieces of a run
+
+    def _advance(self, steps: int) -> None:
+        self._whole.check()
+        for sites in self._rhythm.sites:
+            sites.whole.check()
+        with ExitStack() as stack:
+            stack.enter_context(on(self._device))
+            for sites in self._rhythm.sites:
+                stack.enter_context(fetching(sites, steps))
+            for check in self._checks:
+                check()
+            first = min(steps, 2 * self.cycle)
+            self._runner.make(self._rhythm.schedule(self._step, self._step + first))
+            while steps:
+                ready, error = self._look_ahead(steps)
+                self._whole.take(self._step, ready, self._piece)
+                if error is not None:
+                    raise error
+                steps -= ready
+
+    def _look_ahead(self, steps: int) -> tuple[int, Exception | None]:
+        """Compute the values of steps to come: for how many there are any, and why for no more."""
+        if not self._rhythm.looks_ahead:
+            return steps, None
+        for task in self._rhythm.tasks:
+            if task.ahead is not None:
+                task.ahead.clear()
+        for n in range(self._step, self._step + min(steps, AHEAD)):
+            try:
+                for ahead in self._rhythm.ahead_in(n):
+                    ahead.add(n)
+            except Exception as error:
+                return n - self._step, error
+        return min(steps, AHEAD), None
+
+    def _piece(self, steps: int) -> None:
+        """Take these steps, wait for them, and count them."""
+        begin, end = self._step, self._step + steps
+        self._clock.begin(begin)
+        advanced = [(s, self._rhythm.count(s, begin, end)) for s in self._rhythm.sites]
+        for sites, count in advanced:
+            sites.whole.begin(sites.step, count)
+        self._within = True
+        try:
+            self._runner.run(self._rhythm.schedule(begin, end))
+        except Exception as error:
+            if self._rhythm.counted:
+                error.add_note(f"raised in step {self._clock.step} of a loop of lw.steps")
+            raise
+        finally:
+            self._within = False
+        for task in self._rhythm.tasks:
+            if task.flag is not None:
+                task.flag.examine(begin, end)
+        for sites, count in advanced:
+            sites.step, sites.fresh = sites.step + count, sites.fresh and not count
+            sites.whole.mended()
+        self._step = end
+        self._clock.begin(end)
+
+
+@brief
+def steps(
+    calls: Any, *, cycle: int | None = None, structures: Structures = "follow", profile: Profile | None = None
+) -> Steps:  # fmt: skip
+    """A time loop: bound calls in order, step after step, as fast as the simulations of lanewise.
+
+    `lw.steps([kick_drift.bind(bodies, force.results[0], 1e-3), force]).run(1000)`
+
+    calls: what a step does. Bound calls (`kernel.bind(...)`, where values may be `lw.by_step(...)`),
+    steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), functions of Python without
+    arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m lists, one for
+    each step of a cycle. structures: "follow" looks in each step whether a plain call over a search
+    would choose another structure or other cells; "keep" goes on with those of `bind`. profile: is
+    told where the time goes.
+
+    Nothing is fused, dropped or moved. Raises `ArgumentError` for kernels that are not bound,
+    several devices, loops within loops, lists without calls, and cycles of more than 1,024 steps.
+    """
+    if structures not in ("follow", "keep"):
+        raise ArgumentError(f'lw.steps: structures is "follow" or "keep", found {shown(structures)}')
+    if profile is not None and not isinstance(profile, Profile):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(f"lw.steps: profile is an lw.Profile(), found {shown(profile)}")
+    clock = Clock()
+    rhythm, device = read_lists(calls, cycle, structures, clock, apart=profile is not None)
+    if rhythm.steps > LONGEST_CYCLE or rhythm.period > LONGEST_CYCLE:
+        raise ArgumentError(
+            f"lw.steps: the same launches come again after {rhythm.period:,} steps only, and each of "
+            f"these has a list of its own; wanted at most {LONGEST_CYCLE:,}: let the numbers of "
+            "lw.every have common factors, or call a function that looks at loop.step itself"
+        )
+    return Steps(rhythm, device, clock, profile)
