@@ -124,6 +124,15 @@ class Problem:
     loop: Callable[..., Any]
 
 
+def looped(calls: Any, **fixed: Any) -> Callable[..., Any]:
+    """What makes a loop of these calls."""
+
+    def make(**named: Any) -> Any:
+        return lw.steps(calls, **fixed, **named)
+
+    return make
+
+
 def shake(n: int) -> float:
     return 0.01 * math.sin(0.7 * n)
 
@@ -146,7 +155,7 @@ def pairs(device: str) -> Problem:
         move(bodies, force.results[0], DT, 0.0)
         attract(bodies, bodies, 0.01, out=force.results[0])
 
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps([kick, force], **named))
+    return Problem(lambda: of(bodies), step, looped([kick, force], **named))
 
 
 def by_step(device: str) -> Problem:
@@ -158,7 +167,7 @@ def by_step(device: str) -> Problem:
         attract(bodies, bodies, 0.01 + 0.001 * n, out=force.results[0])
         move(bodies, force.results[0], DT, shake(n))
 
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps([force, kick], **named))
+    return Problem(lambda: of(bodies), step, looped([force, kick]))
 
 
 def searched(kernel: Any, search: Any, device: str, *, walls: bool, count: int = 300) -> Problem:
@@ -177,7 +186,7 @@ def searched(kernel: Any, search: Any, device: str, *, walls: bool, count: int =
         else:
             drift(bodies, force.results[0], DT, 1.03125)
 
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps([force, kick], **named))
+    return Problem(lambda: of(bodies), step, looped([force, kick]))
 
 
 def grid(device: str) -> Problem:
@@ -203,7 +212,7 @@ def searched_by_step(device: str) -> Problem:
         over(bodies, bodies, 5.0 + n, out=force.results[0])
         drift(bodies, force.results[0], DT, 1.03125)
 
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps([force, kick], **named))
+    return Problem(lambda: of(bodies), step, looped([force, kick]))
 
 
 def segments(device: str) -> Problem:
@@ -226,7 +235,7 @@ def segments(device: str) -> Problem:
 
     return Problem(
         lambda: [host(clusters.weight), host(sums)], step,
-        lambda **named: lw.steps([result, copy, settled], **named),
+        looped([result, copy, settled]),
     )  # fmt: skip
 
 
@@ -248,7 +257,7 @@ def threads(device: str) -> Problem:
     summed = lw.every(3, both, at=1)
     return Problem(
         lambda: [host(a), host(b), host(total)], step,
-        lambda **named: lw.steps([[there, summed], [back, summed]], cycle=2, **named),
+        lambda **named: lw.steps([[there, summed], [back, summed]], cycle=2),
     )  # fmt: skip
 
 
@@ -264,7 +273,7 @@ def scatters(device: str) -> Problem:
         move(bodies, kick_force, DT, 0.01)
 
     kick_force = module.zeros((40, 2), np.float32)
-    return Problem(lambda: [*of(bodies), host(density)], step, lambda **named: lw.steps([put, kick], **named))
+    return Problem(lambda: [*of(bodies), host(density)], step, looped([put, kick]))
 
 
 def gradients(device: str) -> Problem:
@@ -277,7 +286,7 @@ def gradients(device: str) -> Problem:
         slope.results[0][:] = energy(bodies)
         move(bodies, slope.results[0], -DT, 0.0)
 
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps([slope, kick], **named))
+    return Problem(lambda: of(bodies), step, looped([slope, kick]))
 
 
 def full_of(streaming: str, device: str) -> Any:
@@ -300,7 +309,7 @@ def sites(device: str, streaming: str = "pull") -> Problem:
 
     return Problem(
         lambda: [host(flow.populations(filled)), *of(bodies), np.array(filled.step)], step,
-        lambda **named: lw.steps([lw.every(3, stepper), kick], **named),
+        looped([lw.every(3, stepper), kick]),
     )  # fmt: skip
 
 
@@ -321,7 +330,7 @@ def coupled(device: str) -> Problem:
     often = lw.every(2, heat.stepper(plate, rate=0.25), at=1)
     return Problem(
         lambda: [host(flow.populations(filled)), host(heat.field(plate, "t"))], step,
-        lambda **named: lw.steps([both, often], **named),
+        looped([both, often]),
     )  # fmt: skip
 
 
@@ -340,7 +349,7 @@ def functions(device: str) -> Problem:
         move(bodies, force.results[0], DT, 0.0)
 
     calls = [force, lw.every(40, halve, at=3), kick]
-    return Problem(lambda: of(bodies), step, lambda **named: lw.steps(calls, **named))
+    return Problem(lambda: of(bodies), step, looped(calls))
 
 
 PROBLEMS: dict[str, Callable[[str], Problem]] = {

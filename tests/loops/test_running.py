@@ -39,7 +39,8 @@ def small(**values: Any) -> tuple[Any, list[Any]]:
     """Bodies, and the calls of a step."""
     bodies = grains(8)
     force = attract.bind(bodies, bodies, 0.01)
-    return bodies, [force, move.bind(bodies, force.results[0], **{"dt": DT, "shake": 0.0, **values})]
+    given: dict[str, Any] = {"dt": DT, "shake": 0.0, **values}
+    return bodies, [force, move.bind(bodies, force.results[0], **given)]
 
 
 def state(bodies: Any) -> bytes:
@@ -392,7 +393,8 @@ def test_explanations_name_every_call() -> None:
         "_nothing  function     n % 4 == 1  Python"
     )
     assert loop.explain().json()["cycle"] == loop.cycle == 4
-    assert "<td" in loop.explain()._repr_html_()
+    html: Any = loop.explain()
+    assert "<td" in html._repr_html_()
     assert repr(loop) == "<loop of attract, move, _nothing on cpu, step 0>"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
 
@@ -20,6 +21,7 @@ class Every:
     at: int
 
 
+@settings_by_name
 @brief
 def every(k: int, call: Any, *, at: int = 0) -> Every:
     """A call of a loop in the steps n with n % k == at: `lw.every(100, count.bind(grains, bins))`.

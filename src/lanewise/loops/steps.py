@@ -24,7 +24,7 @@ from lanewise.runtime.memory import on
 from lanewise.runtime.prepared import Turns
 from lanewise.runtime.programs import LONG_GRAPH, Work
 from lanewise.runtime.whole_steps import WholeSteps
-from lanewise.support.attributes import sealed
+from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
 
@@ -186,6 +186,7 @@ class Steps:
         self._clock.begin(end)
 
 
+@settings_by_name
 @brief
 def steps(
     calls: Any, *, cycle: int | None = None, structures: Structures = "follow", profile: Profile | None = None
