@@ -155,7 +155,7 @@ def pairs(device: str) -> Problem:
         move(bodies, force.results[0], DT, 0.0)
         attract(bodies, bodies, 0.01, out=force.results[0])
 
-    return Problem(lambda: of(bodies), step, looped([kick, force], **named))
+    return Problem(lambda: of(bodies), step, looped([kick, force]))
 
 
 def by_step(device: str) -> Problem:
@@ -257,7 +257,7 @@ def threads(device: str) -> Problem:
     summed = lw.every(3, both, at=1)
     return Problem(
         lambda: [host(a), host(b), host(total)], step,
-        lambda **named: lw.steps([[there, summed], [back, summed]], cycle=2),
+        looped([[there, summed], [back, summed]], cycle=2),
     )  # fmt: skip
 
 
