@@ -5,6 +5,8 @@ hardly longer than the host needs for it. Of every kernel the whole call and the
 were held against each other; beside them what does the same with other packages. On a GPU only every hundredth call waits for the
 device, whose queue is longer than that.
 
+Of some kernels calls of several sizes are made in turn, so that no call is like the one before.
+
 Of a kernel over a grid, which works for long on a CPU, differences of large numbers scatter; a row over few elements stands beside it.
 """
 
@@ -12,11 +14,13 @@ from __future__ import annotations
 
 import argparse
 import gc
+import itertools
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +34,7 @@ from lanewise.runtime.memory import to_host
 
 COUNT = 256  # elements: on a CPU one thread takes them, on a GPU one block
 SITES = (16, 16)
+IN_TURN = (8, 30)  # sizes, one after the other: a call is never like the one before
 FEW = 16  # elements whose work is next to nothing
 CALLS, ROUNDS = 100, 41
 TARGETS = {"cpu": 10.0, "cuda": 15.0}  # microseconds beyond the bound launch
@@ -103,6 +108,16 @@ def heat(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
     return t[0] + rate * (t[1] + t[2] + t[3] + t[4] - 4 * t[0])
 
 
+class InTurn:
+    """Calls one after the other, and from the first again."""
+
+    def __init__(self, calls: Sequence[Callable[[], Any]]) -> None:
+        self._calls = itertools.cycle(calls)
+
+    def __call__(self) -> Any:
+        return next(self._calls)()
+
+
 @dataclass(frozen=True)
 class Row:
     """A whole call, and the bound launch that it is for, or None for what other packages do."""
@@ -153,7 +168,29 @@ def rows(device: str) -> list[Row]:
             for _ in range(2):
                 if to_host(row.whole()).tobytes() != to_host(row.bound()).tobytes():
                     raise ValueError(f"{row.name}: the bound call gives something else")
+    found += [row for sizes in IN_TURN for row in rows_in_turn(device, sizes)]
     return found + peer_rows(device, x, y, to_host(axpy.bind(2.0, x, y)()))
+
+
+def rows_in_turn(device: str, sizes: int) -> list[Row]:
+    """Calls of so many sizes, one after the other."""
+    random = np.random.default_rng(2)
+    counts = [16 + 8 * n for n in range(sizes)]
+    bodies = [Body.array(position=random.random((n, 3)), mass=random.random(n), device=device) for n in counts]
+    forces = [gravity(b, b, 0.01) for b in bodies]
+    values = [np.ascontiguousarray(b.numpy()["mass"]) for b in bodies]
+    if device == "cuda":
+        values = [cuda.cupy().asarray(v) for v in values]
+    kinds: dict[str, tuple[list[Callable[[], Any]], list[Callable[[], Any]]]] = {
+        "pairwise": ([partial(gravity, b, b, 0.01) for b in bodies], [gravity.bind(b, b, 0.01) for b in bodies]),
+        "elementwise, in place": (
+            [partial(kick_drift, b, f, 1e-6) for b, f in zip(bodies, forces, strict=True)],
+            [kick_drift.bind(b, f, 1e-6) for b, f in zip(bodies, forces, strict=True)],
+        ),
+        "elementwise, result": ([partial(energy, b) for b in bodies], [energy.bind(b) for b in bodies]),
+        "elementwise, arrays": ([partial(axpy, 2.0, v, v) for v in values], [axpy.bind(2.0, v, v) for v in values]),
+    }
+    return [Row(f"{name}, {sizes} sizes in turn", InTurn(a), InTurn(b)) for name, (a, b) in kinds.items()]
 
 
 def peer_rows(device: str, x: Any, y: Any, expected: Any) -> list[Row]:

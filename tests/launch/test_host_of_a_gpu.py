@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
+from lanewise.launch.own_memory import OwnMemory
+from lanewise.runtime import cuda
 from lanewise.support.errors import ArgumentError
 from tests.launch.stand_in_gpu import DEVICE, Array, Launches, put_in
 
@@ -133,3 +135,52 @@ def test_single_steps_replay_what_was_captured(gpu: Launches) -> None:
     heat.kernels.adopt(plate, heat.kinds.values(plate, {"rate": 0.2}), replace(best, block=64))
     heat(plate, rate=0.2)  # by the plan that was tuned meanwhile
     assert gpu.since() == ["heat", "graph", "replay"]
+
+
+def test_sizes_are_numbers_of_a_launch(gpu: Launches, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Grids, counts and places follow from sizes; partial sums of all sizes lie in one memory, which grows by a quarter at least."""
+
+    @lw.pairwise
+    def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
+        d = source.position - target.position
+        return source.mass * lw.rsqrt(lw.dot(d, d) + softening2) ** 3 * d
+
+    seen: list[tuple[tuple[int, int], tuple[Any, ...]]] = []
+
+    def launch(self: Any, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
+        seen.append((grid, arguments))
+
+    monkeypatch.setattr(cuda.CudaKernel, "launch", launch)
+    asked: dict[OwnMemory, int] = {}
+    reserve = OwnMemory.reserve
+
+    def watched(self: OwnMemory, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
+        asked[self] = max(asked.get(self, 0), nbytes)
+        return reserve(self, name, nbytes, what, zeroed=zeroed)
+
+    with lw.device(DEVICE):
+        arrays = {n: Body.array(position=np.ones((n, 3)), layout=lw.SoA()) for n in (*range(300, 330), 2000, 2100)}
+        for n, bodies in arrays.items():
+            seen.clear()
+            gravity.bind(bodies, bodies, 0.1)()
+            wanted = list(seen)
+            seen.clear()
+            with monkeypatch.context() as patched:
+                patched.setattr(OwnMemory, "reserve", watched)
+                gravity(bodies, bodies, 0.1)
+            assert [(grid, shape_of(arguments)) for grid, arguments in seen[-len(wanted) :]] == [
+                (grid, shape_of(arguments)) for grid, arguments in wanted
+            ], n
+        (kind,) = gravity._calls.repeated[None]._entries
+        texts = len(gravity._calls.compiled)
+        for n in (300, 2100, 320):
+            gravity(arrays[n], arrays[n], 0.1)
+    assert 0 < len(kind._sizes) <= len(arrays)
+    assert texts == len(gravity._calls.compiled) < 6
+    assert 0 < len(asked) <= texts + 1  # one memory for all sizes of a program, and one of the first call
+    assert all(own.nbytes <= 1.25 * most for own, most in asked.items())
+
+
+def shape_of(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The numbers among the arguments of a launch, without addresses."""
+    return tuple(a for a in arguments if isinstance(a, np.generic))

@@ -263,17 +263,16 @@ def test_calls_are_known_again(device: str, monkeypatch: pytest.MonkeyPatch) -> 
         kernel(2.0, x, y)
         kernel.sum(2.0, x, y)
         monkeypatch.setattr(Repeated, "remember", _never)
-        for a, b in ((x, y), (y, x), (x + 1, y)):
+        other = x.reshape(6, 4), y.reshape(6, 4)
+        more = there(image((5, 7)), device), there(image((5, 7), 1), device)
+        for a, b in ((x, y), (y, x), (x + 1, y), other, more, other):
             equal(kernel(3.0, a, b), to_host(3 * a + b))
             assert kernel.sum(3.0, a, b) == pytest.approx(float((3 * a + b).sum()), rel=1e-6)
-        for a, b in (
-            (x.reshape(6, 4), y.reshape(6, 4)),
-            (x.reshape(-1), y.reshape(-1)),
-            (x[:, :3], y[:, :3]),
-            (x.T, y.T),
-        ):
+        for a, b in ((x.reshape(-1), y.reshape(-1)), (x[:, :3], y[:, :3]), (x.T, y.T)):
             with pytest.raises(AssertionError, match="not known again"):
                 kernel(3.0, a, b)
+        with pytest.raises(ArgumentError, match="the arrays differ in shape"):
+            kernel(3.0, x, other[1])
 
 
 def _never(*arguments: Any, **named: Any) -> None:

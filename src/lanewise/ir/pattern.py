@@ -6,7 +6,7 @@ that a new pattern is one folder of `patterns/` (or one file) and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -136,6 +136,11 @@ def elementary_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return Plan(block=BLOCK, targets=work.together if work.targets >= MANY else 1).filled(NEUTRAL)
 
 
+def elementary_class(machine: Machine, work: Work, targets: int) -> Hashable:
+    """What of a number of elements decides about that plan."""
+    return machine.target.has_blocks and work.together > 1 and targets >= MANY
+
+
 def elementary_grain(last_count: int) -> int:
     """Elements worth handing to another thread, where each is little work."""
     del last_count
@@ -163,7 +168,9 @@ class Pattern:
     it likes. in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis. one_record: each element
     has a record of its own, which is used once.
     inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
-    default_plan: of a machine, the work and the caller's wishes. grain: elements of a CPU's pieces of work, given the kernel's last
+    default_plan: of a machine, the work and the caller's wishes. plan_class: of a machine, the work and a number of targets: equal classes
+    have equal default plans, where nobody wishes anything; None where more than that number decides.
+    grain: elements of a CPU's pieces of work, given the kernel's last
     count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
     branches stand apart; None for a kernel for each side of the function's branch. merging: how a thread of a GPU computes several
     elements, where no sources are shared.
@@ -182,6 +189,7 @@ class Pattern:
     inlined: bool = False
     host: HostCode = HostCode()
     default_plan: Callable[[Machine, Work, Plan], Decisions] = elementary_plan
+    plan_class: Callable[[Machine, Work, int], Hashable] | None = None
     grain: Callable[[int], int] = elementary_grain
     slabs: bool = False
     divide: Callable[[Kernel, Target, Checked], tuple[Kernel, ...]] | None = None

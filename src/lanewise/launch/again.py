@@ -7,19 +7,27 @@ and what is launched has all but these and the results filled in already.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from lanewise.language.vectors import VectorValue
-from lanewise.launch.slots import Given, RecordSlot, SameRecords, SameSlot, Slot, ValueSlot
+from lanewise.launch.slots import Given, RecordSlot, SameRecords, SizeSlot, Slot, ValueSlot, sizes_of
 from lanewise.records.arrays import RecordArray, places_of, side_at
 from lanewise.records.field_values import FieldViews
-from lanewise.runtime.prepared import ArrayPlace, Template
+from lanewise.runtime.prepared import Views
 
 NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)
+
+
+class Fillable(Protocol):
+    """What follows from sizes. own: records are in its launches already."""
+
+    @property
+    def own(self) -> bool: ...
+    def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any], /) -> Self | None: ...
 
 
 class Again:
@@ -28,7 +36,18 @@ class Again:
     Of arrays it holds weak references to where their records lie, and drops what it launches when these are no more there.
     """
 
-    __slots__ = ("__weakref__", "_named", "_numbers", "_others", "_records", "_template", "_twins", "_values")
+    __slots__ = (
+        "__weakref__",
+        "_filled",
+        "_named",
+        "_numbers",
+        "_others",
+        "_records",
+        "_sized",
+        "_sizes",
+        "_twins",
+        "_values",
+    )
 
     def __init__(self, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> None:
         drop = partial(_drop, weakref.ref(self))
@@ -45,7 +64,7 @@ class Again:
                     if (same := first.setdefault(id(value), n)) != n:
                         twins.append((n, same))
                     reads[same] = reads.get(same, 0) | slot.reads
-                case SameSlot() | ValueSlot():
+                case SizeSlot() | ValueSlot():
                     # Zeros are equal that differ in sign, and vectors take long to compare: these have to be the very same.
                     numbers.append((n, value, type(value) if type(value) in NUMBERS and value != 0 else None))
                 case _:
@@ -54,21 +73,23 @@ class Again:
         self._records = tuple((n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values())
         self._numbers, self._others = tuple(numbers), tuple(others)
         self._values = matched.values
-        self._template: Template | None = None
+        self._sized: Any = None
+        self._filled = False
+        self._sizes = [*sizes_of((slot, arguments[n]) for n, slot in self._others)]
 
     @classmethod
     def of(cls, slots: tuple[Slot, ...], arguments: tuple[Any, ...], matched: Given) -> Self | None:
         """None where a number is one that may change: an element of an array of NumPy."""
         for slot, value in zip(slots, arguments, strict=True):
-            if isinstance(slot, SameSlot | ValueSlot) and not _is_fixed(value):
+            if isinstance(slot, SizeSlot | ValueSlot) and not _is_fixed(value):
                 return None
         return cls(slots, arguments, matched)
 
-    def fill(
-        self, template: Template, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], matched: Given
-    ) -> None:
-        """Launch this from now on, with the records and the numbers filled in."""
-        self._template = template.closed(frozenset(name for name, _ in self._named), views, matched.values)
+    def fill(self, sized: Fillable, views: Views, matched: Given) -> None:
+        """Launch this from now on, with the records and the numbers filled in, where it can be."""
+        closed = sized.closed(frozenset(name for name, _ in self._named), views, matched.values)
+        self._filled = sized.own or closed is not None
+        self._sized = sized if closed is None else closed
 
     def take(self, arguments: tuple[Any, ...]) -> Given | None:
         """The arguments of a call that is this one again, as many as it had; None for another one."""
@@ -79,7 +100,9 @@ class Again:
         for one, other in self._twins:
             if arguments[one] is not arguments[other]:
                 return None
-        matched = Given({}, self._values, self._template)
+        if (sized := self._sized) is None:
+            return None
+        matched = Given({}, self._values, sized)
         matched.records, matched.arguments = self._named, arguments
         for position, places, reads in self._records:
             array = arguments[position]
@@ -91,11 +114,15 @@ class Again:
         for position, slot in self._others:
             if not slot.take(arguments[position], matched):
                 return None
+        if matched.sizes != self._sizes:
+            return None
+        if not self._filled:
+            matched.complete()
         return matched
 
     def forget(self) -> None:
         """Hold no memory any more. No array lies where what is gone did, so that no call is this one again."""
-        self._template = None
+        self._sized = None
 
 
 def _is_fixed(value: Any) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,22 +15,23 @@ from lanewise.emit.cuda import emit_cuda
 from lanewise.emit.numba import emit_numba
 from lanewise.ir import nodes as ir
 from lanewise.ir.interpreter import Interpreter, Memory
-from lanewise.ir.names import COUNT, WORK, identifier, is_own, is_view
+from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches, whole
 from lanewise.language.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
+from lanewise.launch.forms import DeviceForm, HostForm, ScratchForm, Shape, device_form, host_form, scratch_forms
+from lanewise.launch.own_memory import OwnMemory, nothing
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.planning.plan import NEUTRAL, Decisions
 from lanewise.runtime import cpu, cuda, memory
-from lanewise.runtime.memory import allocate, on
+from lanewise.runtime.memory import allocate
 from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
-from lanewise.runtime.prepared import ArrayPlace, Piece, Prepared, host_view
+from lanewise.runtime.prepared import Flat, Piece, Places, Prepared, Views, host_views
 from lanewise.support.errors import PlanError
 
 SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
-MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,52 @@ class Executable:
             return print_kernel(self.program.reference)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
+    @cached_property
+    def forms(self) -> tuple[HostForm, ...] | tuple[DeviceForm, ...]:
+        """The kernels as launches for any number of elements."""
+        pairs = zip(self.program.kernels, self.kernels, strict=True)
+        if is_gpu(self.device):
+            return tuple(device_form(kernel, compiled) for kernel, compiled in pairs)
+        return tuple(host_form(kernel, function) for kernel, function in pairs)
+
+    @cached_property
+    def resizable(self) -> bool:
+        """Whether other arrays and values are but other arguments: they are not packed, and need not lie apart."""
+        packed_values = any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
+        return bool(self.kernels) and not packed_values and not _parted(self.program)
+
+    def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
+        """Room for what the launches have beside their arguments, if they have anything. grown: see `OwnMemory`."""
+        return OwnMemory(f"a bound call of {self.program.reference.name}", self.device, grown) if self._beside else None
+
+    def sized(self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None) -> Flat:
+        """The launches for these counts and these shapes of arrays. They wait for the arrays and for values that are not known.
+
+        own: memory that they share with launches of other sizes, see `own_memory`.
+        """
+        if own is None:
+            return Flat(tuple([self.forms[n].piece(counts, shapes) for n, counts in self._order(environment)]), None)
+        reserved = {s.array.name: s.reserve(environment, own) for s in self._beside}
+        shapes = {**shapes, **{n: shape for n, (shape, _) in reserved.items()}}
+        kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
+        views = views_of_memory(dict(kept), self.device)
+        made = (self.forms[n].piece(counts, shapes) for n, counts in self._order(environment))
+        return Flat(tuple(p.holding(views, names, kept) for p in made), own.turns)
+
+    def _order(self, environment: Environment) -> Iterable[tuple[int, Environment]]:
+        """The number of the kernel of each launch, with its counts."""
+        if self._in_turns:
+            return launches(self.program.kernels, environment)
+        return [(n, environment) for n in range(len(self.forms))]
+
+    @cached_property
+    def _beside(self) -> tuple[ScratchForm, ...]:
+        return scratch_forms(self.program.kernels)
+
+    @cached_property
+    def _in_turns(self) -> bool:
+        return any(k.series for k in self.program.kernels)
+
     def prepare(self, arrays: Arrays, environment: Environment) -> Launch:
         match target_of(self.device).name:
             case "python":
@@ -89,38 +136,42 @@ class Executable:
                 _check_apart(self.program, arrays)
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
-                scratch = _scratch(self.program, self.device, environment)
-                turns = cuda.turns(f"a bound call of {self.program.reference.name}", self.device) if scratch else None
-                return Prepared(
-                    tuple(
-                        _cpu_piece(k, f, {**arrays, **scratch}, environment, _is_rigid(self.program, k))
-                        for k, f in zip(self.program.kernels, self.kernels, strict=True)
-                    ),
-                    turns,
-                    checks_of(arrays, self.program.reference),
-                )
+                prepared = self._bound(arrays, environment)
+                for piece, function in zip(prepared.pieces, self.kernels, strict=True):
+                    # Numba compiles at the first call; better now than within a timed run.
+                    cpu.prepare(function, (*piece.arguments, 0, 0))
+                return prepared
             case "cuda":
                 _check_apart(self.program, arrays)
-                scratch = _scratch(self.program, self.device, environment)
-                complete = {**arrays, **scratch}
-                turns = cuda.turns(f"a bound call of {self.program.reference.name}", self.device) if scratch else None
-                values = [_uniforms(k, self.device, environment) for k in self.program.kernels]
-                return Prepared(
-                    tuple(
-                        _cuda_piece(
-                            self.program.kernels[n],
-                            self.kernels[n],
-                            {**complete, **values[n]},
-                            counts,
-                            _is_rigid(self.program, self.program.kernels[n]),
-                        )
-                        for n, counts in launches(self.program.kernels, environment)
-                    ),
-                    turns,
-                    checks_of(arrays, self.program.reference),
-                )
+                return self._bound(arrays, environment)
             case other:
                 raise AssertionError(f"no device of kind {other}")
+
+    def _bound(self, arrays: Arrays, environment: Environment) -> Prepared:
+        """The launches on these arrays, with these values."""
+        flat = self.sized(environment, {n: (b.arrangement, b.count) for n, b in arrays.items()}, self.own_memory())
+        packed_values = [_uniforms(k, self.device, environment) for k in self.program.kernels]
+        pieces: list[Piece] = []
+        for (n, _), p in zip(self._order(environment), flat.pieces, strict=True):
+            taken = {**arrays, **packed_values[n]}
+            arguments = p.filled(views_of_memory({m: b.data for m, b in taken.items()}, self.device), {})
+            # A pointer does not keep the memory that it points to.
+            kept = tuple((a, taken[a]) for a, _, _ in p.arrays) if is_gpu(self.device) else ()
+            uniforms = self.forms[n].scalars.uniforms
+            pieces.append(replace(p, arguments=arguments, values=uniforms, kept=(*p.kept, *kept)))
+        return Prepared(tuple(pieces), flat.turns, checks_of(arrays, self.program.reference), not self.resizable)
+
+
+def views_of_memory(data: Mapping[str, Any], device: str) -> Views:
+    """The arguments of launches for bytes by name."""
+    if is_gpu(device):
+
+        def addresses(name: str, places: Places) -> list[Any]:
+            base = memory.address(data[name])
+            return [base + start for start in places.starts]
+
+        return addresses
+    return lambda name, places: host_views(data[name], places)
 
 
 def _checked_run(checks: tuple[Callable[[], None], ...], run: Launch) -> None:
@@ -221,47 +272,6 @@ def _grid(kernel: ir.Kernel) -> ir.Grid:
     return kernel.grid
 
 
-def _is_rigid(program: Program, kernel: ir.Kernel) -> bool:
-    """Whether other arrays or values are more than other arguments: constant memory, packed values, arrays that must lie apart."""
-    packed_values = any(a.name == UNIFORMS for a in kernel.arrays)
-    return packed_values or any(b.constant for b in kernel.buffers) or bool(_parted(program))
-
-
-def _scalars(kernel: ir.Kernel, environment: Environment) -> tuple[Any, ...]:
-    return tuple(p.type.dtype.type(environment[p.name]) for p in kernel.counts + kernel.uniforms)
-
-
-def _value_places(kernel: ir.Kernel, first: int) -> tuple[tuple[str, int], ...]:
-    """The uniforms among the arguments, whose scalars begin at `first`."""
-    behind = first + len(kernel.counts)
-    return tuple((u.name, behind + n) for n, u in enumerate(kernel.uniforms))
-
-
-def _array_place(b: ir.BufferArgument, bound: BoundArray, position: int) -> ArrayPlace:
-    offset = bound.arrangement.starts(bound.count)[b.buffer]
-    size = bound.arrangement.buffers[b.buffer].bytes_for(bound.count)
-    return ArrayPlace(b.array, position, offset, size, b.type.dtype)
-
-
-def _cpu_piece(
-    kernel: ir.Kernel, function: cpu.RangeKernel, arrays: Arrays, environment: Environment, rigid: bool
-) -> Piece:
-    taken = tuple(b for b in kernel.buffers if b.space == "global")
-    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(taken))
-    buffers = tuple(host_view(arrays[p.name].data, p) for p in places)
-    arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
-    (loop,) = kernel.body
-    assert isinstance(loop, ir.Parallel)
-    extent = whole(loop.extent, environment)
-    grain = kernel.pattern.grain(int(environment[WORK if WORK in environment else kernel.counts[-1].name]))
-    if kernel.pattern.over_items:  # a turn of the loop may have several cells
-        grain = max(1, grain * extent // max(1, int(environment[kernel.counts[0].name])))
-    cpu.prepare(function, (*arguments, 0, 0))  # Numba compiles at the first call; better now than within a timed run
-    return Piece(
-        cpu.RangeLaunch(function, extent, grain), arguments, places, _value_places(kernel, len(buffers)), rigid=rigid
-    )
-
-
 def _slab_launch(
     program: Program, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
 ) -> Launch:
@@ -270,66 +280,17 @@ def _slab_launch(
     slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
     units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
     work: list[cpu.Slabbed] = []
+    views = views_of_memory({n: b.data for n, b in arrays.items()}, "cpu")
+    shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
     for kernel, function in zip(program.kernels, functions, strict=True):
-        buffers = tuple(host_view(arrays[b.array].data, _array_place(b, arrays[b.array], 0)) for b in kernel.buffers)
-        arguments = buffers + tuple(int(x) if isinstance(x, np.integer) else x for x in _scalars(kernel, environment))
         listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
         if not listed.count:
             continue
+        arguments = host_form(kernel, function).piece(environment, shapes).filled(views, {})
         first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
         cpu.prepare(function, (*arguments, 0, 0))
         work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
     return lambda: cpu.run_slabs(work)
-
-
-def _cuda_piece(
-    kernel: ir.Kernel, compiled: cuda.CudaKernel, arrays: Arrays, environment: Environment, rigid: bool
-) -> Piece:
-    constant = [b for b in kernel.buffers if b.constant]
-    constants = [_constant(compiled, b, arrays[b.array]) for b in constant]
-    taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
-    places = tuple(_array_place(b, arrays[b.array], n) for n, b in enumerate(taken))
-    pointers = tuple(memory.address(arrays[p.name].data) + p.offset for p in places)
-    arguments = pointers + _scalars(kernel, environment)
-    grid = _grid(kernel)
-    elements = whole(grid.extent, environment)
-    shape = (-(-elements // grid.lanes), grid.parts)
-    counted = [
-        int(environment[c.name]) for c in kernel.counts if c.type.kind == "i"
-    ]  # the others are no numbers of things
-    if kernel.pattern.inlined:  # its indices are wide where an extent or a shape needs it
-        counted = []
-    if max([elements, *counted]) * grid.parts > MAX_GRID_ELEMENTS:
-        raise PlanError(
-            f"{kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
-        )
-
-    def launch(bound: tuple[Any, ...]) -> None:
-        if shape[0]:
-            compiled.launch(shape, bound)
-
-    def filled(bound: tuple[Any, ...]) -> None:
-        with (
-            compiled.constant_turns
-        ):  # a loaded kernel has its constant memory once, for all calls that are bound to it
-            for fill in constants:
-                fill()
-            launch(bound)
-
-    kept = tuple(
-        (b.array, arrays[b.array]) for b in (*taken, *constant)
-    )  # a pointer does not keep the memory that it points to
-    return Piece(
-        filled if constants else launch, arguments, places, _value_places(kernel, len(pointers)), kept, rigid=rigid
-    )
-
-
-def _constant(compiled: cuda.CudaKernel, b: ir.BufferArgument, bound: BoundArray) -> Launch:
-    """What brings an array into the constant memory of a kernel."""
-    address, size = compiled.constant(identifier(b.name) + "_array")
-    source = memory.address(bound.data) + bound.arrangement.starts(bound.count)[b.buffer]
-    nbytes = min(size, bound.arrangement.buffers[b.buffer].bytes_for(bound.count))
-    return lambda: cuda.copy_within(compiled.device, address, source, nbytes)
 
 
 def scratch_bytes(program: Program, environment: Environment) -> int:
@@ -337,25 +298,6 @@ def scratch_bytes(program: Program, environment: Environment) -> int:
     return sum(
         k.array(s.array).arrangement.nbytes(whole(s.length, environment)) for k in program.kernels for s in k.scratch
     )
-
-
-def _scratch(program: Program, device: str, environment: Environment) -> dict[str, BoundArray]:
-    """The memory that a program needs beside its arguments: partial sums, counters."""
-    bound: dict[str, BoundArray] = {}
-    for kernel in program.kernels:
-        for s in kernel.scratch:
-            a, count = kernel.array(s.array), whole(s.length, environment)
-            if count > MAX_GRID_ELEMENTS:
-                raise PlanError(
-                    f"{kernel.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
-                    "bits; Plan(reciprocity='ordered') and fewer parts keep less"
-                )
-            data = allocate(device, a.arrangement.nbytes(count), f"partial sums of {kernel.name}")
-            if s.zeroed:
-                with on(device):
-                    data[:] = 0
-            bound[a.name] = BoundArray(data, a.arrangement, count)
-    return bound
 
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:

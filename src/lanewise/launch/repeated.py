@@ -1,39 +1,45 @@
-"""Calls like an earlier one: what was checked, chosen and bound for it holds, and only addresses and numbers are new.
+"""Calls like an earlier one: what was checked, chosen and bound for it holds, and only sizes, addresses and numbers are new.
 
-A call is like another one when its records, layouts, devices, sizes and types are the same. Whatever is not recognised here takes the
-way of a first call, which also says what is wrong with it.
+the very same again (`again.py`)   records where they were, the same numbers: only results are new
+the same kind                      records, layouts, devices and types are the same; sizes are looked up, or computed once
+anything else                      the way of a first call, which also says what is wrong with it
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
 
 from lanewise.frontend.function import Signature
+from lanewise.ir.values import value_array
 from lanewise.language import types as t
 from lanewise.language.target import is_gpu
 from lanewise.launch.again import Again
 from lanewise.launch.arguments import (
     Arguments,
     device_without_records,
-    flatten_uniforms,
     make_outputs,
     shape_of_result,
 )
+from lanewise.launch.forms import Shape
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SameSlot, Slot, ValueSlot, slots_of
+from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SizeSlot, Slot, ValueSlot, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.records.arrays import RecordArray, are_same, places_of, side_of
 from lanewise.records.same_elements import are_parts
 from lanewise.runtime.memory import array_module, on, overlap
-from lanewise.runtime.prepared import ArrayPlace, Prepared, Template
+from lanewise.runtime.prepared import Flat, Places, Views
 
 MOST = 8  # kinds of calls that a kernel remembers
+MOST_SIZES = 256  # of each kind
+
+Holds = Callable[[Mapping[str, Any]], bool]
+"""Whether what was proved of a call is so for other values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +61,13 @@ class Result:
 class Repeats:
     """What calls like one have to be like besides.
 
-    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call is so
-    for other values. whole: arrays that any thread reads any element of: no result may lie in their memory.
+    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call of these
+    sizes is so for other values. whole: arrays that any thread reads any element of: no result may lie in their memory.
     """
 
     device_of: Callable[[], str]
     apart: tuple[tuple[str, str], ...]
-    holds: Callable[[Mapping[str, Any]], bool] | None = None
+    holds: Holds | None = None
     whole: tuple[str, ...] = ()
 
 
@@ -70,56 +76,87 @@ Around = Callable[[dict[str, Any], Callable[[], None]], None]
 
 
 class Launchable(Protocol):
-    """Launches that wait for arrays and values: `runtime.prepared.Template` is one."""
+    """Launches that wait for arrays and values: `runtime.prepared.Flat` is one."""
 
-    def launch(
-        self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any], /
-    ) -> None: ...
+    def launch(self, views: Views, values: Mapping[str, Any], /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """What follows from the sizes of a call: launches that wait for arrays and values, and the results.
+
+    own: records are in the launches already. holds: whether what was proved of a call is so for other values. around: what a run does
+    besides its launches. made: names, shapes and types of the results.
+    """
+
+    flat: Launchable
+    results: tuple[Result, ...]
+    holds: Holds | None
+    around: Around | None
+    made: tuple[tuple[str, tuple[int, ...], Any], ...]
+    own: bool = False
+
+    @classmethod
+    def of(
+        cls, flat: Launchable, results: Sequence[Result], holds: Holds | None = None, around: Around | None = None,
+        *, own: bool = False,
+    ) -> Sized:  # fmt: skip
+        made = tuple([(r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results])
+        return cls(flat, tuple(results), holds, around, made, own)
+
+    def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Sized | None:
+        """The same with these arrays and all values filled in; None for launches that cannot."""
+        if not isinstance(self.flat, Flat):
+            return None
+        return replace(self, flat=self.flat.closed(arrays, views, values))
+
+
+Resize = Callable[[tuple[Any, ...], Mapping[str, Any], Given], Sized | None]
+"""What follows from the sizes of a call, given its arguments, positional and named; None for a call that has to go another way.
+
+Raises what is wrong with it, as a first call does.
+"""
+
+
+def _never(*_: Any) -> None: ...
 
 
 class Repeatable:
-    """A call that can be made again."""
+    """Calls that differ in sizes, memory and numbers alone."""
 
     __slots__ = (
-        "_again", "_apart", "_around", "_bound", "_changed", "_device", "_from", "_holds", "_identical", "_kernel", "_module", "_named",
-        "_others", "_own_only", "_results", "_several", "_slots", "_template", "_uses", "_values", "_views", "_whole", "made",
+        "_again", "_apart", "_changed", "_device", "_from", "_identical", "_kernel", "_last", "_module", "_named", "_others", "_own_only",
+        "_resize", "_several", "_sizes", "_slots", "_uses", "_values", "_views", "_whole",
     )  # fmt: skip
 
     def __init__(
-        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, template: Launchable, results: Sequence[Result],
-        *, device_of: Callable[[], str] | None = None, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
-        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None, bound: bool = False,
-        whole: tuple[str, ...] = (),
+        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, resize: Resize = _never,
+        sizes: dict[Hashable, Sized] | None = None, *, device_of: Callable[[], str] | None = None,
+        identical: tuple[str, str, bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
+        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, whole: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
-        device_of: where a call like this runs, if no record says it. identical: the two parameters whose arrays are one, or are two.
-        holds: whether what was proved for the values of a call holds for these, too. apart: pairs of arrays that share no memory.
-        uses: of records. own_only: whether an element reads no fields but its own. around: what a run does besides its launches.
-        bound: whether the template has the records already. whole: arrays in whose memory no result may lie.
+        sizes: what is known already, by the sizes of slots. device_of: where a call like this runs, if no record says it. identical: the
+        two parameters whose arrays are one, or are two. apart: pairs of arrays that share no memory. uses: of records. own_only: whether
+        an element reads no fields but its own. whole: arrays in whose memory no result may lie.
         """
         self._whole = whole
-        self._around, self._bound = around, bound
-        self._uses, self._own_only = uses, own_only
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
-        self._kernel, self._named, self._slots, self._device, self._template = kernel, named, slots, device, template
+        self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
+        self._resize, self._sizes = resize, {} if sizes is None else sizes
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
         # Arrays of records that may be others than before; the very same ones share what they shared when a first call took them.
-        self._several = sum(type(s) not in (ArraySlot, SameSlot, ValueSlot, SameRecords) for s in slots) > 1
-        self._results, self._from, self._identical, self._holds = results, device_of, identical, holds
+        self._several = sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
+        self._from, self._identical, self._uses, self._own_only = device_of, identical, uses, own_only
         self._module, self._views = array_module(device), _views_on(device)
         self._again: Again | None = None
-        self._others = 0  # calls since one was that before it
-        self.made = tuple((r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results)
-
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """Of the elements of its results."""
-        return self._results[0].axes
+        self._last: Sized | None = None
+        self._others = 0  # calls, less those that were the very same again
 
     def match(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Given | None:
         """The arguments of a call like this one; None for another one."""
+        positional = arguments
         if named:
             if tuple(named) != self._named:
                 return None
@@ -129,7 +166,8 @@ class Repeatable:
         if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
             return None
         if self._again is not None and (again := self._again.take(arguments)) is not None:
-            self._others = 0
+            if self._others > 1:
+                self._others -= 1
             return None if self._apart and self._overlap(again.complete()) else again
         matched = Given({}, {})
         for slot, value in zip(self._slots, arguments, strict=True):
@@ -143,14 +181,36 @@ class Repeatable:
             return None
         if self._apart and self._overlap(matched.arrays):
             return None
-        if self._holds is not None and not self._holds(matched.values):
+        sized = self._sized(positional, named, matched)
+        if sized is None or (sized.holds is not None and not sized.holds(matched.values)):
             return None
-        self._others += 1
-        if not self._others & (self._others - 1):  # ever more seldom: others may come one after the other
-            self._again = Again.of(self._slots, arguments, matched)
-            if self._again is not None and isinstance(self._template, Template):
-                self._again.fill(self._template, partial(self._views, matched.arrays), matched)
+        matched.sized = sized
+        self._others = others = self._others + 1
+        # Ever more seldom, as others may come one after the other; not where sizes come in turn.
+        if not others & (others - 1) and (sized is self._last or self._again is None):
+            self._keep(arguments, matched)
+        self._last = sized
         return matched
+
+    def _keep(self, arguments: tuple[Any, ...], matched: Given) -> None:
+        """Recognise the very same call from now on."""
+        self._again = Again.of(self._slots, arguments, matched)
+        if self._again is not None:
+            self._again.fill(matched.sized, partial(self._views, matched.arrays), matched)
+
+    def _sized(self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given) -> Sized | None:
+        """What follows from the sizes of a call; None for one that has to go another way."""
+        sizes = tuple(matched.sizes)
+        try:
+            sized = self._sizes.get(sizes)
+        except TypeError:  # what is no size
+            return None
+        if sized is None and (sized := self._resize(positional, named, matched)) is not None:
+            if len(self._sizes) >= MOST_SIZES:
+                for oldest in [*self._sizes][:1]:  # other threads may let it go, too
+                    self._sizes.pop(oldest, None)
+            self._sizes[sizes] = sized
+        return sized
 
     def _overlap(self, arrays: Mapping[str, Any]) -> bool:
         """Whether arrays share memory that have to be apart."""
@@ -162,67 +222,76 @@ class Repeatable:
             return self._run(matched, out)
 
     def _run(self, matched: Given, out: Any) -> tuple[Any, ...]:
-        arrays, template = matched.arrays, matched.template
-        if out is not None or self._around is not None or (template is None and not self._bound):
-            matched.complete()
+        arrays, sized = matched.arrays, matched.sized
         results: list[Any] = []
         if out is None:
+            if sized.around is not None:
+                matched.complete()
             empty = self._module.empty
-            for name, shape, dtype in self.made:
+            for name, shape, dtype in sized.made:
                 arrays[name] = made = empty(shape, dtype)
                 results.append(made)
         else:
-            count, axes = (self._results[0].count, self._results[0].axes) if self._results else (0, ())
-            results = make_outputs(self._kernel, [r.kind for r in self._results], count, self._device, out, axes)
-            check_in_place(self._kernel, results, arrays, self._values)
-            check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
-            check_results_apart(self._kernel, results, {n: arrays[n] for n in self._whole}, self._whole)
-            arrays |= {name: array for (name, _, _), array in zip(self.made, results, strict=True)}
+            results = self._given(matched, out)
         for name, fields in self._changed:
             array = arrays.get(name)  # of the very same call those alone that have two sides
             if array is not None and (side := side_of(array)).sides is not None:
                 side.write(fields)
-        views, template = partial(self._views, arrays), template or self._template
-        if self._around is None:
-            template.launch(views, matched.values)
+        views = partial(self._views, arrays)
+        if sized.around is None:
+            sized.flat.launch(views, matched.values)
         else:
-            self._around(arrays, partial(template.launch, views, matched.values))
+            sized.around(arrays, partial(sized.flat.launch, views, matched.values))
         return tuple(results)
+
+    def _given(self, matched: Given, out: Any) -> list[Any]:
+        """The arrays of the caller for the results, checked."""
+        arrays, made = matched.complete(), matched.sized.results
+        count, axes = (made[0].count, made[0].axes) if made else (0, ())
+        results = make_outputs(self._kernel, [r.kind for r in made], count, self._device, out, axes)
+        check_in_place(self._kernel, results, arrays, self._values)
+        check_beside_records(self._kernel, results, arrays, self._uses, own_only=self._own_only)
+        check_results_apart(self._kernel, results, {n: arrays[n] for n in self._whole}, self._whole)
+        arrays |= {r.name: array for r, array in zip(made, results, strict=True)}
+        return results
 
 
 def _memory(array: Any) -> Any:
     return places_of(array).data if type(array) is RecordArray else array
 
 
-def views_of(arrays: Mapping[str, Any], device: str) -> Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]]:
-    """What a template asks for: the arguments of launches for the places of these arrays."""
+def views_of(arrays: Mapping[str, Any], device: str) -> Views:
+    """What launches ask for that wait for arrays: their arguments for the buffers of these."""
     return partial(_views_on(device), arrays)
 
 
-def _views_on(device: str) -> Callable[[Mapping[str, Any], str, tuple[ArrayPlace, ...]], list[Any]]:
+def _views_on(device: str) -> Callable[[Mapping[str, Any], str, Places], list[Any]]:
     return _on_gpu if is_gpu(device) else _on_host
 
 
-def _on_gpu(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
+def _on_gpu(arrays: Mapping[str, Any], name: str, places: Places) -> list[Any]:
     array = arrays[name]
     base = (places_of(array).data if type(array) is RecordArray else array).data.ptr
-    return [base + place.offset for place in places]
+    return [base + start for start in places.starts]
 
 
-def _on_host(arrays: Mapping[str, Any], name: str, places: tuple[ArrayPlace, ...]) -> list[Any]:
+def _on_host(arrays: Mapping[str, Any], name: str, places: Places) -> list[Any]:
     array = arrays[name]
     if type(array) is not RecordArray:
         return [array if array.ndim == 1 else array.reshape(-1)]  # of one type, in one buffer
     return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
 
 
-def both(
-    one: Callable[[Mapping[str, Any]], bool] | None, other: Callable[[Mapping[str, Any]], bool] | None
-) -> Callable[[Mapping[str, Any]], bool] | None:
-    """What holds where both of these do."""
+def both(one: Holds | None, other: Holds | None) -> Holds | None:
+    """Whether two things hold that may have been proved."""
     if one is None or other is None:
         return one or other
     return lambda values: one(values) and other(values)
+
+
+def shapes_of(results: Iterable[Result]) -> dict[str, Shape]:
+    """How results lie in memory."""
+    return {r.name: (value_array("", r.kind, written=True).arrangement, r.count) for r in results}
 
 
 def _share(arrays: Mapping[str, Any]) -> bool:
@@ -252,32 +321,25 @@ class Repeated:
         return None
 
     def remember(
-        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: Any,
-        results: Sequence[Result], *, identical: tuple[str, str, bool] | None = None,
-        holds: Callable[[Mapping[str, Any]], bool] | None = None, own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, around: Around | None = None,
+        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, resize: Resize,
+        sizes: dict[Hashable, Sized], *, identical: tuple[str, str, bool] | None = None, own: Mapping[str, Slot] = NOTHING,
+        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
     ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
+        """Keep a call for those like it, where they can be recognised and launched with addresses and numbers alone.
 
-        own: slots of arguments that a pattern makes arrays of, which they bring along under the names in `arguments.added`.
-        uses: of records.
+        sizes: where what follows from sizes is kept; who makes it may forget it. own: slots of arguments that a pattern makes arrays of,
+        which they bring along under the names in `arguments.added`. uses: of records.
         """
         slots = slots_of(signature, positional, named, arguments, own=own, uses=uses)
-        if slots is None or not isinstance(launch, Prepared):
-            return
-        added = arguments.added if own else signature.arrays
-        arrays = frozenset((*arguments.records, *arguments.arrays, *added, *(r.name for r in results)))
-        template = launch.template(arrays, frozenset(flatten_uniforms(signature, arguments.uniforms)))
-        if template is None:
+        if slots is None:
             return
         there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
         device_of = partial(device_without_records, there)
         entry = Repeatable(
-            signature.source.name, tuple(named), slots, arguments.device, template, results,
+            signature.source.name, tuple(named), slots, arguments.device, resize, sizes,
             device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, holds=both(holds, None if besides is None else besides.holds),
-            apart=() if besides is None else besides.apart,
-            uses=uses, own_only=own_only, around=around, whole=() if besides is None else besides.whole,
+            identical=identical, apart=() if besides is None else besides.apart, uses=uses, own_only=own_only,
+            whole=() if besides is None else besides.whole,
         )  # fmt: skip
         if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
             self._entries = (entry, *self._entries[: MOST - 1])

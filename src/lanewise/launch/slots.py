@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -19,7 +19,6 @@ from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import ALL_USED, Uses
 from lanewise.records.arrays import RecordArray, places_of, side_of
 from lanewise.runtime.memory import array_module
-from lanewise.runtime.prepared import Template
 
 EXACT = 2**53  # whole numbers up to here are floats
 NOTHING: Mapping[str, Any] = MappingProxyType({})
@@ -28,16 +27,17 @@ _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
 
 class Given:
-    """The arguments of a call: arrays by parameter, numbers by their IR names.
+    """The arguments of a call: arrays by parameter, numbers by their IR names, and in `sizes` how large they are, in their order.
 
-    template: its launches, where they are filled in but for results and other arrays than records. records: what is among the arguments
+    sized: what is launched, where it is filled in but for results and other arrays than records. records: what is among the arguments
     and, until `complete` is called, not among the arrays; by name, with its position.
     """
 
-    __slots__ = ("arguments", "arrays", "records", "template", "values")
+    __slots__ = ("arguments", "arrays", "records", "sized", "sizes", "values")
 
-    def __init__(self, arrays: dict[str, Any], values: dict[str, Any], template: Template | None = None) -> None:
-        self.arrays, self.values, self.template = arrays, values, template
+    def __init__(self, arrays: dict[str, Any], values: dict[str, Any], sized: Any = None) -> None:
+        self.arrays, self.values, self.sized = arrays, values, sized
+        self.sizes: list[Any] = []
         self.records: tuple[tuple[str, int], ...] = ()
         self.arguments: tuple[Any, ...] = ()
 
@@ -52,6 +52,14 @@ class Slot(Protocol):
     """What one argument has to be like."""
 
     def take(self, value: Any, matched: Given) -> bool: ...
+
+
+def sizes_of(slots: Iterable[tuple[Slot, Any]]) -> tuple[Any, ...]:
+    """How large arguments are that their slots take."""
+    seen = Given({}, {})
+    for slot, value in slots:
+        slot.take(value, seen)
+    return tuple(seen.sizes)
 
 
 class SameRecords:
@@ -73,50 +81,61 @@ class SameRecords:
 
 
 class RecordSlot:
-    """An array of the same record, layout, device and size, whose parts begin as far from where its memory does.
+    """An array of the same record, layout and device, of any size.
 
     reads: of its fields, which are brought up to date.
     """
 
-    __slots__ = ("_layout", "_places", "_seen", "_size", "name", "reads")
+    __slots__ = ("_device", "_layout", "_record", "_seen", "name", "reads")
 
     def __init__(self, name: str, array: RecordArray, reads: int) -> None:
-        self.name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
-        self.reads = reads
-        self._layout, self._size = array.layout, _size(array)
+        self.name, self.reads = name, reads
+        self._layout, self._record, self._device = array.layout, array.record, array.device
+        self._seen = weakref.ref(array), weakref.ref(places_of(array)), _size(array)
 
     def take(self, value: Any, matched: Given) -> bool:
-        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
+        seen, places, size = self._seen  # at once: other threads may put another array there
+        if value is not seen() or type(value) is not RecordArray or places_of(value) is not places():
             if type(value) is not RecordArray or not places_of(value).is_regular:
                 return False
-            if _size(value) != self._size or value.layout != self._layout:
+            if value.record != self._record or value.layout != self._layout or value.device != self._device:
                 return False
-            self._seen, self._places = weakref.ref(value), weakref.ref(places_of(value))
+            size = _size(value)
+            self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
         if (side := side_of(value)).sides is not None:
             side.read(self.reads)
+        matched.sizes.append(size)
         matched.arrays[self.name] = value
         return True
 
 
-def _size(array: RecordArray) -> tuple[Any, ...]:
-    """How many records of which kind are where, apart from the address of the memory."""
+def _size(array: RecordArray) -> Any:
+    """How many records there are; of a part of an array also where it begins in its memory."""
     places = places_of(array)
-    return len(array), places.arrangement.pinned, array.record, array.device
+    pinned = places.arrangement.pinned
+    return (places.count, pinned) if pinned else places.count
 
 
 class ArraySlot:
-    """A contiguous array of the same library, type, shape and GPU, to which generated code may write."""
+    """A contiguous array of the same library, type, number of axes and GPU, to which generated code may write.
 
-    __slots__ = ("_aligned", "_cls", "_dtype", "_gpu", "_seen", "_shape", "name")
+    fixed: how many of its last axes are as long as they were: that of a vector's components.
+    """
 
-    def __init__(self, name: str, array: Any) -> None:
-        self.name, self._cls, self._dtype, self._shape = name, type(array), array.dtype, array.shape
+    __slots__ = ("_aligned", "_axes", "_cls", "_dtype", "_fixed", "_gpu", "_seen", "name")
+
+    def __init__(self, name: str, array: Any, fixed: int = 0) -> None:
+        self.name, self._cls, self._dtype = name, type(array), array.dtype
+        self._axes, self._fixed = array.ndim, array.shape[array.ndim - fixed :]
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
         self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
         self._seen: Callable[[], Any] = _nothing
 
     def take(self, value: Any, matched: Given) -> bool:
-        if type(value) is not self._cls or value.shape != self._shape or value.dtype != self._dtype:
+        if type(value) is not self._cls or value.dtype != self._dtype:
+            return False
+        shape, fixed = value.shape, self._fixed
+        if len(shape) != self._axes or (fixed and shape[-len(fixed) :] != fixed):
             return False
         if self._gpu is None:
             flags = value.flags
@@ -128,6 +147,7 @@ class ArraySlot:
             if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
                 return False
             self._seen = weakref.ref(value)
+        matched.sizes.append(shape)
         matched.arrays[self.name] = value
         return True
 
@@ -135,16 +155,14 @@ class ArraySlot:
 def _nothing() -> None: ...
 
 
-class SameSlot:
-    """A number or a tuple of numbers, the same again, and of the same types: 4.0 is not 4."""
+class SizeSlot:
+    """A number or a tuple of numbers by which calls differ in size: 4.0 is not 4."""
 
-    __slots__ = ("_seen",)
-
-    def __init__(self, value: Any) -> None:
-        self._seen = _with_types(value)
+    __slots__ = ()
 
     def take(self, value: Any, matched: Given) -> bool:
-        return _with_types(value) == self._seen
+        matched.sizes.append(_with_types(value))
+        return True
 
 
 def _with_types(value: Any) -> tuple[Any, ...]:
@@ -238,7 +256,7 @@ def slots_of(
             slots.append(ArraySlot(name, value))
             continue
         if name in signature.asked:
-            slots.append(SameSlot(value))
+            slots.append(SizeSlot())
             continue
         kind = signature.parameters[name]
         if isinstance(kind, Record):
@@ -246,7 +264,7 @@ def slots_of(
         elif name in arguments.uniforms:
             slots.append(ValueSlot(name, kind, host))
         elif type(value) is array_module(arguments.device).ndarray and arguments.unflattened.get(name) is value:
-            slots.append(ArraySlot(name, value))
+            slots.append(ArraySlot(name, value, isinstance(kind, t.Vector)))
         else:
             return None
     return tuple(slots)

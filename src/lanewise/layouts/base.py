@@ -81,9 +81,17 @@ class Arrangement:
         starts, position = [], 0
         for buffer in self.buffers:
             starts.append(position)
-            size = -(-buffer.bytes_for(count) // ALIGNMENT) * ALIGNMENT
+            plain = buffer.width == 1 and not buffer.own
+            size = -(-(count * buffer.block if plain else buffer.bytes_for(count)) // ALIGNMENT) * ALIGNMENT
             position += size + (ALIGNMENT if size >= LARGE and size % WAY == 0 else 0)
         return tuple(starts)
+
+    def ends(self, starts: tuple[int, ...], count: int) -> tuple[int, ...]:
+        """The byte behind each buffer that starts there. Calls of new sizes ask: what most buffers are comes first."""
+        return tuple([
+            start + count * b.block if b.width == 1 and not b.own else start + b.bytes_for(count)
+            for start, b in zip(starts, self.buffers, strict=True)
+        ])  # fmt: skip
 
     def nbytes(self, count: int) -> int:
         """The size of the one allocation; 0 where no leaf is kept."""

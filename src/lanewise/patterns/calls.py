@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import itemgetter
@@ -21,6 +21,7 @@ from lanewise.frontend.source import Surroundings
 from lanewise.ir import nodes as ir
 from lanewise.ir.pattern import Pattern, Work
 from lanewise.ir.traverse import subexpressions
+from lanewise.ir.values import value_array
 from lanewise.language.record import Record
 from lanewise.language.target import is_gpu, target_of
 from lanewise.language.types import Scalar, scalar_of
@@ -35,7 +36,7 @@ from lanewise.launch.arguments import (
 )  # fmt: skip
 from lanewise.launch.compiled import Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
-from lanewise.launch.repeated import Repeated, Repeats, Result, both
+from lanewise.launch.repeated import Holds, Repeated, Repeats, Result, both
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart, writable_checks
 from lanewise.launch.slots import NOTHING, Slot, ValueSlot
@@ -52,6 +53,7 @@ from lanewise.launch.support import (
 from lanewise.launch.tuned_plans import Key, TunedPlans, make_key, size_class
 from lanewise.passes import self_term
 from lanewise.patterns.results import result_arrays, total_type
+from lanewise.patterns.sizing import Classify, Plain, Program, Sizing
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.primitives.exact_sums import summed, words_for
 from lanewise.records.arrays import are_same
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from lanewise.tuning.report import Tuning
 
 Environment = dict[str, Any]
+ResultsOf = Callable[[int, tuple[int, ...]], Sequence[Result]]
 
 
 def _as_it_is(signature: Signature) -> Signature:
@@ -248,21 +251,61 @@ class Calls:
 
     def remember(
         self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-        *, own: Mapping[str, Slot] = NOTHING,
+        *, own: Mapping[str, Slot] = NOTHING, classify: Classify | None = None,
     ) -> None:  # fmt: skip
-        """Keep a call for those like it. own: slots of the pattern's."""
-        tuned = self._tuned(arguments, None)
-        if tuned is not None and tuned.plan != call.compiled.plan:
-            return  # a tuned plan that does not hold for these values may hold for the next ones
-        count = self.count(arguments)
+        """Keep a call for those like it. own: slots of the pattern's. classify: the arguments of a call, checked, if not by `given`."""
+        if self._program(arguments) is not None:
+            self.remember_as(calls, positional, named, arguments, self._program, own=own, classify=classify)
+
+    def remember_as(
+        self, calls: Repeated, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
+        program: Callable[[Arguments], Program | None], results: ResultsOf | None = None,
+        numbers: Callable[[Mapping[str, int]], Mapping[str, int]] = dict, *,
+        own: Mapping[str, Slot] = NOTHING, classify: Classify | None = None,
+    ) -> None:  # fmt: skip
+        """Keep a call that runs this program for its arguments. results, numbers: see `sizing.Plain`."""
+        sizing = Sizing(classify or self.given, self.bound, program, self._plain(arguments, results, numbers))
+        besides = None if self.wing.repeats is None else self.wing.repeats(self, arguments)
+        uses = {n: self._uses(n) for n in arguments.records}
         calls.remember(
-            self.signature, positional, named, arguments, call.launch if call.kernel is None else call.kernel,
-            self.wing.results(self.lowered, count, arguments.axes),
-            identical=None if own else _pair(arguments), holds=self._holding(call, arguments), own=own,
-            besides=None if self.wing.repeats is None else self.wing.repeats(self, arguments),
-            uses={n: self._uses(n) for n in arguments.records}, own_only=self._own_only,
-            around=_around(arguments),
+            self.signature, positional, named, arguments, sizing.resize, sizing.sizes, identical=None if own else _pair(arguments),
+            own=own, besides=besides, uses=uses, own_only=self._own_only,
         )  # fmt: skip
+
+    def _plain(
+        self, arguments: Arguments, results: ResultsOf | None, numbers: Callable[[Mapping[str, int]], Mapping[str, int]]
+    ) -> Plain | None:
+        """How calls like this one are sized, if nothing but their numbers of elements follows from sizes."""
+        signature, wing, plan_class = self.signature, self.wing, self.wing.pattern.plan_class
+        numbered = self.lowered.numbered or any(r.numbered for r in signature.reductions)
+        if plan_class is None or wing.total or signature.arrays or signature.rows or numbered or arguments.variant:
+            return None
+        machine, work = machine_of(arguments.device), self.work(arguments)
+        values = {n: value_type(signature.parameters[n]) for n in arguments.arrays}
+        made = result_arrays(self.lowered)
+        results = results or (lambda count, axes: [Result(n, kind, count, axes) for n, kind in made])
+        arranged = {n: value_array("", kind, written=False).arrangement for n, kind in values.items()}
+        arranged |= {r.name: value_array("", r.kind, written=True).arrangement for r in results(1, ())}
+        return Plain(
+            tuple(arguments.records), values, arranged, partial(wing.counts, self.name), numbers, results,
+            partial(plan_class, machine, work),
+        )  # fmt: skip
+
+    def _program(self, arguments: Arguments) -> Program | None:
+        """What calls like this one run, without the caller's plan; None where that is no program for all of them."""
+        compiled = self.specialise(arguments, None)
+        executable = compiled.executable
+        if not executable.resizable or not self._chosen_alone(arguments, compiled.plan):
+            return None
+        environment = self.environment(arguments)
+        self_term.check(self.name, compiled.plan.self_term, executable.program.self_term, environment)
+        results = self.wing.results(self.lowered, self.count(arguments), arguments.axes)
+        return Program(executable, environment, results, self.holding(compiled, arguments), _around(arguments))
+
+    def _chosen_alone(self, arguments: Arguments, plan: Decisions) -> bool:
+        """Whether calls like this one have this plan: a tuned one that does not hold for these values may hold for the next ones."""
+        tuned = self._tuned(arguments, None)
+        return tuned is None or tuned.plan == plan
 
     @property
     def _own_only(self) -> bool:
@@ -274,14 +317,14 @@ class Calls:
         kinds, host = self.signature.parameters, not is_gpu(arguments.device)
         return {n: ValueSlot(n, value_type(kinds[n]), host) for n in names}
 
-    def holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+    def holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
         """Whether what was proved of a call holds for other values; None where nothing was."""
         besides = None if self.wing.repeats is None else self.wing.repeats(self, arguments).holds
-        return both(self._holding(call, arguments), besides)
+        return both(self._holding(compiled, arguments), besides)
 
-    def _holding(self, call: Call, arguments: Arguments) -> Callable[[Mapping[str, Any]], bool] | None:
+    def _holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
         """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
-        proof, environment = call.compiled.executable.program.self_term, self.environment(arguments)
+        proof, environment = compiled.executable.program.self_term, self.environment(arguments)
         locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
         names = tuple(dict.fromkeys(x.name for x in locals_))
         if not names:

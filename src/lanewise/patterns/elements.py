@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lanewise.ir import nodes as ir
-from lanewise.ir.pattern import HostCode, Pattern, Work
+from lanewise.ir.pattern import HostCode, Pattern, Work, elementary_class
 from lanewise.patterns import element_merging
 
 NARROW = 4  # leaves of a structure that SIMD loops load together and take apart by shuffles
@@ -21,4 +21,5 @@ ELEMENTWISE = Pattern(
     host=HostCode(inline=True, widest_stride=NARROW),
     merging=element_merging,
     describe=_describe,
+    plan_class=elementary_class,
 )

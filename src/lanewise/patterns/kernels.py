@@ -145,7 +145,7 @@ class AbstractKernel(ABC):
         launch = SteppedLaunch(
             stepped, call.launch,
             self._calls.value_slots(given, stepped.changing),
-            flatten_uniforms(self.signature, given.uniforms), self._calls.holding(call, given),
+            flatten_uniforms(self.signature, given.uniforms), self._calls.holding(call.compiled, given),
             partial(self.bind, out=unpacked(call.results), plan=plan),
         )  # fmt: skip
         return replace(call, launch=launch)

@@ -20,7 +20,8 @@ from lanewise.records.keys import Key, Mask, Places, Span, check_distinct, check
 from lanewise.records.two_sides import DEVICE, EVERY, HOST, Side, bit_of, on_host
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, copy_whole, on, to_host
-from lanewise.runtime.prepared import ArrayPlace, host_view
+from lanewise.runtime.prepared import Places as BufferPlaces
+from lanewise.runtime.prepared import host_views
 from lanewise.support.attributes import settings_by_name
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
@@ -136,7 +137,7 @@ class RecordArray(Generic[B]):
     _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
     _stands_for: RecordArray | None  # of a copy that a kernel gets in place of another array: that array
-    _buffers: dict[int, tuple[tuple[ArrayPlace, ...], list[Any]]]
+    _buffers: dict[int, tuple[BufferPlaces, list[Any]]]
 
     def __init__(
         self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[B], fixed: str = ""
@@ -340,13 +341,13 @@ class RecordArray(Generic[B]):
         step = views.arrangement.buffers[0].block // own.block * views.step
         return away // own.block * own.width + views.first, step
 
-    def _parts_at(self, places: tuple[ArrayPlace, ...]) -> list[Any]:
+    def _parts_at(self, places: BufferPlaces) -> list[Any]:
         """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
         cached = self._buffers.get(id(places))
         if cached is None or cached[0] is not places:
             if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
                 self._buffers.clear()
-            cached = self._buffers[id(places)] = (places, [host_view(self._seen.data, p) for p in places])
+            cached = self._buffers[id(places)] = (places, host_views(self._seen.data, places))
         return cached[1]
 
     def __len__(self) -> int:

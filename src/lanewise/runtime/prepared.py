@@ -1,9 +1,9 @@
-"""Kernels with everything bound; and templates, in which later calls put other arrays and values.
+"""Launches as a flat list of functions and their arguments: with everything bound, or open for arrays and values.
 
-Binding looks up where arrays lie, evaluates sizes and grids, and allocates what a program keeps beside its arguments. A call like an
-earlier one repeats none of that: it brings addresses and numbers.
+What follows from sizes (grids, where buffers begin, how many elements there are) is in the list already. An open list waits for
+addresses and numbers, and launches with those of a call.
 
-Memory that belongs to a bound call is used in turns, one use at a time, whichever threads and streams call it.
+Memory that belongs to a list is used in turns, one use at a time, whichever threads and streams call it.
 """
 
 from __future__ import annotations
@@ -19,47 +19,96 @@ from lanewise.support.errors import ArgumentError
 Arguments = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayPlace:
-    """Where a buffer of an array stands among the arguments of a kernel: `nbytes` of its memory, from `offset` on."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Places:
+    """Where the buffers of an array lie in its memory: from `starts` to `ends`, in bytes, with the types of what is in them."""
 
-    name: str
-    position: int
-    offset: int
-    nbytes: int
-    dtype: Any
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    dtypes: tuple[Any, ...]
 
 
-def host_view(data: Any, place: ArrayPlace) -> Any:
-    """The argument for a place in the memory of an array on the host."""
-    return data[place.offset : place.offset + place.nbytes].view(place.dtype)
+def host_views(data: Any, places: Places) -> list[Any]:
+    """The arguments for the buffers of an array on the host."""
+    return [data[a:b].view(t) for a, b, t in zip(places.starts, places.ends, places.dtypes, strict=True)]
+
+
+Views = Callable[[str, Places], Sequence[Any]]
+"""The arguments for the buffers of an array, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One kernel of a program. `run` launches it with arguments like these; `values`: uniforms by name, each with its position.
+    """A launch. `run` launches with arguments like these; those that are open are None.
 
-    kept: memory that the arguments point to. rigid: whether it depends on arrays or values in another way than by its arguments.
+    arrays: of each its name, where its buffers lie in it, and which arguments these are. values: uniforms by name, each with its
+    position. kept: memory that the arguments point to.
     """
 
     run: Callable[[Arguments], None]
     arguments: Arguments
-    arrays: tuple[ArrayPlace, ...]
+    arrays: tuple[tuple[str, Places, slice], ...]
     values: tuple[tuple[str, int], ...]
     kept: tuple[Any, ...] = ()
-    rigid: bool = False
+
+    def filled(self, views: Views, values: Mapping[str, Any]) -> Arguments:
+        """The arguments with these arrays and values."""
+        arguments = list(self.arguments)
+        for name, places, where in self.arrays:
+            arguments[where] = views(name, places)
+        for name, position in self.values:
+            arguments[position] = values[name]
+        return tuple(arguments)
+
+    def holding(self, views: Views, arrays: frozenset[str], kept: tuple[Any, ...]) -> Piece:
+        """The same launch with these arrays filled in, which it keeps."""
+        given, others = (tuple(a for a in self.arrays if (a[0] in arrays) is want) for want in (True, False))
+        if not given:
+            return self
+        arguments = replace(self, arrays=given, values=()).filled(views, {})
+        return Piece(self.run, arguments, others, self.values, (*self.kept, *kept))
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Launches that wait for arrays and values. They keep no memory alive but what a program has beside its arguments."""
+
+    pieces: tuple[Piece, ...]
+    turns: Turns | None
+
+    def launch(self, views: Views, values: Mapping[str, Any]) -> None:
+        """Launch with these. `values` are numbers of the right types."""
+        if self.turns is None:
+            for p in self.pieces:
+                p.run(p.filled(views, values))
+            return
+        with self.turns:
+            for p in self.pieces:
+                p.run(p.filled(views, values))
+
+    def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Flat:
+        """The same launches with these arrays and all values filled in: they wait for the other arrays. It keeps these in memory."""
+        return Flat(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
+
+
+def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Piece:
+    given, others = (tuple(a for a in p.arrays if (a[0] in arrays) is want) for want in (True, False))
+    arguments = replace(p, arrays=given).filled(views, values)
+    return Piece(p.run, arguments, others, (), p.kept)
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The kernels of a program, bound. Calling it launches them. `turns`: at memory that every launch writes anew.
+    """The launches of a program, bound: calling it launches them. `turns`: at memory that every launch writes anew.
 
-    checks: that what is bound still lies where it did; each raises `ArgumentError` if not.
+    checks: that what is bound still lies where it did; each raises `ArgumentError` if not. fixed: whether values went into memory
+    when they were bound, so that others would have to be bound anew.
     """
 
     pieces: tuple[Piece, ...]
     turns: Turns | None = None
     checks: tuple[Callable[[], None], ...] = ()
+    fixed: bool = False
 
     def check(self) -> None:
         """Raise `ArgumentError` where an array was changed in length. Graphs ask this before they launch, too."""
@@ -77,91 +126,20 @@ class Prepared:
             for p in self.pieces:
                 p.run(p.arguments)
 
-    def template(self, arrays: frozenset[str], values: frozenset[str]) -> Template | None:
-        """The same launches for other memory of these arrays and for other values, by name; None where one of them is rigid."""
-        if any(p.rigid for p in self.pieces):
+    def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
+        """The same launches for other memory of these arrays and for other values, by name; None where values are fixed."""
+        if self.fixed:
             return None
-        return Template(tuple(_opened(p, arrays, values) for p in self.pieces), self.turns)
+        return Flat(tuple(_opened(p, arrays, values) for p in self.pieces), self.turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Open:
-    """A kernel that waits for arrays and values. arrays: of each its name, its places, and which arguments they are if in a row."""
-
-    run: Callable[[Arguments], None]
-    arguments: Arguments
-    arrays: tuple[tuple[str, tuple[ArrayPlace, ...], slice | None], ...]
-    values: tuple[tuple[str, int], ...]
-    kept: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Template:
-    """Launches that wait for arrays and values. It keeps no memory alive but what the program has beside its arguments."""
-
-    pieces: tuple[Open, ...]
-    turns: Turns | None
-
-    def launch(self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]) -> None:
-        """Launch with these. `views` gives the arguments for the places of an array; `values` are numbers of the right types."""
-        if self.turns is None:
-            for p in self.pieces:
-                p.run(_filled(p, views, values))
-            return
-        with self.turns:
-            for p in self.pieces:
-                p.run(_filled(p, views, values))
-
-    def closed(
-        self,
-        arrays: frozenset[str],
-        views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]],
-        values: Mapping[str, Any],
-    ) -> Template:
-        """The same launches with these arrays and all values filled in: they wait for the other arrays. It keeps these in memory."""
-        return Template(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
-
-
-def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Open:
-    places = {name: tuple(a for a in p.arrays if a.name == name) for name in dict.fromkeys(a.name for a in p.arrays)}
-    numbers = tuple((name, position) for name, position in p.values if name in values)
-    empty = {a.position for a in p.arrays if a.name in arrays} | {position for _, position in numbers}
-    arguments = tuple(None if n in empty else x for n, x in enumerate(p.arguments))
-    kept = tuple(memory for name, memory in p.kept if name not in arrays)
-    opened = ((n, at, _neighbours(at)) for n, at in places.items() if n in arrays)
-    return Open(p.run, arguments, tuple(opened), numbers, kept)
-
-
-def _closed(
-    p: Open,
-    arrays: frozenset[str],
-    views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]],
-    values: Mapping[str, Any],
-) -> Open:
-    filled = replace(p, arrays=tuple(a for a in p.arrays if a[0] in arrays))
-    others = tuple(a for a in p.arrays if a[0] not in arrays)
-    return Open(p.run, _filled(filled, views, values), others, (), p.kept)
-
-
-def _neighbours(places: tuple[ArrayPlace, ...]) -> slice | None:
-    first = places[0].position
-    in_a_row = all(place.position == first + n for n, place in enumerate(places))
-    return slice(first, first + len(places)) if in_a_row else None
-
-
-def _filled(
-    p: Open, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]
-) -> Arguments:
+def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
     arguments = list(p.arguments)
-    for name, places, neighbours in p.arrays:
-        if neighbours is not None:
-            arguments[neighbours] = views(name, places)
-            continue
-        for place, view in zip(places, views(name, places), strict=True):
-            arguments[place.position] = view
-    for name, position in p.values:
-        arguments[position] = values[name]
-    return tuple(arguments)
+    open_arrays = tuple(a for a in p.arrays if a[0] in arrays)
+    for _, places, where in open_arrays:
+        arguments[where] = [None] * len(places.starts)
+    kept = tuple(memory for memory in p.kept if memory[0] not in arrays)
+    return Piece(p.run, tuple(arguments), open_arrays, tuple(v for v in p.values if v[0] in values), kept)
 
 
 _RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own

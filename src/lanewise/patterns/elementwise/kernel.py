@@ -20,7 +20,7 @@ from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, bind_value_array, make_output
 from lanewise.launch.executable import Executable
-from lanewise.launch.repeated import Result
+from lanewise.launch.repeated import Repeated, Result
 from lanewise.launch.support import compile_kernel, index_type, machine_of, value_type
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing, advise_layout
 from lanewise.patterns.elementwise.build import (
@@ -45,6 +45,7 @@ from lanewise.patterns.elementwise.scattered import (
 from lanewise.patterns.elementwise.scattering import build_scattering, scatters
 from lanewise.patterns.kernels import AbstractKernel
 from lanewise.patterns.results import result_arrays
+from lanewise.patterns.sizing import Program
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import around_launch
 from lanewise.planning.plan import Plan
@@ -199,23 +200,48 @@ class Elementwise(AbstractKernel):
             raise ArgumentError(f"{self.__name__} returns nothing to take the {operation} of")
         if operation != "sum" and not calls.count(classified):
             raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
-        bound, environment = calls.bound(classified), calls.environment(classified)
-        environment[LANES] = reduction_lanes(calls.count(classified))
-        made = [
-            Result(partial_of(name), reduced_type(kind, operation), environment[LANES])
-            for name, kind in result_arrays(calls.lowered)
-        ]
+        made = self._partials(operation, calls.count(classified))
+        bound, environment = calls.bound(classified), self._environment(classified)
         partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = self._reduction(classified, operation).prepare(bound, environment)
         if checked:
             launch = around_launch(calls, classified, launch)
         else:
-            repeated.remember(
-                calls.signature, arguments, named, classified, launch, made, besides=repeats(calls, classified)
-            )
+            self._remember(repeated, operation, arguments, named, classified)
         launch()
         return _reduced(operation, partials)
+
+    def _partials(self, operation: Operation, count: int) -> list[Result]:
+        """The partial results that a kernel leaves."""
+        return [
+            Result(partial_of(name), reduced_type(kind, operation), reduction_lanes(count))
+            for name, kind in result_arrays(self._calls.lowered)
+        ]
+
+    def _environment(self, classified: Arguments) -> dict[str, Any]:
+        return _with_lanes(self._calls.environment(classified))
+
+    def _remember(
+        self, repeated: Repeated, operation: Operation, arguments: tuple[Any, ...], named: Mapping[str, Any],
+        classified: Arguments,
+    ) -> None:  # fmt: skip
+        """Keep a reduction for those like it."""
+        calls = self._calls
+
+        def program(classified: Arguments) -> Program:
+            executable = self._reduction(classified, operation)
+            results = self._partials(operation, calls.count(classified))
+            return Program(executable, self._environment(classified), results)
+
+        if self._reduction(classified, operation).resizable:
+            kinds = [(partial_of(n), reduced_type(kind, operation)) for n, kind in result_arrays(calls.lowered)]
+
+            def partials(count: int, axes: tuple[int, ...]) -> list[Result]:
+                del axes  # all elements give one number
+                return [Result(n, kind, reduction_lanes(count)) for n, kind in kinds]
+
+            calls.remember_as(repeated, arguments, named, classified, program, partials, _with_lanes)
 
     def _reduction(self, classified: Arguments, operation: Operation) -> Executable:
         """The kernel that leaves partial results, by the default plan."""
@@ -230,6 +256,11 @@ class Elementwise(AbstractKernel):
             )
             calls.kept[key] = compile_kernel(reference, complete, device)
         return calls.kept[key]
+
+
+def _with_lanes(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Values and counts of a reduction."""
+    return {**environment, LANES: reduction_lanes(environment[COUNT])}
 
 
 def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:

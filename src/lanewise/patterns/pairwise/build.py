@@ -6,7 +6,8 @@ default plans are rules of thumb, each from a measurement (bench/results).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from lanewise.frontend.function import Lowered
@@ -32,6 +33,7 @@ from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
 WARP = 32
 SIDE_BY_SIDE = 256  # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
 LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
+NOTHING = Plan()  # is wished
 _NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")  # decisions that want other loops
 
 
@@ -52,17 +54,33 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return Plan(slices=1, parts=1).filled(plan) if wish.tile == 0 else plan
 
 
+def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
+    """What of a number of targets decides about that plan, where nobody wishes anything."""
+    if not machine.target.has_blocks:
+        return targets >= LEAST_SIDE_BY_SIDE
+    work = replace(work, targets=targets)
+    if _reciprocal(machine, work, NOTHING):
+        return _targets(machine, work), _fits_scratch(work, _targets(machine, work))
+    return _one_sided_shape(machine, work)
+
+
 # ---------------------------------------------------------------- one side of a pair
 
 
-def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions:
+def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
+    """Threads of a block, slices, targets a thread, parts of the sources."""
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
     shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
     block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
     blocks = -(-work.targets // (block // slices * merged))
+    return block, slices, merged, min(64, max(1, machine.multiprocessors // blocks))
+
+
+def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions:
+    block, slices, merged, parts = _one_sided_shape(machine, work)
     unroll = 4 if work.wide else 16
     return Plan(
-        targets=merged, tile=block, slices=slices, parts=min(64, max(1, machine.multiprocessors // blocks)),
+        targets=merged, tile=block, slices=slices, parts=parts,
         unroll=min(unroll, _COPIES // merged) if lengthy else unroll, block=block, fma=work.rearranged,
     ).filled(NEUTRAL)  # fmt: skip
 
@@ -146,7 +164,7 @@ def _targets(machine: Machine, work: Work) -> int:
 
 def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     targets = _targets(machine, work)
-    scratch = work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
+    scratch = _fits_scratch(work, targets)
     rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
     if scratch and targets == 2:
         rolled = False
@@ -155,6 +173,11 @@ def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
         registers=0 if wish.min_blocks else _registers(work, targets, scratch),
         reciprocity="scratch" if scratch else "ordered",
     ).filled(NEUTRAL)  # fmt: skip
+
+
+def _fits_scratch(work: Work, targets: int) -> bool:
+    """Whether there is room for the sums of every pair of tiles."""
+    return work.targets * -(-work.targets // (WARP * targets)) * work.result_bytes <= SCRATCH_BYTES
 
 
 def _registers(work: Work, targets: int, scratch: bool) -> int:
@@ -243,4 +266,7 @@ def grain(sources: int) -> int:
     return max(1, GRAIN_WORK // max(1, sources))
 
 
-PAIRWISE = Pattern("pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, grain=grain)
+PAIRWISE = Pattern(
+    "pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, plan_class=plan_class,
+    grain=grain,
+)  # fmt: skip

@@ -8,7 +8,7 @@ not depend on the calls before it. An entry goes when one of its arrays does: it
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,8 +18,8 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.repeated import Repeatable, Result
-from lanewise.launch.slots import Given, SameRecords, slots_of
+from lanewise.launch.repeated import Launchable, Repeatable, Result, Sized
+from lanewise.launch.slots import Given, SameRecords, sizes_of, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.patterns.search.base import Structure
@@ -28,7 +28,7 @@ from lanewise.patterns.search.points import SAMPLE, Points
 from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
 from lanewise.records.arrays import RecordArray, has_moved, places_of
 from lanewise.records.field_values import FieldViews
-from lanewise.runtime.prepared import ArrayPlace, Prepared, Template, Turns
+from lanewise.runtime.prepared import Flat, Prepared, Turns, Views
 
 MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
 
@@ -76,7 +76,7 @@ class SearchedLaunch:
 
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
         """The same launches for other results and values; None where they are more than arguments."""
-        opened = self.kernel.template(results, values) if isinstance(self.kernel, Prepared) else None
+        opened = self.kernel.opened(results, values) if isinstance(self.kernel, Prepared) else None
         return None if opened is None else SearchedTemplate(self.filling, opened, self.turns)
 
 
@@ -85,10 +85,10 @@ class SearchedTemplate:
     """The launches of a call that waits for its results and its values."""
 
     filling: tuple[Callable[[], object], ...]
-    kernel: Template
+    kernel: Flat
     turns: Turns
 
-    def launch(self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]) -> None:
+    def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         with self.turns:
             for fill in self.filling:
                 fill()
@@ -177,13 +177,18 @@ class RepeatedSearches:
         template = launch.template(frozenset(r.name for r in results) | tables, values)
         if slots is None or template is None:
             return
-        make = partial(Repeatable, signature.source.name, tuple(named), slots, arguments.device, uses=uses, bound=True)
-        call = make(template, results)
+        sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
+
+        def make(launches: Launchable) -> Repeatable:
+            sized: dict[Hashable, Sized] = {sizes: Sized.of(launches, results, own=True)}
+            return Repeatable(signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses)
+
+        call = make(template)
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
         quick: Watched | None = None
         if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
-            quick = watched(looks, template.filling, template.kernel, template.turns, call, lambda t: make(t, results))
+            quick = watched(looks, template.filling, template.kernel, template.turns, results, make)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
         arrays = tuple((weakref.ref(r, drop), weakref.ref(places_of(r))) for r in records)

@@ -17,14 +17,14 @@ import numpy as np
 
 from lanewise.language.target import is_gpu
 from lanewise.language.types import component
-from lanewise.launch.repeated import Repeatable
+from lanewise.launch.repeated import Repeatable, Result, Sized
 from lanewise.launch.slots import Given
 from lanewise.patterns.search.builders.survey import survey_launch
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.patterns.search.worlds import World
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
-from lanewise.runtime.prepared import ArrayPlace, Template, Turns
+from lanewise.runtime.prepared import Flat, Turns, Views
 from lanewise.support.errors import DeviceError
 
 Look = tuple[Points, Bounds]
@@ -256,11 +256,11 @@ class WatchedTemplate:
 
     __slots__ = ("_device", "_filling", "_kernel", "_look", "_looks", "_turns")
 
-    def __init__(self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Template, turns: Turns) -> None:
+    def __init__(self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns) -> None:
         self._device, self._looks, self._filling, self._kernel, self._turns = device, looks, filling, kernel, turns
         self._look: DeviceLook | None = None
 
-    def launch(self, views: Callable[[str, tuple[ArrayPlace, ...]], Sequence[Any]], values: Mapping[str, Any]) -> None:
+    def launch(self, views: Views, values: Mapping[str, Any]) -> None:
         with self._turns:
             look = self._look
             if look is None:
@@ -312,10 +312,10 @@ class DeviceWatched:
 
 
 def watched(
-    looks: tuple[Look, ...], filling: Filling, kernel: Template, turns: Turns, call: Repeatable,
+    looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns, results: Sequence[Result],
     again: Callable[[WatchedTemplate], Repeatable],
 ) -> Watched | None:  # fmt: skip
-    """The quick way of a call, or None. `again`: the same call with another template."""
+    """The quick way of a call, or None. `again`: a call with these launches."""
     device = looks[0][0].device
     if is_gpu(device):
         return DeviceWatched(again(WatchedTemplate(device, looks, filling, kernel, turns)))
@@ -323,9 +323,10 @@ def watched(
     quick = tuple(c for c in checks if c is not None)
     if len(quick) < len(checks):
         return None
-    number = {name: n for n, (name, _, _) in enumerate(call.made)}
+    number = {r.name: n for n, r in enumerate(results)}
     pieces = tuple(
-        HostPiece(p.run, p.arguments, tuple((number[n], places[0].position) for n, places, _ in p.arrays), p.values)
+        HostPiece(p.run, p.arguments, tuple((number[n], where.start) for n, _, where in p.arrays), p.values)
         for p in kernel.pieces
     )
-    return HostWatched(quick, tuple((shape, dtype) for _, shape, dtype in call.made), filling, pieces, turns)
+    made = Sized.of(kernel, results).made
+    return HostWatched(quick, tuple((shape, dtype) for _, shape, dtype in made), filling, pieces, turns)

@@ -168,17 +168,23 @@ class Segmentwise(AbstractKernel):
             again, matched = match
             if out is None:
                 return unpacked(again.run(matched, None))
-            self._check_out(out, again.axes)
+            self._check_out(out, matched.sized.results[0].axes)
             self._check_apart(out, matched.complete())
             again.run(matched, out)
             return (
                 out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))
             )
-        classified = calls.given(arguments, named)
-        classified.axes, ragged = self._axes(classified, arguments, named), self._ragged(arguments, named)
+        classified, ragged = self._classified(arguments, named), self._ragged(arguments, named)
         call = self._bound(classified, out, None)
-        calls.remember(repeated, call, arguments, named, classified, own=ragged_slots(ragged))
+        own = ragged_slots(ragged)
+        calls.remember(repeated, call, arguments, named, classified, own=own, classify=self._classified)
         return call()
+
+    def _classified(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
+        """The arguments of a call, checked, with the axes of its results."""
+        classified = self._calls.given(positional, named)
+        classified.axes = self._axes(classified, positional, named)
+        return classified
 
     @brief
     def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:

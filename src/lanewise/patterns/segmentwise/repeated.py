@@ -15,28 +15,35 @@ Places = tuple[str, str, str]
 
 
 class RaggedSlot:
-    """A ragged array of the same kind, layout, device and sizes; how long each list is may differ."""
+    """A ragged array of the same kind, layout and device, of any sizes; how long each list is may differ."""
 
     __slots__ = ("_like", "_places", "_seen")
 
     def __init__(self, places: Places, array: RaggedArray) -> None:
-        self._places, self._like, self._seen = places, _traits(array), weakref.ref(array)
+        self._places, self._like = places, _traits(array)
+        self._seen = weakref.ref(array), _sizes(array)
 
     def take(self, value: Any, matched: Given) -> bool:
-        if value is not self._seen():
+        seen, sizes = self._seen  # at once: other threads may put another array there
+        if value is not seen():
             if type(value) is not RaggedArray or not value.is_whole or _traits(value) != self._like:
                 return False
-            self._seen = weakref.ref(value)
+            sizes = _sizes(value)
+            self._seen = weakref.ref(value), sizes
         arrays, (first, last, name) = matched.arrays, self._places
         arrays[first], arrays[last], arrays[name] = views(value)
+        matched.sizes.append(sizes)
         return True
 
 
 def _traits(array: RaggedArray) -> tuple[Any, ...]:
-    """What two arrays have in common whose calls differ by addresses alone."""
-    layout = array.data.layout if isinstance(array.kind, Record) else None
-    levels = tuple(len(o) for o in array.offsets)
-    return array.kind, layout, array.device, entries(array), levels, array.outer_shape
+    """What two arrays have in common whose calls differ by sizes and addresses alone."""
+    return array.kind, array.data.layout if isinstance(array.kind, Record) else None, array.device
+
+
+def _sizes(array: RaggedArray) -> tuple[Any, ...]:
+    """How many items there are, and lists on every level."""
+    return entries(array), tuple(len(o) for o in array.offsets), array.outer_shape
 
 
 def ragged_slots(ragged: Mapping[str, tuple[Places, Any]]) -> dict[str, Slot]:

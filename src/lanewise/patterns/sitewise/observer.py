@@ -27,7 +27,7 @@ from lanewise.patterns.sitewise.sites import Sites
 from lanewise.patterns.tables.ranges import refuse_checks
 from lanewise.planning.plan import Plan, check_plan
 from lanewise.runtime.memory import array_module, module_of
-from lanewise.runtime.prepared import Prepared, Template
+from lanewise.runtime.prepared import Flat, Prepared
 from lanewise.support.errors import ArgumentError, brief
 
 # Bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part.
@@ -38,7 +38,7 @@ MOST_KEPT = 1 << 22
 class _Waiting:
     """A look that is bound to the memory of some sites, and waits for arrays to fill. checks: that the memory lies where it did."""
 
-    template: Template
+    template: Flat
     checks: tuple[Callable[[], None], ...]
 
 
@@ -116,7 +116,7 @@ class Observer:
             return results
         names, launch = frozenset(result_names(len(results))), call.launch
         given = results
-        if isinstance(launch, Prepared) and (template := launch.template(names, frozenset())) is not None:
+        if isinstance(launch, Prepared) and (template := launch.opened(names, frozenset())) is not None:
             look = _Waiting(template, launch.checks)
         elif sum(a.nbytes for a in results) <= MOST_KEPT:
             look, given = _Filling(launch, results), _copies(results)

@@ -109,14 +109,15 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
 def _holding(
     calls: Calls, arguments: Arguments, environment: Mapping[str, Any], names: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether for other values no index surely is outside either, and no threads surely meet."""
+    """Whether for other values no index surely is outside either, and no threads surely meet. It keeps no array of a call."""
+    alike = Arguments(variant=arguments.variant, device=arguments.device)
 
     @lru_cache(maxsize=VALUES)
     def holds(*values: int) -> bool:
         numbers = {**environment, **dict(zip(names, values, strict=True))}
-        if any(r.sure and (r.below or r.beyond) for r in _reached(calls, arguments, numbers)):
+        if any(r.sure and (r.below or r.beyond) for r in _reached(calls, alike, numbers)):
             return False
-        return _met(calls, arguments, numbers) is None
+        return _met(calls, alike, numbers) is None
 
     return lambda values: holds(*(int(values[n]) for n in names))
 

@@ -1,0 +1,263 @@
+"""The kernels of a program as launches for any number of elements: what follows from sizes is computed when they are known.
+
+    Form (a kernel)  + counts, where arrays begin -> Piece (a launch that waits for addresses and numbers)
+Expressions of sizes become Python functions once, so that another size costs some microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from lanewise.ir import nodes as ir
+from lanewise.ir.interpret import whole_of
+from lanewise.ir.names import WORK, identifier
+from lanewise.ir.traverse import reads
+from lanewise.launch.own_memory import OwnMemory
+from lanewise.layouts import Arrangement
+from lanewise.passes.uniform_parameters import UNIFORMS
+from lanewise.runtime import cpu, cuda
+from lanewise.runtime.prepared import Arguments, Piece, Places
+from lanewise.support.errors import PlanError
+
+MAX_GRID_ELEMENTS = 2**31 - 2**16  # indices on the GPU have 32 bits
+
+Environment = Mapping[str, Any]
+Shape = tuple[Arrangement, int]
+"""How an array lies in memory, and how many elements it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Neighbouring arguments of a kernel that are buffers of one array. own: its shape, where no call has another one."""
+
+    array: str
+    buffers: tuple[int, ...]
+    dtypes: tuple[Any, ...]
+    where: slice
+    own: Shape | None = None
+
+    def places(self, shapes: Mapping[str, Shape]) -> Places:
+        """Where they lie in an array of that shape."""
+        arrangement, count = self.own or shapes[self.array]
+        starts = arrangement.starts(count)
+        ends, buffers = arrangement.ends(starts, count), self.buffers
+        return Places(tuple([starts[b] for b in buffers]), tuple([ends[b] for b in buffers]), self.dtypes)
+
+
+def groups_of(kernel: ir.Kernel, buffers: tuple[ir.BufferArgument, ...], first: int = 0) -> tuple[Group, ...]:
+    """The arguments from position `first` on, array by array."""
+    own = {a.name: (a.arrangement, 1) for a in kernel.arrays if a.name == UNIFORMS}
+    groups: list[Group] = []
+    for array, members in groupby(buffers, key=lambda b: b.array):
+        same = tuple(members)
+        dtypes = tuple(b.type.dtype for b in same)
+        where = slice(first, first + len(same))
+        groups.append(Group(array, tuple(b.buffer for b in same), dtypes, where, own.get(array)))
+        first += len(same)
+    return tuple(groups)
+
+
+Number = Callable[[Any], Any]
+Extent = Callable[[Environment], int]
+
+
+def extent_of(e: ir.Expression) -> Extent:
+    """What gives a number of elements or blocks from counts, in 64 bits: so nothing overflows."""
+    if isinstance(e, ir.Local):
+        name = e.name
+        return lambda environment: int(environment[name])
+    names, number, int64 = tuple(dict.fromkeys(reads(e))), whole_of(e), np.int64
+
+    def extent(environment: Environment) -> int:
+        values = {n: environment[n] for n in names}
+        return number({n: int64(v) if isinstance(v, int) else v for n, v in values.items()})
+
+    return extent
+
+
+@dataclass(frozen=True, slots=True)
+class Scalars:
+    """The counts and uniforms of a kernel, behind its buffers: `first` is the position of the first of them."""
+
+    first: int
+    numbers: tuple[tuple[str, int, Number], ...]
+    uniforms: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, kernel: ir.Kernel, first: int, *, host: bool) -> Scalars:
+        scalars = [*enumerate(kernel.counts + kernel.uniforms, first)]
+        numbers = tuple((p.name, n, _number(p.type.dtype, host=host)) for n, p in scalars)
+        return cls(first, numbers, tuple((p.name, n) for n, p in scalars[len(kernel.counts) :]))
+
+    def fill(self, arguments: list[Any], environment: Environment) -> tuple[tuple[str, int], ...]:
+        """Put the numbers among the arguments that are known; the names and positions of the others."""
+        unknown: list[tuple[str, int]] = []
+        for name, position, number in self.numbers:
+            if name in environment:
+                arguments[position] = number(environment[name])
+            else:
+                unknown.append((name, position))
+        return tuple(unknown)
+
+
+def _number(dtype: np.dtype[Any], *, host: bool) -> Number:
+    """Generated Python takes whole numbers as Python's."""
+    kind: Any = dtype.type
+    return (lambda x: int(kind(x))) if host and dtype.kind in "iu" else kind
+
+
+# ------------------------------------------------------------ on a CPU
+
+
+@dataclass(frozen=True, slots=True)
+class HostForm:
+    """A kernel for a CPU: it runs over `extent` elements, of which other threads take pieces that are worth it."""
+
+    function: cpu.RangeKernel
+    groups: tuple[Group, ...]
+    scalars: Scalars
+    extent: Extent
+    grain: Callable[[Environment, int], int]
+
+    def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
+        """A launch with these counts. It waits for the arrays, and for the uniforms that are not known."""
+        scalars = self.scalars
+        arguments: list[Any] = [None] * (scalars.first + len(scalars.numbers))
+        unknown = scalars.fill(arguments, environment)
+        extent = self.extent(environment)
+        run = cpu.RangeLaunch(self.function, extent, self.grain(environment, extent))
+        arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
+        return Piece(run, tuple(arguments), arrays, unknown)
+
+
+def host_form(kernel: ir.Kernel, function: cpu.RangeKernel) -> HostForm:
+    """The form of a compiled kernel."""
+    taken = tuple(b for b in kernel.buffers if b.space == "global")
+    (loop,) = kernel.body
+    assert isinstance(loop, ir.Parallel)
+    pattern, counts = kernel.pattern, kernel.counts
+    first, last = (counts[0].name, counts[-1].name) if counts else (WORK, WORK)
+
+    def grain(environment: Environment, extent: int) -> int:
+        least = pattern.grain(int(environment[WORK if WORK in environment else last]))
+        if pattern.over_items:  # a turn of the loop may have several cells
+            least = max(1, least * extent // max(1, int(environment[first])))
+        return least
+
+    scalars = Scalars.of(kernel, len(taken), host=True)
+    return HostForm(function, groups_of(kernel, taken), scalars, extent_of(loop.extent), grain)
+
+
+# ------------------------------------------------------------ on a GPU
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceForm:
+    """A kernel for a GPU. constants: arrays that are brought into its constant memory first, whose addresses are the last arguments."""
+
+    kernel: ir.Kernel
+    compiled: cuda.CudaKernel
+    groups: tuple[Group, ...]
+    scalars: Scalars
+    elements: Extent
+    lanes: int
+    parts: int
+    counted: tuple[str, ...]
+    constants: tuple[ir.BufferArgument, ...]
+
+    def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
+        """A launch with these counts. It waits for the arrays, and for the uniforms that are not known.
+
+        Raises `PlanError` where there are more elements than a launch counts.
+        """
+        scalars = self.scalars
+        end = scalars.first + len(scalars.numbers)
+        arguments: list[Any] = [None] * (end + len(self.constants))
+        unknown = scalars.fill(arguments, environment)
+        elements = self.elements(environment)
+        if max([elements, *(int(environment[n]) for n in self.counted)]) * self.parts > MAX_GRID_ELEMENTS:
+            raise PlanError(
+                f"{self.kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
+            )
+        blocks = -(-elements // self.lanes)
+        grid, compiled = (blocks, self.parts), self.compiled
+
+        def launch(bound: Arguments) -> None:
+            if blocks:
+                compiled.launch(grid, bound)
+
+        run = self._behind_constants(launch, end, shapes) if self.constants else launch
+        arrays = tuple([(g.array, g.places(shapes), g.where) for g in self.groups])
+        return Piece(run, tuple(arguments), arrays, unknown)
+
+    def _behind_constants(
+        self, launch: Callable[[Arguments], None], end: int, shapes: Mapping[str, Shape]
+    ) -> Callable[[Arguments], None]:
+        """Fill constant memory, then launch. A loaded kernel has it once, for all calls that are bound to it."""
+        compiled, fills = self.compiled, [self._constant(b, shapes[b.array]) for b in self.constants]
+
+        def run(bound: Arguments) -> None:
+            with compiled.constant_turns:
+                for (to, nbytes), source in zip(fills, bound[end:], strict=True):
+                    cuda.copy_within(compiled.device, to, source, nbytes)
+                launch(bound[:end])
+
+        return run
+
+    def _constant(self, b: ir.BufferArgument, shape: Shape) -> tuple[int, int]:
+        """Where an array goes in the constant memory of the kernel, and how many bytes of it."""
+        arrangement, count = shape
+        address, size = self.compiled.constant(identifier(b.name) + "_array")
+        return address, min(size, arrangement.buffers[b.buffer].bytes_for(count))
+
+
+def device_form(kernel: ir.Kernel, compiled: cuda.CudaKernel) -> DeviceForm:
+    """The form of a loaded kernel."""
+    grid = kernel.grid
+    assert grid is not None
+    taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
+    constants = tuple(b for b in kernel.buffers if b.constant)
+    scalars = Scalars.of(kernel, len(taken), host=False)
+    # Counts of other types are no numbers of things; a pattern that is inlined has wide indices where it needs them.
+    counted = () if kernel.pattern.inlined else tuple(c.name for c in kernel.counts if c.type.kind == "i")
+    behind = groups_of(kernel, constants, len(taken) + len(scalars.numbers))
+    return DeviceForm(
+        kernel, compiled, groups_of(kernel, taken) + behind, scalars, extent_of(grid.extent), grid.lanes, grid.parts, counted,
+        constants,
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------ beside the arguments
+
+
+@dataclass(frozen=True, slots=True)
+class ScratchForm:
+    """Memory that a kernel has beside its arguments."""
+
+    kernel: str
+    array: ir.ArrayArgument
+    length: Extent
+    zeroed: bool
+
+    def reserve(self, environment: Environment, own: OwnMemory) -> tuple[Shape, Any]:
+        """Its shape for these counts, and room for it."""
+        count, arrangement = self.length(environment), self.array.arrangement
+        if count > MAX_GRID_ELEMENTS:
+            raise PlanError(
+                f"{self.kernel} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
+                "bits; Plan(reciprocity='ordered') and fewer parts keep less"
+            )
+        what = f"partial sums of {self.kernel}"
+        return (arrangement, count), own.reserve(self.array.name, arrangement.nbytes(count), what, zeroed=self.zeroed)
+
+
+def scratch_forms(kernels: Sequence[ir.Kernel]) -> tuple[ScratchForm, ...]:
+    """What kernels have beside their arguments."""
+    return tuple(
+        ScratchForm(k.name, k.array(s.array), extent_of(s.length), s.zeroed) for k in kernels for s in k.scratch
+    )

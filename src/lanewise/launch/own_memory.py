@@ -1,0 +1,60 @@
+"""The memory that launches of a program have beside their arguments: partial sums, counters. It grows and never shrinks.
+
+Launches of any size share it, one at a time: kernels are told how much of it is theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import allocate, on
+from lanewise.runtime.prepared import Turns
+
+
+def nothing() -> None:
+    """Nobody has to be told."""
+
+
+class OwnMemory:
+    """Memory by name. `turns`: at all of it. grown: what is told when some of it has moved to a larger place."""
+
+    __slots__ = ("_device", "_grown", "_kept", "turns")
+
+    def __init__(self, what: str, device: str, grown: Callable[[], None] = nothing) -> None:
+        self._device, self._grown = device, grown
+        self._kept: dict[str, Any] = {}
+        self.turns: Turns = get_device(device).turns(what)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all that is kept."""
+        return sum(data.nbytes for data in self._kept.values())
+
+    def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
+        """At least that many bytes, which stay where they are until more are asked for. zeroed: they are zero at first.
+
+        What grows gets a quarter more than it had, so that sizes that grow step by step move seldom.
+        """
+        kept = self._kept.get(name)
+        if kept is not None and kept.nbytes >= nbytes:
+            return kept
+        if kept is not None:
+            nbytes = max(nbytes, kept.nbytes + kept.nbytes // 4)
+            self._wait()
+        data = allocate(self._device, nbytes, what)
+        if zeroed:
+            with on(self._device):
+                data[:] = 0
+        self._kept[name] = data
+        if kept is not None:
+            self._grown()
+        return data
+
+    def _wait(self) -> None:
+        """For launches that still use what is given back, on whatever stream they are. In a capture nothing runs."""
+        device = get_device(self._device)
+        if not device.is_capturing():
+            with self.turns:  # which follows the stream that used it last
+                device.synchronize()
