@@ -22,11 +22,8 @@ from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Text, Whole
 from lanewise.io.sums import check_sums
-from lanewise.language.target import target_of
 from lanewise.layouts import default_layout
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import to_host
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import Chosen, search_from_json, search_to_json, search_world
 from lanewise.sims.boids.rules import record_class
@@ -44,6 +41,7 @@ from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.boids.trajectory import STATE, Trajectory
 from lanewise.sims.common.checks import MOST_STEPS, check_format, readable
 from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.devices import resolve, same_kind, to_host
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.support.errors import InputError, LanewiseWarning
 
@@ -197,10 +195,10 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
     s = saved.settings
     where = resolve(device or s.device)
     layout = s.layout
-    if target_of(where) != target_of(s.device):
+    if not same_kind(where, s.device):
         layout = str(default_layout(record_class(s.precision).__record__, where)).lower()
     settings, chosen = replace(s, device=where, layout=layout), saved.chosen
-    if target_of(where) != target_of(s.device):
+    if not same_kind(where, s.device):
         chosen = replace(chosen, plan=None)
     return Flock._restored(  # pyright: ignore[reportPrivateUsage]
         settings, saved.state, chosen, saved.clock, saved.urges, saved.rows, saved.laid, profile

@@ -12,7 +12,6 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, GATHER_STEP, turns_of
 from lanewise.ir.pattern import Work
 from lanewise.language.record import Record
-from lanewise.language.target import CPU, is_compiled, target_of
 from lanewise.language.types import F32, F64, I32, I64, Vector
 from lanewise.launch.arguments import classify_arguments, name_arguments
 from lanewise.launch.compiled import Compiled
@@ -29,8 +28,9 @@ from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, move_values, pair_values
 from lanewise.sims.boids.rules import record_class
 from lanewise.sims.boids.semantics import URGES, rules_of, steering
+from lanewise.sims.common.devices import CPU, check_compiled, target_of
 from lanewise.support.attributes import near
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,10 +66,7 @@ def tuning_job(device: str, agents: int, precision: str, layout: str | None, val
 
     `values`: k, world, start_radius, and numbers of the rules. Raises `InputError` and `DeviceError`.
     """
-    if not is_compiled(device):  # before agents are made
-        raise DeviceError(
-            "boids: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
-        )
+    check_compiled("boids", device)  # before agents are made
     numbers = _numbers(values)
     if "think_every" in numbers:
         raise InputError(

@@ -26,8 +26,6 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import bring, module_of, on, read_only, require_memory, to_host
 from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
@@ -53,6 +51,7 @@ from lanewise.sims.boids.statistics import Statistics, make_measures, observer_o
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.devices import bring, module_of, on, read_only, require_memory, resolve, to_host
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import ArgumentError, InputError

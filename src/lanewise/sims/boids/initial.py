@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.memory import require_memory
 from lanewise.sims.boids.state import State
+from lanewise.sims.common.devices import require_memory
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError

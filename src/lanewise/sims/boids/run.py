@@ -27,7 +27,8 @@ from lanewise.sims.boids.settings import RunPlan
 from lanewise.sims.boids.state import State, read_state, write_state
 from lanewise.sims.boids.statistics import Observer, Statistics, observer_of
 from lanewise.sims.boids.trajectory import MOST_WAITING, Frame, Trajectory, frame_of, state_of
-from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step, other_device
+from lanewise.sims.common.checks import HDF5, check_files, check_steps, check_time_step, last_step
+from lanewise.sims.common.devices import other_device
 from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.support.errors import InputError
 

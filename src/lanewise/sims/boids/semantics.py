@@ -17,13 +17,13 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
-from lanewise.runtime.memory import array_module, on, to_host
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.parameters import move_values, pair_values
 from lanewise.sims.boids.rules import Rules, make_rules
 from lanewise.sims.boids.settings import Settings
+from lanewise.sims.common.devices import array_module, on, to_host
 from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:

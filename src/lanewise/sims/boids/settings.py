@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lanewise.io.schema import record
-from lanewise.language.target import target_of
 from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.images import check_images, images, look_ahead
@@ -19,6 +18,7 @@ from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
 from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.devices import target_of
 from lanewise.support.attributes import frozen, unknown
 from lanewise.support.errors import InputError
 

@@ -25,8 +25,9 @@ from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
-from lanewise.runtime.memory import array_module, copy_bytes, on
+from lanewise.runtime.memory import copy_bytes
 from lanewise.runtime.programs import NamedLaunch
+from lanewise.sims.common.devices import array_module, on
 
 REORDER = (
     32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius

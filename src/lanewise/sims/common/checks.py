@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lanewise.io.atomic import writable_target
-from lanewise.language.target import target_of
 from lanewise.support.errors import InputError
 
 MOST_STEPS = 10**12
@@ -40,13 +39,6 @@ def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
     if step >= planned:
         raise InputError(f"{path} is complete at step {step:,}; say with --steps how many more")
     return planned
-
-
-def other_device(path: Path, before: str, after: str) -> str:
-    """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
-    if target_of(before) == target_of(after):
-        return ""
-    return f"{path} was computed on {before}; on {after} the last places differ"
 
 
 @contextmanager

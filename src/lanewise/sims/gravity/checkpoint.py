@@ -26,8 +26,8 @@ from lanewise.io.particles import Particles
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import span
-from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.common.plan_text import from_json, to_json
 from lanewise.sims.gravity.checks import (
     check_gravitational_constant,

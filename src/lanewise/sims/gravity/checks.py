@@ -9,8 +9,8 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.language.types import F32, Scalar
-from lanewise.runtime.memory import array_module
 from lanewise.sims.common import checks
+from lanewise.sims.common.devices import array_module
 from lanewise.support.errors import InputError
 
 

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.language.target import is_compiled
 from lanewise.layouts import layout_by_name
+from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.gravity.checks import self_force_vanishes
 from lanewise.sims.gravity.initial import make_initial_conditions
 from lanewise.sims.gravity.physics import RECORDS, make_physics, pair_type
 from lanewise.sims.gravity.plans import wanted_force
 from lanewise.sims.gravity.simulation import Simulation, make_bodies
 from lanewise.support.attributes import unknown
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from lanewise.tuning.job import Job
@@ -62,10 +62,7 @@ def compile_gravity(
 
 def tuning_job(device: str, bodies: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
     """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan that it fixes."""
-    if not is_compiled(device):  # before bodies are made, which takes long there
-        raise DeviceError(
-            "gravity: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
-        )
+    check_compiled("gravity", device)  # before bodies are made, which takes long there
     for other in set(values) - {"softening2"}:
         raise InputError(f"gravity has no value {other!r} to set; it has softening2")
     softening2 = values.get("softening2", SOFTENING2)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.runtime.memory import module_of
+from lanewise.sims.common.devices import module_of
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields
 from lanewise.support.errors import InputError

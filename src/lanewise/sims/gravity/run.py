@@ -15,11 +15,10 @@ import lanewise as lw
 from lanewise.io.atomic import writable_target
 from lanewise.io.formats import read_particles
 from lanewise.io.particles import Particles
-from lanewise.language.target import target_of
 from lanewise.layouts import layout_by_name
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.devices import resolve
 from lanewise.sims.common.checks import check_steps, check_time_step, last_step
+from lanewise.sims.common.devices import resolve, same_kind
 from lanewise.sims.common.run import Checkpoints, Every, Run
 from lanewise.sims.gravity.checkpoint import (
     Checkpoint,
@@ -216,12 +215,12 @@ def resume(
     arrays = make_bodies(
         saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where, profile=profile
     )
-    same_kind = target_of(where) == target_of(s.device)
-    simulation = _continued(path, saved, arrays, saved.plans if same_kind else None, profile)
+    same = same_kind(where, s.device)
+    simulation = _continued(path, saved, arrays, saved.plans if same else None, profile)
     pace = _pace(output, saved.pace, last - saved.step)
     history = _continued_history(saved, pace)
     run = _ready(simulation, saved.particles, settings, output, pace, history, resumed=path)
-    run.note = _difference(path, saved, where, same_kind=same_kind)
+    run.note = _difference(path, saved, where, same=same)
     return run
 
 
@@ -247,9 +246,9 @@ def _continued(
     return simulation
 
 
-def _difference(path: Path, saved: Checkpoint, device: str, *, same_kind: bool) -> str:
+def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> str:
     """Why the bits may not be those of an uninterrupted run."""
-    if not same_kind:
+    if not same:
         return f"{path} was computed on {saved.settings.device}; on {device} plans are chosen anew, and the last places differ"
     if saved.plans is None:
         return f"{path} keeps no plans, as older checkpoints; they are chosen anew, and the last places may differ"

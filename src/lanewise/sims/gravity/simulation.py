@@ -21,12 +21,11 @@ from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
 from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import module_of, read_only, require_memory
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
+from lanewise.sims.common.devices import module_of, read_only, require_memory, resolve
 from lanewise.sims.gravity.checks import (
     check_bodies,
     check_gravitational_constant,

@@ -11,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.language.target import is_gpu
 from lanewise.runtime import cuda
 from lanewise.runtime.cuda import loaded
-from lanewise.runtime.memory import address, array_module
+from lanewise.runtime.memory import address
+from lanewise.sims.common.devices import array_module, is_gpu
 from lanewise.support.errors import InputError
 
 THREADS = 256

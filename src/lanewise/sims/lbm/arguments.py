@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.language.target import CPU, target_of
 from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.balance import wall_balance
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.streaming import FORMS
+from lanewise.sims.common.devices import CPU, target_of
 from lanewise.sims.lbm.checks import check_mach, check_tau
 from lanewise.sims.lbm.kinds import Edges, Kind, Open, Wall
 from lanewise.sims.lbm.obstacles.arrays import as_kinds

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from functools import cache
 
-from lanewise.language.target import is_compiled, is_gpu
+import numpy as np
+
+from lanewise.sims.common.devices import address, get_device, is_compiled
 
 BYTES = 1 << 30  # of the array that a GPU copies: far more than its caches hold
 ROUNDS = 10
@@ -13,7 +15,7 @@ ROUNDS = 10
 
 THREADS = 256
 # Loads and stores of 16 bytes, one a thread: on an NVIDIA H200 the driver's own copy takes 1.5 times as long.
-_COPY = """extern "C" __global__ void lanewise_copy(const float4 *from, float4 *to, long long count)
+_COPY = """extern "C" __global__ void copy_kernel(const float4 *from, float4 *to, long long count)
 {
     const long long i = blockIdx.x * 256LL + threadIdx.x;
     if (i < count) to[i] = from[i];
@@ -29,29 +31,24 @@ def copy_bandwidth(device: str) -> float | None:
     """
     if not is_compiled(device):
         return None
-    if not is_gpu(device):
+    where = get_device(device)
+    if where.target.host_memory:
         from lanewise.models.devices import copy_bandwidth as measured
 
         return measured()
-    from lanewise.runtime import cuda
-    from lanewise.runtime.timing import stopwatch
-
-    if cuda.free_memory(device) < 3 * BYTES:
+    if where.free_memory() < 3 * BYTES:
         return None
-    module, count = cuda.cupy(), BYTES // 16
-    source, target = cuda.allocate(device, BYTES), cuda.allocate(device, BYTES)
-    kernel = module.RawKernel(_COPY, "lanewise_copy")
+    source, target = (where.allocate(BYTES, zeroed=True) for _ in range(2))
+    kernel, count = where.load(_COPY, "copy", THREADS), BYTES // 16
+    arguments = (address(source), address(target), np.int64(count))
 
     def copy() -> None:
-        with cuda.use(device):
-            kernel((count // THREADS,), (THREADS,), (source, target, count))
+        kernel.launch((count // THREADS, 1), arguments)
 
-    with cuda.use(device):
-        source.fill(0)
     copy()
-    cuda.synchronize(device)
+    where.synchronize()
     begin = time.perf_counter()
     copy()
-    cuda.synchronize(device)
-    watch = stopwatch(device, [copy], time.perf_counter() - begin)
+    where.synchronize()
+    watch = where.stopwatch([copy], time.perf_counter() - begin)
     return 2 * BYTES / min(watch() for _ in range(ROUNDS))

@@ -21,11 +21,9 @@ from lanewise.io import schema
 from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums
 from lanewise.io.schema import Array, Real, Text, Whole
 from lanewise.io.source import reading
-from lanewise.language.target import target_of
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS, check_format
+from lanewise.sims.common.devices import resolve, same_kind, to_host
 from lanewise.sims.lbm.arguments import MOST_KINDS, check_geometry, check_settings, chosen_lattice
 from lanewise.sims.lbm.files import COMPRESSED, write_flow
 from lanewise.sims.lbm.settings import (
@@ -222,7 +220,7 @@ def restored(
 
 def _kept_layout(settings: Settings, device: str | None) -> str:
     """The layout of the checkpoint; on another kind of device that one's own."""
-    return settings.layout if device is None or target_of(device) == target_of(settings.device) else ""
+    return settings.layout if device is None or same_kind(device, settings.device) else ""
 
 
 def converted(before: Settings, after: Settings) -> bool:

@@ -14,7 +14,7 @@ from lanewise.layouts import layout_by_name
 from lanewise.patterns.sitewise.calls import SiteStepper
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.profiling.profile import Profile
-from lanewise.runtime.memory import bring, on, to_host
+from lanewise.sims.common.devices import bring, on, to_host
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.openings import opening_function, opening_observer, opening_values
 from lanewise.sims.lbm.operators import find_operator, make_macroscopic

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import lanewise as lw
 from lanewise.explanation.offline import Offline, compile_offline
-from lanewise.language.target import is_compiled
 from lanewise.layouts import layout_by_name
+from lanewise.sims.common.devices import check_compiled
 from lanewise.sims.lbm.cases import Case, find_case
 from lanewise.sims.lbm.cases.registry import SMALLEST
 from lanewise.sims.lbm.operators import find_operator
 from lanewise.sims.lbm.options import End, Method, Output
 from lanewise.sims.lbm.runner import start
 from lanewise.support.attributes import near, unknown
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,10 +62,7 @@ def tuning_job(
 
     `values`: size, instead of the number of sites. Raises `InputError` and `DeviceError`.
     """
-    if not is_compiled(device):  # before a flow is made
-        raise DeviceError(
-            "lbm: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
-        )
+    check_compiled("lbm", device)  # before a flow is made
     chosen = find_case(case or CASE)
     for name in set(values) - {"size"}:
         raise InputError(f"lbm has no value {name!r} to set{near(name, ('size',)) or ';'} it has size")

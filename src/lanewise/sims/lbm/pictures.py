@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lanewise.io.vti import write_vti
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.lbm.cases.registry import Setup
 from lanewise.sims.lbm.kinds import Open
 from lanewise.sims.lbm.view.flow import flow_title, plot_flow

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lanewise.io.schema import record
-from lanewise.runtime.memory import to_host
 from lanewise.sims.common.checks import MOST_STEPS
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.lbm.cases.bodies import Mask, Obstacle
 from lanewise.sims.lbm.cases.registry import Request
 from lanewise.sims.lbm.cases.stream import BODY

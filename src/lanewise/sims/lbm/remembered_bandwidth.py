@@ -12,9 +12,8 @@ import platform
 import time
 from dataclasses import asdict, dataclass
 
-from lanewise.language.target import is_compiled
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
-from lanewise.runtime.device import get_device
+from lanewise.sims.common.devices import get_device, is_compiled
 from lanewise.sims.lbm.bandwidth import copy_bandwidth
 
 FORMAT = 1

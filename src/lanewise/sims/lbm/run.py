@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.common.run import Every, Run
 from lanewise.sims.common.run import Output as OnTheWay
 from lanewise.sims.lbm.cases.registry import Case, Probe, Request, Series, Setup, State

@@ -11,12 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from lanewise.io.source import reading
-from lanewise.language.target import target_of
 from lanewise.patterns.sitewise.fractions import CENTRAL
 from lanewise.profiling.profile import Profile, span
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import available_memory
-from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step, other_device
+from lanewise.sims.common.checks import HDF5, check_files, check_steps, last_step
+from lanewise.sims.common.devices import available_memory, other_device, resolve, target_of
 from lanewise.sims.common.run import Checkpoints, Run
 from lanewise.sims.lbm.arguments import LATTICES, chosen_numbers, chosen_streaming
 from lanewise.sims.lbm.cases import Case, Request, Setup, find_case

@@ -21,12 +21,10 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.io.source import FilePath
-from lanewise.language.target import target_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, available_memory, module_of, on, read_only
 from lanewise.sims.common.checks import check_every, check_steps
+from lanewise.sims.common.devices import array_module, available_memory, module_of, on, read_only, resolve, target_of
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,

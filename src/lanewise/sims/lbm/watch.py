@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.memory import array_module, bring, on
+from lanewise.sims.common.devices import array_module, bring, on
 from lanewise.sims.lbm.obstacles.boxes import AXES, site_text
 from lanewise.support.errors import InputError
 

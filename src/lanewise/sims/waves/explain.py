@@ -13,18 +13,18 @@ from lanewise.explanation.offline import DEFAULT_ARCH, Offline
 from lanewise.explanation.subject import Subject
 from lanewise.ir.names import GATHER_STEP
 from lanewise.ir.pattern import Work
-from lanewise.language.target import CPU, is_compiled, target_of
 from lanewise.launch.arguments import name_arguments
 from lanewise.launch.support import compile_kernel, index_type
 from lanewise.layouts import default_layout, layout_by_name
 from lanewise.models.devices import DeviceModel, device_model, table_model
 from lanewise.patterns.segmentwise.kernel import WING
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
-from lanewise.runtime.devices import missing_for_cuda, resolve
+from lanewise.runtime.devices import missing_for_cuda
+from lanewise.sims.common.devices import CPU, check_compiled, resolve, target_of
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
 from lanewise.sims.waves.prepared import DTERMS
 from lanewise.support.attributes import near
-from lanewise.support.errors import DeviceError, InputError
+from lanewise.support.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -65,10 +65,7 @@ def explained(
 
 def tuning_job(device: str, templates: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
     """The same kernel on a device, of random SFTs and frequencies as close as searches have them. Raises `InputError`, `DeviceError`."""
-    if not is_compiled(device):  # before SFTs are made
-        raise DeviceError(
-            "waves: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
-        )
+    check_compiled("waves", device)  # before SFTs are made
     sizes, where = _checked(precision, values), resolve(device)
     kernel, given = _call(templates, sizes, layout, where, where)
     return kernel.tuning_job(*given)

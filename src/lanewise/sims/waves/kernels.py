@@ -27,7 +27,7 @@ from typing import Any, Literal
 import numpy as np
 
 import lanewise as lw
-from lanewise.runtime.memory import array_module, on
+from lanewise.sims.common.devices import array_module, on
 
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums

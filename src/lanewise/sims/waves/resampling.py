@@ -15,8 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.language.target import is_gpu
-from lanewise.runtime.devices import resolve
+from lanewise.sims.common.devices import is_gpu, resolve
 from lanewise.sims.waves.demodulation import FStatistic, antenna_matrices, assembled
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.prepared import DTERMS, Geometry, SearchData, geometry

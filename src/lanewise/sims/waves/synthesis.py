@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.runtime.memory import require_memory
+from lanewise.sims.common.devices import require_memory
 from lanewise.sims.waves.detectors import detector
 from lanewise.sims.waves.gps import SECOND, Times
 from lanewise.sims.waves.ranges import FASTEST, check_setting, check_settings

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 
 from lanewise.io.particles import Particles
-from lanewise.runtime.memory import require_memory
+from lanewise.sims.common.devices import require_memory
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.lbm.cases.oscillation import oscillation
 from lanewise.sims.lbm.cases.registry import Case, Flow, Request, Series, Setup, State, interpolate, steps_for
 from lanewise.sims.lbm.cases.stream import BODY, INLET, OBSTACLE, OUTLET, WALL, force_probe, shedding, stream_mask

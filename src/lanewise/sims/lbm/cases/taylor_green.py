@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import to_host
 from lanewise.sims.lbm.cases.registry import Case, Flow, Probe, Request, Series, Setup, State
 
 MEASUREMENTS = 100

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def check_device(device: str) -> None:
     """Refuse, before anything is read, a device that there is not."""
-    from lanewise.runtime.devices import resolve
+    from lanewise.sims.common.devices import resolve
 
     if device != "numpy":
         resolve(device)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.language.target import is_gpu
+from lanewise.sims.common.devices import is_gpu
 from lanewise.sims.waves.device.fetching import Mirror
 from lanewise.sims.waves.device.hough_kernels import (
     CHOSEN,

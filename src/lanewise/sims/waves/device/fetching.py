@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from lanewise.runtime.memory import device_of, module_of, on
+from lanewise.sims.common.devices import device_of, module_of, on
 from lanewise.support.errors import InputError
 
 Job = TypeVar("Job")

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import array_module, on
+from lanewise.sims.common.devices import array_module, on, resolve
 from lanewise.sims.waves.device.buffers import CELLS, BlockCalls, Buffers, Shape, shape_of
 from lanewise.sims.waves.device.fetching import DoubleBuffer, Fetched, fetch
 from lanewise.sims.waves.device.memory import Memory, search_memory

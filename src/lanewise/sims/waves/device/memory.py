@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import available_memory
+from lanewise.sims.common.devices import available_memory, resolve
 from lanewise.sims.waves.device.buffers import Shape
 from lanewise.sims.waves.device.look import STATE_BYTES
 from lanewise.sims.waves.device.spectra import VIEW_BYTES, table_bytes

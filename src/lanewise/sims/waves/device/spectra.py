@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.language.target import target_of
-from lanewise.runtime.memory import array_module, device_of, module_of, on, require_memory
+from lanewise.sims.common.devices import array_module, device_of, module_of, on, require_memory, target_of
 from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
     DEGREE,

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.devices import resolve
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import resolve, to_host
 from lanewise.sims.waves.demodulation import (
     Floats,
     FStatistic,

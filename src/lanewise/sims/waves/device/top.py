@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.runtime.memory import device_of, module_of, on
+from lanewise.sims.common.devices import device_of, module_of, on
 
 KEY = 1 << 62  # keys are below
 

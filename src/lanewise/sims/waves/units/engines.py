@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lanewise.runtime.devices import cuda_device_count
+from lanewise.sims.common.devices import cuda_device_count
 from lanewise.sims.waves.device.memory import Memory
 from lanewise.sims.waves.units.checkpoint import State
 from lanewise.sims.waves.units.job import Ready

@@ -1,0 +1,52 @@
+"""What products ask of devices: which can be used, where arrays lie, what memory is left.
+
+No other module of a product imports `lanewise.runtime` for it. Devices are names such as "cuda:1".
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lanewise.language.target import CPU, is_compiled, is_gpu, target_of
+from lanewise.runtime.device import get_device
+from lanewise.runtime.devices import cuda_device_count, resolve
+from lanewise.runtime.memory import (
+    address,
+    array_module,
+    available_memory,
+    bring,
+    device_of,
+    module_of,
+    on,
+    read_only,
+    require_memory,
+    to_host,
+)
+from lanewise.support.errors import DeviceError
+
+__all__ = [
+    "CPU", "address", "array_module", "available_memory", "bring", "check_compiled", "cuda_device_count",
+    "device_of", "get_device", "is_compiled", "is_gpu", "module_of", "on", "other_device", "read_only", "require_memory", "resolve",
+    "same_kind", "target_of", "to_host",
+]  # fmt: skip
+
+
+def same_kind(one: str, other: str) -> bool:
+    """Whether two devices run the same generated code, so that a run gives the same bits on both."""
+    return target_of(one) is target_of(other)
+
+
+def other_device(path: Path, before: str, after: str) -> str:
+    """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
+    if same_kind(before, after):
+        return ""
+    return f"{path} was computed on {before}; on {after} the last places differ"
+
+
+def check_compiled(product: str, device: str) -> None:
+    """Refuse, with `DeviceError`, to tune a product where kernels are interpreted."""
+    if not is_compiled(device):
+        raise DeviceError(
+            f"{product}: the device 'python' interprets kernels and has no plans to compare; "
+            "move the arrays to 'cpu' or 'cuda'"
+        )
