@@ -11,18 +11,10 @@ from tests.storeys import imports, modules, room
 MOST_ASKING = 20
 """Files that call `is_gpu`."""
 
-DRIVERS = {
-    "launch.executable", "patterns.search.builders.cells_device", "patterns.search.builders.curve",
-    "patterns.search.builders.survey", "patterns.search.searched", "patterns.search.watched", "records.moves",
-    "sims.gravity.watch", "sims.lbm.bandwidth",
-}  # fmt: skip
+DRIVERS = {"launch.executable", "launch.forms", "patterns.search.searched", "patterns.search.watched"}
 """Files outside `runtime` that import `runtime.cuda`, to become none."""
 
-WRITTEN = {
-    "patterns.search.builders.cells_device", "patterns.search.builders.curve", "patterns.search.builders.curve_device",
-    "patterns.search.builders.radix", "patterns.search.builders.survey", "patterns.search.watched", "records.moves",
-    "sims.gravity.watch", "sims.lbm.bandwidth",
-}  # fmt: skip
+WRITTEN = {"patterns.search.watched"}
 """Files outside `emit`, `primitives` and `runtime` that have CUDA text, to become none."""
 
 CUDA_TEXT = re.compile(r"__global__|__device__|__shared__|\b(block|thread)Idx\.")

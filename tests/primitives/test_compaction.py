@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import lanewise as lw
-from lanewise.primitives import compaction, mask_count
-from lanewise.records import moves as record_moves
+from lanewise.primitives import compaction, mask_count, record_moves
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
 

@@ -7,10 +7,11 @@ import pytest
 
 import lanewise as lw
 from lanewise.patterns.search.builders import curve
-from lanewise.patterns.search.builders.curve import THREADS, DeviceCurve, Grains, kernel_texts
+from lanewise.patterns.search.builders.curve import DeviceCurve, Grains, kernel_texts
 from lanewise.patterns.search.builders.curve_host import HostCurve
 from lanewise.patterns.search.builders.tree import Tree, columns_of, margin
 from lanewise.patterns.search.points import Points, points_of
+from lanewise.primitives.curve_order import THREADS
 from lanewise.runtime.nvrtc import compile_cubin
 from tests.search.clouds import CLOUDS, Array, cloud
 from tests.search.emulated_cuda import COMPILER, launch

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.patterns.search.builders.survey import NONE, sampled
+from lanewise.primitives.survey import NONE, sampled
 from lanewise.runtime import cuda, devices
 from lanewise.support.errors import ArgumentError
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import lanewise as lw
 from lanewise.patterns.search.builders.geometry import MARGIN, TAIL, box_of
-from lanewise.patterns.search.builders.survey import NONE, SAMPLE, THREADS, sampled, survey_text
 from lanewise.patterns.search.points import Points, points_of, points_of_values
+from lanewise.primitives.survey import NONE, SAMPLE, THREADS, sampled, survey_text
 from lanewise.runtime.nvrtc import compile_cubin
 from lanewise.support.errors import ArgumentError
 from tests.search.clouds import cloud

@@ -20,10 +20,10 @@ from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.primitives.copying import copy_bandwidth
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import array_module
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.sims.lbm.bandwidth import copy_bandwidth
 from lanewise.support.errors import DeviceError, PlanError
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population

@@ -13,9 +13,9 @@ import numpy as np
 
 from lanewise.loops.flat import fillable, filling, in_turn
 from lanewise.loops.task import Clock
-from lanewise.patterns.search.builders.survey import NONE, survey_launch
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
+from lanewise.primitives.survey import NONE, survey_launch
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from lanewise.runtime.prepared import Prepared

@@ -11,12 +11,10 @@ import time
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from statistics import median
 from typing import Literal
 
-import numpy as np
-
 from lanewise.language.target import TARGETS, Machine, Target, copies_asynchronously
+from lanewise.primitives.copying import host_bandwidth
 from lanewise.runtime.device import Device, get_device
 from lanewise.runtime.device_facts import Facts, processor_name
 from lanewise.runtime.devices import cpu_threads, resolve
@@ -206,7 +204,6 @@ def _told_model(gpu: Device, facts: Facts) -> DeviceModel:
     return replace(model, arch=arch)
 
 
-COPY_BYTES = 1 << 26  # far beyond a core's own caches
 PORTS = 2  # SIMD registers of floats that a core finishes a cycle: two pipes for fused multiply-adds
 ISSUE_BITS = 256  # what those pipes hold: a 512-bit operation takes both, or two cycles of one
 
@@ -217,7 +214,7 @@ def _cpu_model() -> DeviceModel:
     bits = vector_bits()
     cores = cpu_threads()
     fp32 = PORTS * min(bits, ISSUE_BITS) // 32
-    bandwidth = copy_bandwidth()
+    bandwidth = host_bandwidth()
     return DeviceModel(
         name=processor_name(), kind="cpu", arch=platform.machine(), multiprocessors=cores, clock_hz=clock_hz(),
         fp32_lanes=fp32, fp64_lanes=fp32 // 2, special_lanes=fp32 // 8, int_lanes=fp32, conversion_lanes=fp32,
@@ -303,25 +300,3 @@ def clock_hz() -> float:
         chain(length)
         times.append(time.perf_counter() - start)
     return CHAIN_CYCLES * length / min(times)
-
-
-@cache
-def copy_bandwidth() -> float:
-    """Bytes read and written a second by a copy, in one thread for each core that kernels use."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    threads = cpu_threads()
-    source = np.ones(COPY_BYTES // 8, np.float64)
-    target = np.empty_like(source)
-    pieces = [slice(k * len(source) // threads, (k + 1) * len(source) // threads) for k in range(threads)]
-
-    def move(piece: slice) -> None:
-        target[piece] = source[piece]
-
-    times: list[float] = []
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in range(5):
-            start = time.perf_counter()
-            list(pool.map(move, pieces))
-            times.append(time.perf_counter() - start)
-    return 2 * source.nbytes / median(times[1:])

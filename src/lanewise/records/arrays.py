@@ -14,7 +14,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Field, Record, RecordValue, unknown_field
 from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
-from lanewise.records import moves as record_moves
+from lanewise.primitives import record_moves
 from lanewise.records.field_values import FieldViews, brought, check_type, rounded
 from lanewise.records.keys import Key, Mask, Places, Span, check_distinct, checked_mask, places_of_mask, read_key
 from lanewise.records.two_sides import DEVICE, EVERY, HOST, Side, bit_of, on_host

@@ -19,7 +19,6 @@ from lanewise.launch.executable import BoundArray
 from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
-from lanewise.patterns.search.builders.curve_device import BOX_THREADS
 from lanewise.patterns.search.builders.curve_host import HostCurve
 from lanewise.patterns.search.builders.ordering import Recursive, idle_threads
 from lanewise.patterns.search.builders.parts import HostParts, division_arrangement
@@ -28,6 +27,7 @@ from lanewise.patterns.search.leaf_walk import DIVISIONS, INFO, LISTED_CELLS, LI
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
+from lanewise.primitives.curve_text import BOX_THREADS
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError

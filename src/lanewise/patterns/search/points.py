@@ -17,8 +17,8 @@ from lanewise.language import types as t
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
 from lanewise.layouts import Arrangement
-from lanewise.patterns.search.builders.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.patterns.search.worlds import Bounded, World
+from lanewise.primitives.survey import SAMPLE, Survey, sampled, survey, survey_text
 from lanewise.records.arrays import RecordArray, places_of, side_of
 from lanewise.records.field_values import FieldViews
 from lanewise.records.two_sides import bits_of

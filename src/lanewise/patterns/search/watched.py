@@ -19,9 +19,9 @@ from lanewise.language.target import is_gpu
 from lanewise.language.types import component
 from lanewise.launch.repeated import Repeatable, Result, Sized
 from lanewise.launch.slots import Given
-from lanewise.patterns.search.builders.survey import survey_launch
 from lanewise.patterns.search.points import Bounds, Points
 from lanewise.patterns.search.worlds import World
+from lanewise.primitives.survey import survey_launch
 from lanewise.runtime import cuda
 from lanewise.runtime.cpu import own_kernel
 from lanewise.runtime.prepared import Flat, Turns, Views

@@ -1,4 +1,4 @@
-"""What products ask of devices: which can be used, where arrays lie, what memory is left.
+"""What products ask of devices: which can be used, where arrays lie, what memory is left, how fast it is copied.
 
 No other module of a product imports `lanewise.runtime` for it. Devices are names such as "cuda:1".
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lanewise.language.target import CPU, is_compiled, is_gpu, target_of
+from lanewise.primitives.changes import remembered
+from lanewise.primitives.copying import copy_bandwidth
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_device_count, resolve
 from lanewise.runtime.memory import (
@@ -25,8 +27,8 @@ from lanewise.runtime.memory import (
 from lanewise.support.errors import DeviceError
 
 __all__ = [
-    "CPU", "address", "array_module", "available_memory", "bring", "check_compiled", "cuda_device_count",
-    "device_of", "get_device", "is_compiled", "is_gpu", "module_of", "on", "other_device", "read_only", "require_memory", "resolve",
+    "CPU", "address", "array_module", "available_memory", "bring", "check_compiled", "copy_bandwidth", "cuda_device_count",
+    "device_of", "get_device", "is_compiled", "is_gpu", "module_of", "on", "other_device", "read_only", "remembered", "require_memory", "resolve",
     "same_kind", "target_of", "to_host",
 ]  # fmt: skip
 

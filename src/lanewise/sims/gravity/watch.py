@@ -6,50 +6,14 @@ and remembers after it; the host reads their answers in its own memory.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lanewise.runtime import cuda
-from lanewise.runtime.cuda import loaded
-from lanewise.runtime.memory import address
-from lanewise.sims.common.devices import array_module, is_gpu
+from lanewise.sims.common.devices import array_module, remembered
 from lanewise.support.errors import InputError
 
-THREADS = 256
 MOST_COUNTED = 1 << 30  # steps: counts have 32 bits
-_WORDS = {8: "unsigned long long", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
-_DIFFER = """// Whether any word differs from what was remembered.
-extern "C" __global__ void __launch_bounds__({threads}) differ_kernel(
-    const {word} *__restrict__ now, const {word} *__restrict__ before, long long words, unsigned *__restrict__ differ)
-{{
-    const long long i = blockIdx.x * {threads}LL + threadIdx.x;
-    if (i < words && now[i] != before[i]) *differ = 1;
-}}
-"""
-_SETTLE = """// Remember every word; whether any body has not ended all steps with finite coordinates.
-extern "C" __global__ void __launch_bounds__({threads}) settle_kernel(
-    const {word} *__restrict__ now, {word} *__restrict__ before, long long words,
-    const int *__restrict__ counts, int bodies, int steps, unsigned *__restrict__ lost)
-{{
-    const long long i = blockIdx.x * {threads}LL + threadIdx.x;
-    if (i < words) before[i] = now[i];
-    if (i < bodies && counts[i] < steps) *lost = 1;
-}}
-"""
-
-
-class Memory(Protocol):
-    """A copy of the bytes of the bodies, and how many steps each of them has ended with finite coordinates, on their device."""
-
-    def changed(self) -> bool:
-        """Whether any byte of the bodies differs from what was remembered."""
-        ...
-
-    def settle(self, steps: int) -> bool:
-        """Remember the bodies as they are; whether all of them have ended that many steps."""
-        ...
 
 
 class Watch:
@@ -65,11 +29,7 @@ class Watch:
         self._module = array_module(device)
         self.counts: Any = self._module.zeros(count, np.int32)
         self._begin = step
-        size = next(n for n in _WORDS if data.nbytes % n == 0)
-        words = data.view(np.dtype(f"u{size}"))
-        self._memory: Memory = _Nothing()
-        if count:
-            self._memory = _OnGpu(words, self.counts, device) if is_gpu(device) else _OnHost(words, self.counts)
+        self._memory = remembered(data, self.counts, device)
 
     def changed(self) -> bool:
         """Whether somebody has written to the bodies since `settle`."""
@@ -96,64 +56,3 @@ class Watch:
             "a smaller dt or more softening keeps close encounters finite; lengths below 1e-12 need precision f64 "
             "or another unit of length"
         )
-
-
-class _Nothing:
-    """No bodies at all: nobody can write to them, and none leaves the finite numbers."""
-
-    __slots__ = ()
-
-    def changed(self) -> bool:
-        return False
-
-    def settle(self, steps: int) -> bool:
-        del steps
-        return True
-
-
-class _OnHost:
-    __slots__ = ("_copy", "_counts", "_words")
-
-    def __init__(self, words: NDArray[Any], counts: NDArray[np.int32]) -> None:
-        self._words, self._copy, self._counts = words, words.copy(), counts
-
-    def changed(self) -> bool:
-        return not np.array_equal(self._copy, self._words)
-
-    def settle(self, steps: int) -> bool:
-        self._copy[...] = self._words
-        return int(self._counts.min()) >= steps
-
-
-class _OnGpu:
-    __slots__ = ("_answers", "_arrays", "_device", "_differ", "_grid", "_pinned", "_remembered", "_settle", "_settling")
-
-    def __init__(self, words: Any, counts: Any, device: str) -> None:
-        self._device = device
-        with cuda.use(device):
-            copy = words.copy()
-            self._pinned = cuda.cupy().cuda.alloc_pinned_memory(8)
-        self._arrays = (words, copy, counts)  # whose addresses are given below
-        self._answers = np.frombuffer(self._pinned, np.uint32, 2)
-        self._answers[:] = 0
-        word, first = _WORDS[words.dtype.itemsize], int(self._pinned.ptr)
-        self._differ = loaded(device, _DIFFER.format(threads=THREADS, word=word), "differ", THREADS)
-        self._settle = loaded(device, _SETTLE.format(threads=THREADS, word=word), "settle", THREADS)
-        self._grid = (-(-max(words.size, counts.size) // THREADS), 1)
-        self._remembered = (address(words), address(copy), np.int64(words.size))
-        self._settling = (address(counts), np.int32(counts.size)), first + 4
-
-    def changed(self) -> bool:
-        self._differ.launch(self._grid, (*self._remembered, int(self._pinned.ptr)))
-        return self._answer(0)
-
-    def settle(self, steps: int) -> bool:
-        counts, lost = self._settling
-        self._settle.launch(self._grid, (*self._remembered, *counts, np.int32(steps), lost))
-        return not self._answer(1)
-
-    def _answer(self, number: int) -> bool:
-        cuda.synchronize(self._device)
-        answer = bool(self._answers[number])
-        self._answers[number] = 0
-        return answer

@@ -13,8 +13,7 @@ import time
 from dataclasses import asdict, dataclass
 
 from lanewise.runtime.cache import content_key, read_entry, remove_entry, write_entry
-from lanewise.sims.common.devices import get_device, is_compiled
-from lanewise.sims.lbm.bandwidth import copy_bandwidth
+from lanewise.sims.common.devices import copy_bandwidth, get_device, is_compiled
 
 FORMAT = 1
 LASTS = 7 * 24 * 3600.0  # seconds: memory, its settings and its neighbours on the machine change

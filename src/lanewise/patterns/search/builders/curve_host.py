@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.patterns.search.builders.curve import KEY_BITS
-from lanewise.patterns.search.builders.curve_device import SAMPLES, SEGMENTS
 from lanewise.patterns.search.builders.parts import places_of
 from lanewise.patterns.search.builders.tree import Tree, columns_of, margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import World
+from lanewise.primitives import radix_sort
+from lanewise.primitives.curve_order import KEY_BITS
+from lanewise.primitives.curve_text import SAMPLES, SEGMENTS
 from lanewise.runtime import cpu
 from lanewise.runtime.memory import allocate
 
@@ -101,45 +102,6 @@ KEYS = f"""{_HEAD}
             spread_into(cells_of_piece[axis][:size], flip, axes, axes - 1 - axis, keys[piece : piece + size])
 """
 
-SORT = (
-    _HEAD
-    + _NJIT
-    + """def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
-    bins = 1 << digit_bits  # three passes of ten bits: their counts fit a first-level cache
-    count, mask = len(keys), bins - 1
-    counts = np.zeros((3, bins), np.int64)
-    for i in range(count):
-        key = np.int64(keys[i])
-        for p in range(3):
-            counts[p, key >> p * digit_bits & mask] += 1
-    for p in range(3):
-        total = 0
-        for d in range(bins):
-            here = counts[p, d]
-            counts[p, d] = total
-            total += here
-    for i in range(count):
-        key = np.int64(keys[i])
-        to = counts[0, key & mask]
-        counts[0, key & mask] = to + 1
-        other_keys[to] = keys[i]
-        other_order[to] = i
-    for i in range(count):
-        d = np.int64(other_keys[i]) >> digit_bits & mask
-        to = counts[1, d]
-        counts[1, d] = to + 1
-        keys[to] = other_keys[i]
-        order[to] = other_order[i]
-    for i in range(count):
-        d = np.int64(keys[i]) >> 2 * digit_bits & mask
-        to = counts[2, d]
-        counts[2, d] = to + 1
-        other_order[to] = order[i]
-    for i in range(count):  # a slice would be checked for its length, by much machine code
-        order[i] = other_order[i]
-"""
-)
-
 LEAVES = (
     _HEAD
     + _NJIT
@@ -218,10 +180,11 @@ class HostCurve:
         quantiles = quantiles_of(places)
         width = np.diff(quantiles, axis=1)
         inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)
-        keys = cpu.own_kernel(KEYS, "hilbert_keys")
+        number = cpu.own_kernel(KEYS, "hilbert_keys")
         bits = KEY_BITS[self._points.dimension]
-        cpu.run_range(keys, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN)
-        cpu.own_kernel(SORT, "radix_sort")(*self._keys, self.order, self._other_order, 10)
+        cpu.run_range(number, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN)
+        keys, other_keys = self._keys
+        radix_sort.on_host(keys, other_keys, self.order, self._other_order)
         self._boxes(places, margins)
 
     def _boxes(self, places: NDArray[Any], margins: NDArray[Any]) -> None:

@@ -12,16 +12,17 @@ compiler, and is as fast where there are few records.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from lanewise.language.target import is_gpu
+from lanewise.language.target import target_of
 from lanewise.layouts import Arrangement, Buffer, Slot
 from lanewise.primitives import compaction
 from lanewise.primitives.mask_count import PLACES, THREADS, counted
-from lanewise.records.field_values import FieldViews
-from lanewise.runtime import cpu, cuda, memory
+from lanewise.runtime import cpu
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, array_module, on
 
 UNITS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned int", 8: "uint2", 16: "uint4"}
 
@@ -91,14 +92,35 @@ records_take_kernel(const long long *places, {pointers}, long long n)
 """
 
 
+class Records(Protocol):
+    """Records on a device: their memory, where everything lies in it, and how many there are. See `records.field_values`."""
+
+    @property
+    def data(self) -> Any: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def arrangement(self) -> Arrangement: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def step(self) -> int: ...
+    @property
+    def is_regular(self) -> bool: ...
+    def fill(self, leaf: str, values: Any) -> None: ...
+    def take(self, leaf: str, places: Any) -> Any: ...
+
+
 def kept(device: str, mask: Any) -> KeptOnHost | KeptOnDevice:
     """What a mask, an array of the device of shape (n,) and type bool, keeps of the records of an array there."""
-    return KeptOnDevice(device, mask) if is_gpu(device) else KeptOnHost(mask)
+    return KeptOnHost(mask) if target_of(device).host_memory else KeptOnDevice(device, mask)
 
 
-def take(source: FieldViews, places: Any, to: FieldViews) -> None:
+def take(source: Records, places: Any, to: Records) -> None:
     """Copy the records of these places, int64 on the device, to other memory there."""
-    (_take_on_device if is_gpu(source.device) else _take_on_host)(source, places, to)
+    (_take_on_host if target_of(source.device).host_memory else _take_on_device)(source, places, to)
 
 
 # ------------------------------------------------------------ on a CPU
@@ -114,12 +136,12 @@ class KeptOnHost:
         self._places = np.flatnonzero(mask) if few else compaction.places(np.ascontiguousarray(mask))
         self.count = len(self._places)
 
-    def move(self, source: FieldViews, to: FieldViews) -> None:
+    def move(self, source: Records, to: Records) -> None:
         """Copy the records that stay to other memory."""
         _take_on_host(source, self._places, to)
 
 
-def _take_on_host(source: FieldViews, places: Any, to: FieldViews) -> None:
+def _take_on_host(source: Records, places: Any, to: Records) -> None:
     if len(places) < FEW:
         for slot in source.arrangement.slots:
             to.fill(slot.leaf, source.take(slot.leaf, places))
@@ -132,7 +154,7 @@ def _take_on_host(source: FieldViews, places: Any, to: FieldViews) -> None:
         cpu.run_range(kernel, (places, *parts, np.array(pieces, np.int64)), len(places), GRAIN)
 
 
-def _pieces(source: FieldViews, to: FieldViews) -> dict[int, list[tuple[int, ...]]]:
+def _pieces(source: Records, to: Records) -> dict[int, list[tuple[int, ...]]]:
     """What is moved, by the size of its numbers in bytes; see `TAKE_ON_HOST`."""
     found: dict[int, list[tuple[int, ...]]] = {}
     starts = list(zip(source.arrangement.starts(source.count), to.arrangement.starts(to.count), strict=True))
@@ -162,11 +184,11 @@ class KeptOnDevice:
     __slots__ = ("_counted", "count")
 
     def __init__(self, device: str, mask: Any) -> None:
-        with cuda.use(device):
-            self._counted = counted(device, cuda.cupy().ascontiguousarray(mask))
+        with on(device):
+            self._counted = counted(device, array_module(device).ascontiguousarray(mask))
         self.count = self._counted.count
 
-    def move(self, source: FieldViews, to: FieldViews) -> None:
+    def move(self, source: Records, to: Records) -> None:
         """Copy the records that stay to other memory."""
         if not self.count:
             return
@@ -175,22 +197,21 @@ class KeptOnDevice:
         _launch("records_keep", text, (mask.bits, mask.counts, mask.groups), source, to, (), mask.tiles)
 
 
-def _take_on_device(source: FieldViews, places: Any, to: FieldViews) -> None:
+def _take_on_device(source: Records, places: Any, to: Records) -> None:
     if places.size:
         text = take_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
         count = (np.int64(places.size),)
-        _launch("records_take", text, (memory.address(places),), source, to, count, -(-places.size // THREADS))
+        _launch("records_take", text, (address(places),), source, to, count, -(-places.size // THREADS))
 
 
 def _launch(
-    name: str, text: str, lists: tuple[int, ...], source: FieldViews, to: FieldViews, numbers: tuple[Any, ...], blocks: int
+    name: str, text: str, lists: tuple[int, ...], source: Records, to: Records, numbers: tuple[Any, ...], blocks: int
 ) -> None:  # fmt: skip
     addresses = [*lists]
     for views in (source, to):
-        first = memory.address(views.data)
+        first = address(views.data)
         addresses += [first + start for start in views.arrangement.starts(views.count)]
-    with cuda.use(source.device):
-        cuda.loaded(source.device, text, name, THREADS).launch((blocks, 1), (*addresses, *numbers))
+    get_device(source.device).load(text, name, THREADS).launch((blocks, 1), (*addresses, *numbers))
 
 
 @cache

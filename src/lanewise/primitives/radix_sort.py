@@ -1,9 +1,11 @@
-"""CUDA text of a radix sort of 32-bit keys with their indices: one pass over the memory for each digit of eight bits.
+"""Keys of 32 bits and their indices, brought into ascending order: stable, so that equal keys stay in the order of their indices.
 
-A block takes the next tile of elements, ranks them by their digit, learns from the tiles before how many elements with this
-digit they hold, and writes each run of equal digits where it belongs. No block waits for one that has not begun, since tiles
-are handed out in the order in which blocks begin. The sort is stable: equal keys stay in the order of their indices, so its
-result has the same bits in every run. Its time depends on the number of elements alone, never on where they are.
+On a CPU one thread takes three digits of ten bits, whose counts fit a first-level cache: keys have 30 bits.
+
+On a GPU there is one pass over the memory for each of four digits of eight bits. A block takes the next tile of elements, ranks them by
+their digit, learns from the tiles before how many elements with this digit they hold, and writes each run of equal digits where it
+belongs. No block waits for one that has not begun, since tiles are handed out in the order in which blocks begin. Its time depends on the
+number of elements alone, never on where they are.
 
 Method: a pass a digit with decoupled look-back (D. Merrill and M. Garland 2016 for the scan, A. Adinets and D. Merrill 2022
 for the sort); a thread looks back at `WINDOW` tiles at once, because all tiles of a million elements run at the same time and
@@ -12,6 +14,66 @@ it has come.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lanewise.runtime import cpu
+
+# ------------------------------------------------------------ on a CPU
+
+HOST_BITS = 10  # of a digit
+HOST_TEXT = """import numpy as np
+from numba import njit
+
+@njit(error_model="numpy", nogil=True)
+def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
+    bins = 1 << digit_bits  # three passes of ten bits: their counts fit a first-level cache
+    count, mask = len(keys), bins - 1
+    counts = np.zeros((3, bins), np.int64)
+    for i in range(count):
+        key = np.int64(keys[i])
+        for p in range(3):
+            counts[p, key >> p * digit_bits & mask] += 1
+    for p in range(3):
+        total = 0
+        for d in range(bins):
+            here = counts[p, d]
+            counts[p, d] = total
+            total += here
+    for i in range(count):
+        key = np.int64(keys[i])
+        to = counts[0, key & mask]
+        counts[0, key & mask] = to + 1
+        other_keys[to] = keys[i]
+        other_order[to] = i
+    for i in range(count):
+        d = np.int64(other_keys[i]) >> digit_bits & mask
+        to = counts[1, d]
+        counts[1, d] = to + 1
+        keys[to] = other_keys[i]
+        order[to] = other_order[i]
+    for i in range(count):
+        d = np.int64(keys[i]) >> 2 * digit_bits & mask
+        to = counts[2, d]
+        counts[2, d] = to + 1
+        other_order[to] = order[i]
+    for i in range(count):  # a slice would be checked for its length, by much machine code
+        order[i] = other_order[i]
+"""
+
+
+def on_host(
+    keys: NDArray[np.uint32], other_keys: NDArray[np.uint32], order: NDArray[np.int32], other_order: NDArray[np.int32]
+) -> None:
+    """Put the indices of keys below 2^30, all arrays of shape (n,), into `order`. The keys and the other arrays are overwritten."""
+    cpu.own_kernel(HOST_TEXT, "radix_sort")(keys, other_keys, order, other_order, HOST_BITS)
+
+
+# ------------------------------------------------------------ on a GPU
 
 BINS = 256  # of a digit of eight bits
 PASSES = 4
@@ -157,3 +219,28 @@ curve_sort_kernel(const unsigned int *keys, const int *values, unsigned int *key
     }
 }
 """
+
+
+def tiles(count: int, items: int) -> int:
+    """How many blocks a pass has, whose threads take so many elements each."""
+    return -(-count // (THREADS * items))
+
+
+def pass_arguments(number: int, at: Mapping[str, int], count: int, tiles: int) -> tuple[Any, ...]:
+    """What the kernel is given in a pass: keys and indices go from one memory to the other, the last ones to "values0".
+
+    at: addresses of memory, of uint32. "keys0", with the keys, "keys1", "values0", "values1": (count,).
+    "histogram": (PASSES, BINS), how many keys have a digit. "status": (PASSES, tiles, BINS) and
+    "tickets": (PASSES,), zero.
+    """
+    even, last, bins = number % 2, number == PASSES - 1, 4 * BINS * number
+    keys, values = ([at[f"{name}{k}"] for k in range(2)] for name in ("keys", "values"))
+    return (
+        keys[even], values[even] if number else 0, 0 if last else keys[1 - even], values[1 - even],
+        at["histogram"] + bins, at["status"] + bins * tiles, at["tickets"] + 4 * number, np.int32(count), np.int32(8 * number),
+    )  # fmt: skip
+
+
+def sort_text(items: int) -> str:
+    """The text of a pass by itself; a thread takes so many elements. Its kernel is "curve_sort"."""
+    return f"#define BINS {BINS}\n#define ITEMS {items}\n#define THREADS {THREADS}\n{SORT}"

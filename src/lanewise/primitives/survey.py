@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from lanewise.language.types import Scalar, component
 from lanewise.layouts import Arrangement
-from lanewise.runtime import cuda
-from lanewise.runtime.cuda import loaded
 from lanewise.runtime.cuda_spelling import TYPES
-from lanewise.runtime.memory import address, allocate, to_host
+from lanewise.runtime.device import get_device
+from lanewise.runtime.memory import address, allocate, array_module, on, to_host
 
 SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
 GOLDEN_SECTION = 0.6180339887498949
@@ -104,10 +103,10 @@ def survey(
     places = sampled(count)
     samples = count if places is None else len(places)
     result = allocate(device, _HEAD + samples * len(columns) * kind.itemsize, "a look at positions", zeroed=False)
-    kernel, here = loaded(device, text, "survey", THREADS), address(result)
+    kernel, here = get_device(device).load(text, "survey", THREADS), address(result)
     listed = 0 if places is None else address(_on_device(device, count))
     values = _typed(bounds, kind.type)
-    with cuda.use(device):
+    with on(device):
         result.data.memset_async(0xFF, _HEAD)
         kernel.launch(
             (-(-count // THREADS), 1),
@@ -120,7 +119,7 @@ def survey_launch(
     device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any], bounds: Sequence[tuple[float, float]], first: int,
 ) -> None:  # fmt: skip
     """The same look without a sample and without a wait. first: the address of two uint32 that take the elements; they begin as `NONE`."""
-    kernel = loaded(device, text, "survey", THREADS)
+    kernel = get_device(device).load(text, "survey", THREADS)
     nowhere = 0
     kernel.launch(
         (-(-count // THREADS), 1),
@@ -141,8 +140,8 @@ def _read(raw: NDArray[np.uint8], axes: int, kind: np.dtype[Any]) -> Survey:
 @lru_cache(maxsize=16)  # of 16 KiB each
 def _on_device(device: str, count: int) -> Any:
     """The numbers of the sampled elements in the memory of a GPU."""
-    with cuda.use(device):
-        return cuda.cupy().asarray(sampled(count), "int32")
+    with on(device):
+        return array_module(device).asarray(sampled(count), "int32")
 
 
 def coordinate_text(arrangement: Arrangement, leaf: str, column: str, index: str) -> str:
