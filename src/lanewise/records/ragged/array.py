@@ -116,7 +116,7 @@ class RaggedArray:
     @property
     def lengths(self) -> Any:
         """The lengths of the innermost lists, int64, shape (lists,)."""
-        return self._offsets[-1][1:] - self._offsets[-1][:-1]
+        return array_module(self._device).diff(self._offsets[-1])
 
     @property
     def outer_shape(self) -> tuple[int, ...] | None:
