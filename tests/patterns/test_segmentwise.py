@@ -311,6 +311,10 @@ def test_the_command_line_says_where_to_go(tmp_path: Path) -> None:
         lw.InputError, match=r"outer is a threadwise kernel, whose arrays and grid cannot be made up; .*outer\.tune"
     ):
         load_kernel(f"{file}:outer")
+    file.write_text("import lanewise as lw\nfrom tests.pickled_kernels import warm\n")
+    for sites in (False, True):
+        with pytest.raises(lw.InputError, match=r"warm is a stencil, whose sites cannot be made up; .*warm\.compile"):
+            load_kernel(f"{file}:warm", sites=sites)
 
 
 def test_is_tuned() -> None:

@@ -18,9 +18,19 @@ from lanewise.patterns.elementwise.kernel import Elementwise
 from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.segmentwise.kernel import Segmentwise
 from lanewise.patterns.sitewise.kernel import Sitewise
+from lanewise.patterns.sitewise.stencil import Stencil
 from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError, LanewiseError
+
+
+_WAYS = "are {0}.compile(...).explain() and {0}.tune(...)"
+_OF_A_CALL = (
+    (Segmentwise, "segmentwise kernel, whose lists", _WAYS),
+    (Threadwise, "threadwise kernel, whose arrays and grid", _WAYS),
+    (Stencil, "stencil, whose sites", "is {0}.compile(sites, ...).explain()"),
+)
+"""Kernels that are explained for the arguments of a call alone: what they are, and where to go."""
 
 
 def product_kernels(name: str) -> Any:
@@ -63,12 +73,9 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
             f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in Python there is "
             f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
         )
-    for kind, pattern, what in ((Segmentwise, "segmentwise", "lists"), (Threadwise, "threadwise", "arrays and grid")):
+    for kind, what, ways in _OF_A_CALL:
         if isinstance(getattr(module, name, None), kind):
-            raise InputError(
-                f"{path_text}: {name} is a {pattern} kernel, whose {what} cannot be made up; in Python there are "
-                f"{name}.compile(...).explain() and {name}.tune(...)"
-            )
+            raise InputError(f"{path_text}: {name} is a {what} cannot be made up; in Python there {ways.format(name)}")
     if hasattr(module, name):
         raise InputError(
             f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; {_choices(path_text, kernels)}"
