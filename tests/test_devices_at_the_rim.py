@@ -1,4 +1,4 @@
-"""Few files know what a GPU is: devices and targets say what is so. CUDA text and CUDA's libraries have places of their own."""
+"""Few files know what a GPU is; CUDA text and CUDA's libraries have places of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices as objects: what callers ask is the same for all of them, and a GPU's work is put on that GPU."""
+"""Devices: what callers ask is the same for all of them, and a GPU's work is put on that GPU."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pytest
 
 from lanewise.language.target import TARGETS
 from lanewise.layouts import ALIGNMENT
+from lanewise.models.devices import device_model
 from lanewise.runtime import cuda
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device import MAKERS, Device, get_device
+from lanewise.runtime.device_facts import Facts
 from lanewise.runtime.host_device import Host
 from lanewise.runtime.memory import address, allocate, allocate_beside
+from lanewise.runtime.occupancy import Limits
 from lanewise.support.errors import DeviceError
 from tests.launch import stand_in_gpu
 
@@ -142,6 +145,26 @@ def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     gpu.clear(0, 8)
     gpu.seconds(list)
     assert sorted(asked) == sorted((name, "cuda:1") for name in names)
+
+
+def test_what_a_driver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers are those of `cudaDeviceAttr`."""
+    told = {
+        13: 1_980_000, 36: 3_201_000, 37: 6144, 38: 60 << 20, 39: 2048, 81: 228 << 10, 82: 65_536, 97: 227 << 10, 106: 32,
+        111: 1024, 12: 65_535,
+    }  # fmt: skip
+    stand_in_gpu.put_in(monkeypatch)
+    monkeypatch.setattr(cuda.cupy().cuda.runtime, "deviceGetAttribute", lambda number, _: told[number], raising=False)
+    facts = get_device(stand_in_gpu.DEVICE).facts()
+    assert facts == Facts(
+        clock_hz=1.98e9, memory_bandwidth=2 * 3.201e9 * 6144 / 8, l2_bytes=60 << 20, threads=2048, blocks=32,
+        shared_bytes=228 << 10, block_shared_bytes=227 << 10, registers=65_536, block_registers=65_535,
+        reserved_shared_bytes=1024,
+    )  # fmt: skip
+    model = device_model.__wrapped__(stand_in_gpu.DEVICE)  # kept by nobody
+    assert (model.name, model.arch, model.multiprocessors, model.clock_hz) == ("stand-in", "sm_90", 132, 1.98e9)
+    assert model.limits == Limits(64, 32, 228 << 10, 227 << 10, 65_536, 65_535, 1024, 128)
+    assert (model.memory_peak, model.l2_bytes, model.machine.copies) == (facts.memory_bandwidth, 60 << 20, True)
 
 
 def test_memory_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
-"""Whether memory differs from what it was, and whether all counts have come so far: one look for each question.
+"""Whether memory differs from what it was, and whether all counts have come so far.
 
-A GPU compares by one kernel, and by another one looks at the counts and remembers; the host reads their answers in its own memory.
+A GPU compares by one kernel, and by another one looks at the counts and remembers; the host reads
+their answers in its own memory.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Remembered(Protocol):
 
 
 def remembered(data: Any, counts: Any, device: str) -> Remembered:
-    """The bytes of `data`, shape (nbytes,) of uint8 on a device, as they are now, and counts (n,) of int32 beside them."""
+    """The bytes of `data` as they are now, (nbytes,) of uint8 on a device, and counts (n,) of int32."""
     if not counts.size:
         return _Nothing()
     size = next(n for n in _WORDS if data.nbytes % n == 0)

@@ -1,4 +1,7 @@
-"""The kernels of the curve order on a GPU, for points of some layout, precision and world. The texts are in `curve_text`."""
+"""The kernels of the curve order on a GPU, for points of some layout, precision and world.
+
+The texts are in `curve_text`.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a text depends on of points. margin: by how much boxes are larger than what they hold; period: None in other worlds."""
+    """What a text depends on of points.
+
+    margin: by how much boxes are larger than what they hold. period: None in other worlds.
+    """
 
     arrangement: Arrangement
     leaves: tuple[str, ...]

@@ -1,16 +1,19 @@
-"""Keys of 32 bits and their indices, brought into ascending order: stable, so that equal keys stay in the order of their indices.
+"""Keys of 32 bits and their indices, brought into ascending order: equal keys stay as they were.
 
-On a CPU one thread takes three digits of ten bits, whose counts fit a first-level cache: keys have 30 bits.
+On a CPU one thread takes three digits of ten bits, whose counts fit a first-level cache: keys
+have 30 bits.
 
-On a GPU there is one pass over the memory for each of four digits of eight bits. A block takes the next tile of elements, ranks them by
-their digit, learns from the tiles before how many elements with this digit they hold, and writes each run of equal digits where it
-belongs. No block waits for one that has not begun, since tiles are handed out in the order in which blocks begin. Its time depends on the
-number of elements alone, never on where they are.
+On a GPU there is one pass over the memory for each of four digits of eight bits. A block takes
+the next tile of elements, ranks them by their digit, learns from the tiles before how many
+elements with this digit they hold, and writes each run of equal digits where it belongs. No block
+waits for one that has not begun, since tiles are handed out in the order in which blocks begin.
+Its time depends on the number of elements alone, never on where they are.
 
-Method: a pass a digit with decoupled look-back (D. Merrill and M. Garland 2016 for the scan, A. Adinets and D. Merrill 2022
-for the sort); a thread looks back at `WINDOW` tiles at once, because all tiles of a million elements run at the same time and
-the chain between them is what a pass waits for. It sorts at most 2^30 - 1 elements: a count shares its word with two bits that say how far
-it has come.
+Method: a pass a digit with decoupled look-back (D. Merrill and M. Garland 2016 for the scan, A.
+Adinets and D. Merrill 2022 for the sort); a thread looks back at `WINDOW` tiles at once, because
+all tiles of a million elements run at the same time and the chain between them is what a pass
+waits for. It sorts at most 2^30 - 1 elements: a count shares its word with two bits that say how
+far it has come.
 """
 
 from __future__ import annotations
@@ -69,7 +72,10 @@ def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
 def on_host(
     keys: NDArray[np.uint32], other_keys: NDArray[np.uint32], order: NDArray[np.int32], other_order: NDArray[np.int32]
 ) -> None:
-    """Put the indices of keys below 2^30, all arrays of shape (n,), into `order`. The keys and the other arrays are overwritten."""
+    """Put the indices of keys below 2^30 into `order`; all arrays have shape (n,).
+
+    The keys and the other arrays are overwritten.
+    """
     cpu.own_kernel(HOST_TEXT, "radix_sort")(keys, other_keys, order, other_order, HOST_BITS)
 
 
@@ -227,7 +233,9 @@ def tiles(count: int, items: int) -> int:
 
 
 def pass_arguments(number: int, at: Mapping[str, int], count: int, tiles: int) -> tuple[Any, ...]:
-    """What the kernel is given in a pass: keys and indices go from one memory to the other, the last ones to "values0".
+    """What the kernel is given in a pass: keys and indices go from one memory to the other.
+
+    The last indices go to "values0".
 
     at: addresses of memory, of uint32. "keys0", with the keys, "keys1", "values0", "values1": (count,).
     "histogram": (PASSES, BINS), how many keys have a digit. "status": (PASSES, tiles, BINS) and

@@ -1,7 +1,8 @@
-"""Whole numbers added to the elements of an array at places that another array tells: by way of buckets, on a CPU and on a GPU.
+"""Whole numbers added to the elements of an array at places that another array tells, by buckets.
 
-They wrap: no order matters. A CPU adds any numbers, one for each place, or the same one for all; a GPU the same one for all: how often
-places occur, into more elements than a block has room for in shared memory, up to two million.
+They wrap: no order matters. A CPU adds any numbers, one for each place, or the same one for all; a
+GPU the same one for all: how often places occur, into more elements than a block has room for in
+shared memory, up to two million.
 """
 
 from __future__ import annotations

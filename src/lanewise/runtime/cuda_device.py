@@ -128,7 +128,10 @@ def _identity(device: str) -> Identity:
 
 
 def driver_version() -> str:
-    """The version of the NVIDIA driver, such as "580.159.04"; what CUDA calls it where the system does not tell."""
+    """The version of the NVIDIA driver, such as "580.159.04".
+
+    What CUDA calls it where the system does not tell.
+    """
     if _DRIVER_FILE.exists():
         match = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", _DRIVER_FILE.read_text(encoding="utf-8"))
         if match:

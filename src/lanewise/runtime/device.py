@@ -1,8 +1,8 @@
 """What lanewise asks of a device: memory, the order of work, time, and facts about it.
 
-Code above `runtime` reaches every device through `get_device(name)` and knows no library of a vendor.
-What generated code can use on a kind of device is in `lanewise.language.target`. A new device is a class with
-these members and one line in `MAKERS`.
+Code above `runtime` reaches every device through `get_device(name)` and knows no library of a
+vendor. What generated code can use on a kind of device is in `lanewise.language.target`. A new
+device is a class with these members and one line in `MAKERS`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class WrittenKernel(Protocol):
     """A compiled kernel of a text that was written by hand."""
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
-        """Launch blocks in the current order. Pointers are Python integers, numbers NumPy scalars."""
+        """Launch blocks in the current order. Pointers are integers, numbers NumPy scalars."""
         ...
 
 
@@ -81,7 +81,7 @@ class Device(Protocol):
 
     @property
     def overcommits(self) -> bool:
-        """Whether allocating succeeds beyond what there is, so that free memory is asked for first."""
+        """Whether allocating succeeds beyond what there is: free memory is asked for first."""
         ...
 
     def free_memory(self) -> int:
@@ -96,7 +96,7 @@ class Device(Protocol):
         ...
 
     def pinned(self, nbytes: int, what: str) -> Any:
-        """Bytes (nbytes,) of the host, of anything, which the device reads and writes without a copy."""
+        """Bytes (nbytes,) of the host, of anything, which the device reads without a copy."""
         ...
 
     def copy(self, to: Any, source: Any) -> None:
@@ -108,7 +108,10 @@ class Device(Protocol):
         ...
 
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
-        """The same bytes as an array that keeps a loan alive, and that loan: the last one if it fits."""
+        """The same bytes as an array that keeps a loan alive, and that loan.
+
+        It is the last one if that fits.
+        """
         ...
 
     # ------------------------------------------------------------ the order of work
@@ -130,7 +133,7 @@ class Device(Protocol):
         ...
 
     def fetching(self, nbytes: int) -> AbstractContextManager[None]:
-        """While it lasts the cache asks memory for so many bytes at a time, where that can be set."""
+        """While it lasts the cache asks memory for so many bytes at a time, if that can be set."""
         ...
 
     # ------------------------------------------------------------ time
@@ -146,7 +149,7 @@ class Device(Protocol):
     # ------------------------------------------------------------ kernels
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:
-        """Begin to compile a generated text while the caller goes on, where that can be done beside it.
+        """Begin to compile a generated text while the caller goes on, where that is possible.
 
         arch: another architecture than its own.
         """

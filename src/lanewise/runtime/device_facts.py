@@ -1,4 +1,4 @@
-"""What a device is called, down to the versions that decide how fast its kernels are, and what a driver tells of it."""
+"""What a device is called, down to versions that decide how fast kernels are; what a driver tells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ class Identity:
     """A device and what compiles for it: two machines with equal identities run a kernel alike.
 
     device: the vendor's name; arch: the architecture, or the instruction set of a CPU; driver: of a
-    GPU, empty on a CPU; compiler: NVRTC, or Numba and LLVM; threads: that CPU kernels run on, 0 on a GPU.
+    GPU, empty on a CPU; compiler: NVRTC, or Numba and LLVM; threads: that kernels of a CPU run on,
+    0 on a GPU.
     """
 
     device: str

@@ -1,4 +1,4 @@
-"""The host as a device: kernels of Numba run on it, and the interpreter. Its arrays are those of NumPy."""
+"""The host as a device: of kernels of Numba, and of the interpreter. Its arrays are NumPy's."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Host:
 
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
         if last is None or not np.may_share_memory(last, data):  # the array may have moved since
-            # NumPy shortens chains of views to what owns the memory; a memoryview in between ends them here.
+            # NumPy shortens chains of views to what owns the memory; a memoryview ends them here.
             last = np.frombuffer(memoryview(data), np.uint8)
         return last, last
 
