@@ -56,6 +56,15 @@ CASES: dict[str, tuple[list[str], list[str]]] = {
         ["60", "0.4", "{tmp}/starlings.gif", "{tmp}/starlings.png"],
         ["the 7 nearest within 12", "t =   0.3: polarisation 0.", "nearest flockmate", "movie: "],
     ),
+    "own_loop_leapfrog": (
+        ["24", "400"],
+        ["gravity     pairwise     all    compiled", "relative error of the energy", "the bits of plain calls: True"],
+    ),
+    "own_loop_grains": (
+        ["200", "1000"],
+        ["n % 100 == 0", "1,000 steps; the mean velocity swings by 0.1", "exact 0.1590"],
+    ),
+    "own_loop_reaction": (["48", "1200"], ["step  1200:", "of the dish is covered", "the bits of plain calls: True"]),
     "birth_and_death": (["300", "30"], ["step   30:    ", " sheep, ", " wolves have lived"]),
     "vicsek": (
         ["300", "120"],
