@@ -23,7 +23,6 @@ from lanewise.patterns.threadwise.kernel import Threadwise
 from lanewise.support.attributes import near
 from lanewise.support.errors import InputError, LanewiseError
 
-
 _WAYS = "are {0}.compile(...).explain() and {0}.tune(...)"
 _OF_A_CALL = (
     (Segmentwise, "segmentwise kernel, whose lists", _WAYS),
