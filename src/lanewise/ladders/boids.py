@@ -26,7 +26,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.language.target import target_of
+from lanewise.sims.common.devices import target_of
 
 RATE = Rate("agent_steps_per_second", "millions of agents a second", 1e6)
 NOISE = 1.03  # a rung that is slower by less is as fast

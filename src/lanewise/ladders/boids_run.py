@@ -15,20 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import lanewise as lw
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
 from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.patterns.search import AllPairs, Search, StaticGrid
-from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF, DynamicGrid
+from lanewise.patterns.search.dynamic_grid import CURVE_LEAF, THESIS_LEAF
 from lanewise.patterns.search.static_grid import CELLS_A_SOURCE
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.sims.boids.flock import Flock
-from lanewise.sims.boids.initial import make_state
+from lanewise.sims.boids import Flock, State, make_state
 from lanewise.sims.boids.parameters import THESIS, THESIS_K, make_parameters
-from lanewise.sims.boids.state import State
 from lanewise.support.errors import DeviceError, LanewiseError
 
 RUNS = 3
@@ -49,7 +47,7 @@ class FlockRunner:
     agents: int
     world: float
     pairs: dict[bool, float]
-    seen: dict[Search, str] = field(default_factory=dict[Search, str])
+    seen: dict[lw.Search, str] = field(default_factory=dict[lw.Search, str])
 
     @cached_property
     def state(self) -> State:
@@ -88,7 +86,7 @@ class FlockRunner:
     def _refused(self, version: Version, blank: Rung) -> Rung | None:
         """The rung without a time, where that is known before it runs."""
         search = version.search
-        if isinstance(search, StaticGrid) and search.index == "constant" and not self.options.on_gpu:
+        if isinstance(search, lw.StaticGrid) and search.index == "constant" and not self.options.on_gpu:
             return skipped(blank, "device", f"only a GPU has constant memory, and this is {self.options.device!r}")
         if search is not None and is_host_built(search) and self.options.on_gpu and self.agents > HOST_MOST:
             reason = f"the host builds it and copies go both ways in every step: measured up to {HOST_MOST:,} agents"
@@ -206,7 +204,7 @@ class FlockRunner:
         predicted = base.predicted_seconds / expected if base.predicted_seconds and expected else None
         return replace(rung, over=base.name, speedup=base.seconds / seconds, predicted=predicted)
 
-    def _predicted(self, search: Search) -> float | None:
+    def _predicted(self, search: lw.Search) -> float | None:
         """None for what the host of a GPU builds: nothing is known of its time."""
         if self.options.on_gpu and is_host_built(search):
             return None
@@ -233,9 +231,9 @@ def parts_of(rung: Rung) -> dict[str, float] | None:
     return found
 
 
-def _built_alike(search: Search, built: str, on_gpu: bool) -> Any:
+def _built_alike(search: lw.Search, built: str, on_gpu: bool) -> Any:
     """Equal for searches that build and walk alike: on a CPU the host is the device, and cells may be chosen or given."""
-    if isinstance(search, StaticGrid):
+    if isinstance(search, lw.StaticGrid):
         return ("grid", built, search.index, search.build if on_gpu else "host")
     return search
 
@@ -243,7 +241,7 @@ def _built_alike(search: Search, built: str, on_gpu: bool) -> Any:
 def _idle(flock: Flock) -> dict[str, float | int | str | None]:
     """Threads without an agent where a leaf is a block of threads, and their share of all threads."""
     structure = flock.structure
-    if structure is None or not isinstance(flock.search, DynamicGrid):
+    if structure is None or not isinstance(flock.search, lw.DynamicGrid):
         return {"idle_threads": None, "idle_share": None}
     idle = structure.statistics().idle_threads
     return {"idle_threads": idle, "idle_share": idle / (idle + len(flock))}
@@ -275,7 +273,7 @@ class Met:
         return self.sources + self.boxes
 
 
-def met(search: Search, agents: int, world: float) -> Met | None:
+def met(search: lw.Search, agents: int, world: float) -> Met | None:
     """What a target looks at in a sphere of this radius; None for searches that choose themselves."""
     reach, density = 2 * THESIS.radius, agents / (4 / 3 * math.pi * world**3)
 
@@ -284,16 +282,16 @@ def met(search: Search, agents: int, world: float) -> Met | None:
         return min(agents, density * (reach + side) ** 3)
 
     match search:
-        case AllPairs():
+        case lw.AllPairs():
             return Met(agents)
-        case StaticGrid():
+        case lw.StaticGrid():
             cells = search.cells if isinstance(search.cells, int) else own_cells(agents, world)
             side = 2 * world / cells
             return Met(around(side), min(cells, reach / side + 1) ** 2)
-        case DynamicGrid(order="curve"):
+        case lw.DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
-        case DynamicGrid(order=order):  # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
+        case lw.DynamicGrid(order=order):  # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
             members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
             inside = min(agents, agents * SLICE * reach / world + 2 * members)
             listed = agents / members if search.leaves == "all" else inside / members
@@ -309,11 +307,11 @@ def own_cells(agents: int, world: float) -> int:
 
 
 def predicted_seconds(
-    search: Search, agents: int, world: float, pair_seconds: float, model: DeviceModel
+    search: lw.Search, agents: int, world: float, pair_seconds: float, model: DeviceModel
 ) -> float | None:
     """The model's time of a step, or None for searches that choose themselves."""
     looked = met(search, agents, world)
     if looked is None:
         return None
-    nbytes = STATE_BYTES + (0 if isinstance(search, AllPairs) else BUILD_BYTES)
+    nbytes = STATE_BYTES + (0 if isinstance(search, lw.AllPairs) else BUILD_BYTES)
     return agents * (looked.total * pair_seconds + nbytes / model.memory_bandwidth)

@@ -12,11 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.runtime.memory import to_host
-from lanewise.sims.boids.flock import Flock
+from lanewise.sims.boids import Flock, Parameters, State
 from lanewise.sims.boids.options import DT
-from lanewise.sims.boids.parameters import Parameters
-from lanewise.sims.boids.state import State
+from lanewise.sims.common.devices import to_host
 
 TOLERANCE = 1e-4  # of the largest change of a velocity
 EDGE = 1e-5  # how near to a border, relative to it, float32 may be on its other side

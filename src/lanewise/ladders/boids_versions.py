@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lanewise.language.target import CPU, target_of
-from lanewise.patterns.search import AllPairs, Nearest, Search, StaticGrid
-from lanewise.patterns.search.dynamic_grid import DynamicGrid
+import lanewise as lw
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import search_world
 from lanewise.sims.boids.parameters import THESIS, THESIS_K
+from lanewise.sims.common.devices import CPU, target_of
 
 OWN_CELLS, CURVE, AUTOMATIC = "static grid, own cells", "dynamic grid, curve", "automatic"
 IN_TURN = "one after another"
@@ -29,7 +28,7 @@ class Version:
 
     name: str
     over: str | None
-    search: Search | None
+    search: lw.Search | None
 
 
 def versions(world: float, device: str) -> Iterator[Version]:
@@ -38,18 +37,18 @@ def versions(world: float, device: str) -> Iterator[Version]:
     common: dict[str, Any] = {
         "radius": THESIS.radius, "k": THESIS_K, "world": search_world(find_boundary(BOUNDARY).end, world),
     }  # fmt: skip
-    make: tuple[tuple[str, str | None, Callable[[], Search]], ...] = (
-        (ALL, None, lambda: AllPairs(**common)),
-        (HOST, ALL, lambda: StaticGrid(cells=cells, build="host", **common)),
-        (CONSTANT, HOST, lambda: StaticGrid(cells=cells, build="host", index="constant", **common)),
-        (DEVICE, HOST, lambda: StaticGrid(cells=cells, **common)),
-        (SORT, ALL, lambda: DynamicGrid(order="sort", **common)),
-        (ONE, ALL, lambda: DynamicGrid(order="1-D", **common)),
-        (THREE, ALL, lambda: DynamicGrid(order="3-D", leaves="all", **common)),
-        (AROUND, HOST, lambda: DynamicGrid(order="3-D", leaves="around", **common)),
-        (OWN_CELLS, ALL, lambda: StaticGrid(**common)),
-        (CURVE, ALL, lambda: DynamicGrid(order="curve", **common)),
-        (AUTOMATIC, ALL, lambda: Nearest(**common)),
+    make: tuple[tuple[str, str | None, Callable[[], lw.Search]], ...] = (
+        (ALL, None, lambda: lw.AllPairs(**common)),
+        (HOST, ALL, lambda: lw.StaticGrid(cells=cells, build="host", **common)),
+        (CONSTANT, HOST, lambda: lw.StaticGrid(cells=cells, build="host", index="constant", **common)),
+        (DEVICE, HOST, lambda: lw.StaticGrid(cells=cells, **common)),
+        (SORT, ALL, lambda: lw.DynamicGrid(order="sort", **common)),
+        (ONE, ALL, lambda: lw.DynamicGrid(order="1-D", **common)),
+        (THREE, ALL, lambda: lw.DynamicGrid(order="3-D", leaves="all", **common)),
+        (AROUND, HOST, lambda: lw.DynamicGrid(order="3-D", leaves="around", **common)),
+        (OWN_CELLS, ALL, lambda: lw.StaticGrid(**common)),
+        (CURVE, ALL, lambda: lw.DynamicGrid(order="curve", **common)),
+        (AUTOMATIC, ALL, lambda: lw.Nearest(**common)),
     )
     yield from (Version(name, over, search()) for name, over, search in make)
     if target_of(device) is CPU:
@@ -61,12 +60,12 @@ def thesis_cells(world: float) -> int:
     return max(1, min(MOST_CELLS, int(2 * world / THESIS.radius)))
 
 
-def is_host_built(search: Search) -> bool:
+def is_host_built(search: lw.Search) -> bool:
     """Whether the structure is built by the host wherever the agents are."""
     match search:
-        case StaticGrid(build="host"):
+        case lw.StaticGrid(build="host"):
             return True
-        case DynamicGrid(order=order):
+        case lw.DynamicGrid(order=order):
             return order != "curve"
         case _:
             return False

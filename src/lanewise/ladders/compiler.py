@@ -14,6 +14,7 @@ from math import isqrt
 from statistics import geometric_mean
 from typing import Any
 
+import lanewise as lw
 from lanewise.ladders.compiler_plans import Change, changes, every_pass, left_out, naive_plan
 from lanewise.ladders.compiler_plot import plot_compiler
 from lanewise.ladders.compiler_problems import BENCHMARKS, Benchmark, make_case
@@ -32,8 +33,8 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.planning.plan import Decisions, Plan
-from lanewise.runtime.memory import array_module, on
+from lanewise.planning.plan import Decisions
+from lanewise.sims.common.devices import array_module, on
 from lanewise.support.errors import InputError, LanewiseError
 
 NAIVE, DEFAULT, LIBRARY = "naive", "default plan", "library"
@@ -121,7 +122,7 @@ def default_of(runner: Runner) -> Decisions | None:
         return None
 
 
-def cumulative(start: Decisions, steps: list[Change]) -> list[Plan]:
+def cumulative(start: Decisions, steps: list[Change]) -> list[lw.Plan]:
     """The plans of all rungs if nothing is refused."""
     plans, plan = [start], start
     for step in steps:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lanewise.ir.pattern import BLOCK
-from lanewise.language.target import target_of
 from lanewise.planning.plan import DECLARED, FIELDS, Decisions, neutral_plan
+from lanewise.sims.common.devices import target_of
 
 
 @dataclass(frozen=True, slots=True)

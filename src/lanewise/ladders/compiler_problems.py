@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import lanewise as lw
 from lanewise.ladders import compiler_kernels as kernels
-from lanewise.launch.compiled import Call
-from lanewise.patterns.threadwise.kernel import Threadwise
-from lanewise.planning.plan import Plan
-from lanewise.runtime.memory import array_module, module_of, require_memory, to_host
+from lanewise.sims.common.devices import array_module, module_of, require_memory, to_host
 
 WINDOW, SMALL = 32, 16  # edges of the window of a convolution, and of small matrices
 SAMPLE = 512  # outputs that are checked, and all where there are not many more
@@ -64,7 +62,7 @@ class Benchmark:
 
     name: str
     title: str
-    kernel: Threadwise
+    kernel: lw.Threadwise
     shapes: Callable[[int], dict[str, tuple[int, ...]]]
     answer: Callable[[Arrays, Places], Answer]
     library: tuple[Library, ...]
@@ -76,7 +74,7 @@ class Benchmark:
     points: Callable[[Arrays], tuple[int, ...]] | None = None
     original: bool = True
     sampled: int = SAMPLE
-    naive: Callable[[Any, Arrays, Plan], tuple[list[Call], Any]] | None = None
+    naive: Callable[[Any, Arrays, lw.Plan], tuple[list[lw.Call], Any]] | None = None
     values: Callable[[Any, str, Any], Any] = lambda xp, name, array: array - xp.float32(0.5)
 
     @property
@@ -114,7 +112,7 @@ class Case:
         b = self.benchmark
         return tuple(self.arrays[b.result].shape) if b.points is None else b.points(self.arrays)
 
-    def bind(self, plan: Plan | None) -> Call:
+    def bind(self, plan: lw.Plan | None) -> lw.Call:
         """The kernel by a plan, None for lanewise's own, bound to the arrays."""
         return self.benchmark.kernel.bind(**self.arrays, grid=self.grid, plan=plan)
 
@@ -337,9 +335,9 @@ def _blas(call: Callable[[Any, Arrays], Any]) -> tuple[Library, ...]:
 # ------------------------------------------------------------ naive versions of another form
 
 
-def _halving(xp: Any, g: Arrays, plan: Plan) -> tuple[list[Call], Any]:
+def _halving(xp: Any, g: Arrays, plan: lw.Plan) -> tuple[list[lw.Call], Any]:
     """A launch a level, between two arrays in turn; the last one leaves the sum."""
-    calls: list[Call] = []
+    calls: list[lw.Call] = []
     source, turn = g["a"].reshape(-1), 0
     spare = [xp.empty((source.size + 1) // 2, xp.float32), xp.empty((source.size + 3) // 4, xp.float32)]
     while source.size > 1 or not calls:

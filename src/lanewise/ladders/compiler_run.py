@@ -8,18 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import lanewise as lw
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import statements
 from lanewise.ladders.compiler_plans import naive_plan
 from lanewise.ladders.compiler_problems import Benchmark, Case, Library, make_case
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
-from lanewise.launch.compiled import Call
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
-from lanewise.planning.plan import Decisions, Plan
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import array_module
+from lanewise.planning.plan import Decisions
+from lanewise.sims.common.devices import array_module, get_device
 from lanewise.support.errors import DeviceError, LanewiseError, PlanError
 
 RUNS = 3
@@ -68,10 +67,10 @@ class Runner:
         self.model = device_model(self.device)
         self.bound = bound_of(self.case.benchmark, self.case.n, self.model)
 
-    def prepare(self, plans: Sequence[Plan | None]) -> None:
+    def prepare(self, plans: Sequence[lw.Plan | None]) -> None:
         """Compile these plans side by side on a GPU, whose compiler needs tenths of a second for each; what is refused says so later."""
 
-        def compile_one(plan: Plan | None) -> None:
+        def compile_one(plan: lw.Plan | None) -> None:
             with suppress(LanewiseError):
                 self.case.bind(plan)
 
@@ -101,7 +100,9 @@ class Runner:
         blank = replace(self.blank(name), plan=plan.short())
         return self._guarded(blank, lambda: self._launches(blank, *own(self._module, self.case.arrays, plan)))
 
-    def plan(self, name: str, plan: Plan | None, base: Rung | None, naive: Rung | None, *, again: bool = False) -> Rung:
+    def plan(
+        self, name: str, plan: lw.Plan | None, base: Rung | None, naive: Rung | None, *, again: bool = False
+    ) -> Rung:
         """The kernel by a plan (None: lanewise's own), compared with a rung; `again`: even if its code is that of an earlier one."""
         blank = replace(self.blank(name), plan=None if plan is None else plan.short())
         rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))
@@ -133,7 +134,7 @@ class Runner:
         except Exception as error:  # a library that is not there, a compiler that fails: the others are worth measuring
             return skipped(blank, "failed", f"failed: {type(error).__name__}: {error}")
 
-    def _plan(self, blank: Rung, plan: Plan | None, *, again: bool) -> Rung:
+    def _plan(self, blank: Rung, plan: lw.Plan | None, *, again: bool) -> Rung:
         call = self.case.bind(plan)
         decided, program = call.compiled.plan, call.compiled.executable.program
         blank = replace(blank, plan=decided.short())
@@ -150,7 +151,7 @@ class Runner:
         blank = replace(blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra})
         return self._timed(blank, call.launch, lambda: self._result(call))
 
-    def _launches(self, blank: Rung, calls: list[Call], result: Any) -> Rung:
+    def _launches(self, blank: Rung, calls: list[lw.Call], result: Any) -> Rung:
         def work() -> None:
             for call in calls:
                 call.launch()
@@ -158,7 +159,7 @@ class Runner:
         blank = replace(blank, predicted_seconds=self._predicted(calls), extra={**blank.extra, "launches": len(calls)})
         return self._timed(blank, work, lambda: result[:1])
 
-    def _result(self, call: Call) -> Any:
+    def _result(self, call: lw.Call) -> Any:
         return call.results[0] if call.results else self.case.arrays[self.case.benchmark.result]
 
     # ------------------------------------------------------------ time
@@ -202,7 +203,7 @@ class Runner:
         }  # fmt: skip
         return replace(rung, extra=extra)
 
-    def _predicted(self, calls: Sequence[Call]) -> float | None:
+    def _predicted(self, calls: Sequence[lw.Call]) -> float | None:
         """Seconds by the model; None where how often a loop runs hangs on data."""
         if any(not is_foreseen(call.compiled.executable.program.kernels) for call in calls):
             return None

@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
+import lanewise as lw
 from lanewise.ladders.gravity_table import RATES, number, rate_text
 from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.run import Runner, Version
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, Sizes, digits, factor_text, seconds_text
-from lanewise.language.target import target_of
-from lanewise.layouts import AoAS, AoS, Layout, SoA, SoAoAS
-from lanewise.planning.plan import NEUTRAL, Plan
+from lanewise.planning.plan import NEUTRAL
+from lanewise.sims.common.devices import target_of
 
 GPU = "GeForce 8800 GTX"
 SERIAL = "one CPU thread"
 TOTAL = 87.0  # the study's fastest version over its serial CPU code
-LAYOUTS: dict[str, Layout] = {
-    "AoS": AoS(),
-    "SoA": SoA(),
-    "AoAS": AoAS(),
-    "SoAoAS": SoAoAS([("position", "mass"), ("velocity",)]),
+LAYOUTS: dict[str, lw.Layout] = {
+    "AoS": lw.AoS(),
+    "SoA": lw.SoA(),
+    "AoAS": lw.AoAS(),
+    "SoAoAS": lw.SoAoAS([("position", "mass"), ("velocity",)]),
 }
 UNROLLED = (1, 4, 16, 128)
 BLOCKS = (256, 64, 128, 512)  # the baseline's first; as many sources are staged in shared memory as a block has threads
@@ -63,10 +63,10 @@ class Combination:
             return None
         return {(False, BASE_BLOCK): FULL_UNROLL, (True, 128): MOVED}.get((self.hoisted, self.block))
 
-    def plan(self, device: str) -> Plan:
+    def plan(self, device: str) -> lw.Plan:
         """Tiles lie in shared memory, which a CPU does not have."""
         tile = self.block if target_of(device).has_blocks else 0
-        return Plan(unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile).filled(NEUTRAL)
+        return lw.Plan(unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile).filled(NEUTRAL)
 
 
 BASE = Combination("AoS", 1, False, BASE_BLOCK)
@@ -96,7 +96,7 @@ def climb(options: Options, make: Callable[[int, int], Problem] = forces) -> Ite
 
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
-    serial = runner.measure(Version(name=SERIAL, plan=NEUTRAL, layout=AoS(), device="cpu", serial=True), None)
+    serial = runner.measure(Version(name=SERIAL, plan=NEUTRAL, layout=lw.AoS(), device="cpu", serial=True), None)
     yield serial
     rungs: dict[Combination, Rung] = {}
     for c in combinations(options.quick):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from math import isqrt
 
+import lanewise as lw
 from lanewise.ladders.lbm_flow import Box
 from lanewise.ladders.lbm_run import SiteRunner
 from lanewise.ladders.lbm_truth import Form
@@ -26,10 +27,7 @@ from lanewise.ladders.rung import (
     number_text,
     seconds_text,
 )
-from lanewise.language.lattices import D2Q9, D3Q19
-from lanewise.language.target import target_of
-from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
-from lanewise.planning.plan import Plan
+from lanewise.sims.common.devices import target_of
 from lanewise.support.errors import InputError
 
 RATE = Rate("sites_per_second", "millions of sites a second", 1e6)
@@ -110,7 +108,7 @@ GAINS: Mapping[tuple[int, ...], float] = {
     (256, 256): 1.24,
 }  # of splitting both, by the shape of the box
 LEAST = 16  # sites along an edge: less has no room for a disc
-TOGETHER, APART = Plan(branches="together"), Plan(branches="apart")
+TOGETHER, APART = lw.Plan(branches="together"), lw.Plan(branches="apart")
 ONE, LOOPS, BRANCHES, BOTH = "one kernel", "loops split", "branches split", "loops and branches split"
 SPLIT_FROM = {BRANCHES: ONE, BOTH: LOOPS}  # whose branches are split, for equation 1
 AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
@@ -127,8 +125,8 @@ SIZES = Sizes(
 def boxes(sites: int) -> tuple[Box, ...]:
     """The box or the two boxes of that many sites; raises `InputError` for a number that is neither a square nor a cube."""
     side, edge = isqrt(sites), round(sites ** (1 / 3))
-    chosen = [Box(D2Q9, (side, side))] if side * side == sites else []
-    chosen += [Box(D3Q19, (edge, edge, edge))] if edge**3 == sites else []
+    chosen = [Box(lw.D2Q9, (side, side))] if side * side == sites else []
+    chosen += [Box(lw.D3Q19, (edge, edge, edge))] if edge**3 == sites else []
     chosen = [box for box in chosen if box.shape[0] >= LEAST]
     if not chosen:
         near = max(side, LEAST), max(edge, LEAST)
@@ -139,11 +137,12 @@ def boxes(sites: int) -> tuple[Box, ...]:
     return tuple(chosen)
 
 
-def layouts(device: str) -> Mapping[str, Layout]:
+def layouts(device: str) -> Mapping[str, lw.Layout]:
     """By name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
-    blocks = AoSoA(target_of(device).lanes)
+    blocks = lw.AoSoA(target_of(device).lanes)
     return {
-        str(x).partition("(")[0] if x is not blocks else str(x): x for x in (AoS(), SoA(), AoAS(), SoAoAS(), blocks)
+        str(x).partition("(")[0] if x is not blocks else str(x): x
+        for x in (lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS(), blocks)
     }
 
 

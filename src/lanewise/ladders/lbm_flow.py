@@ -15,8 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 import lanewise as lw
-from lanewise.language.lattices.base import Lattice
-from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.sims.lbm.operators.numbers import number_types, pairs_of
 
 SOLID, BOUNDARY, ROW, COLUMN = 1, 2, 3, 4
@@ -27,7 +25,7 @@ Loop = Literal["together", "split"]
 
 
 @cache
-def make_flow(lattice: Lattice, precision: str, *, walls: bool = False) -> Sitewise:
+def make_flow(lattice: lw.Lattice, precision: str, *, walls: bool = False) -> lw.Sitewise:
     """The flow in "f32" or "f64". With `walls` solid sites are half-way walls that are not updated, not the paper's branch.
 
     Populations are deviations from the lattice's weights.
@@ -76,7 +74,7 @@ def make_flow(lattice: Lattice, precision: str, *, walls: bool = False) -> Sitew
     return fluid
 
 
-def values_of(lattice: Lattice) -> dict[str, Any]:
+def values_of(lattice: lw.Lattice) -> dict[str, Any]:
     """What all sites share."""
     return {"omega": OMEGA, "stream": STREAM[: lattice.dimension]}
 
@@ -85,7 +83,7 @@ def values_of(lattice: Lattice) -> dict[str, Any]:
 class Box:
     """Sites of a lattice: shape (ny, nx) or (nz, ny, nx)."""
 
-    lattice: Lattice
+    lattice: lw.Lattice
     shape: tuple[int, ...]
 
     @property

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+import lanewise as lw
 from lanewise.ladders.lbm_flow import SOLID, Box, values_of
 from lanewise.ladders.lbm_model import Equation1, Part, equation_1, occupancies, parts_of, predicted_seconds
 from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
@@ -18,12 +19,10 @@ from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
-from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.primitives.copying import copy_bandwidth
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import array_module
 from lanewise.runtime.programs import LONG_GRAPH
+from lanewise.sims.common.devices import array_module, get_device
 from lanewise.support.errors import DeviceError, PlanError
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
@@ -139,7 +138,7 @@ def _compared(rung: Rung, base: Rung | None) -> Rung:
     return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
 
-def _work(form: Form, flow: Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
+def _work(form: Form, flow: lw.Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
     """Run that many steps, and wait for them."""
     if not form.launched:
         return flow.stepper(sites, plan=form.plan, **values).run

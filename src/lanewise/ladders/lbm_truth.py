@@ -7,14 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+import lanewise as lw
 from lanewise.ladders.lbm_flow import SOLID, Box, Loop, make_flow, values_of
-from lanewise.language.lattices.base import Lattice
-from lanewise.layouts import Layout
 from lanewise.patterns.sitewise.flags import make_marks
-from lanewise.patterns.sitewise.kernel import Sitewise
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.planning.plan import Plan
-from lanewise.runtime.memory import bring, to_host
+from lanewise.sims.common.devices import bring, to_host
 
 CHECKED = 1 << 16  # sites of the largest box that is held against float64 as a whole
 SMALLER = {2: (200, 232), 3: (32, 36, 40)}  # the box that stands for larger ones
@@ -26,9 +23,9 @@ class Form:
     """One version of the flow. What is None is decided by lanewise; `launched`: each step from Python, not in a graph."""
 
     name: str
-    layout: Layout | None = None
+    layout: lw.Layout | None = None
     streaming: str | None = None
-    plan: Plan | None = None
+    plan: lw.Plan | None = None
     storage: str = "f32"
     loop: Loop = "together"
     walls: bool = False
@@ -44,7 +41,7 @@ class Form:
         """Whether sites of several kinds are to run in kernels of their own."""
         return self.plan is not None and self.plan.branches == "apart"
 
-    def flow(self, lattice: Lattice) -> Sitewise:
+    def flow(self, lattice: lw.Lattice) -> lw.Sitewise:
         return make_flow(lattice, self.precision, walls=self.walls)
 
     def sites(self, box: Box, device: str, mask: npt.NDArray[np.uint8] | None = None) -> Sites:
@@ -75,7 +72,7 @@ class Truth:
         populations = flow.populations(sites, **values)
         return float(np.max(np.abs(populations - self.after)) / np.max(np.abs(self.after)))
 
-    def load(self, flow: Sitewise, sites: Sites) -> None:
+    def load(self, flow: lw.Sitewise, sites: Sites) -> None:
         """Give sites the same state as this box had."""
         if sites.form.first is not None:
             set_departing(sites, self.departing)
@@ -87,7 +84,7 @@ def make_truth(whole: Box, seed: int, *, walls: bool) -> Truth:
     """Of a box, or of a smaller one in its place: pull, SoA, everything in one kernel."""
     small = whole.count <= CHECKED
     box = whole if small else replace(whole, shape=SMALLER[whole.lattice.dimension])
-    form = Form(name="float64", storage="f64", streaming="pull", plan=Plan(branches="together"), walls=walls)
+    form = Form(name="float64", storage="f64", streaming="pull", plan=lw.Plan(branches="together"), walls=walls)
     flow, sites, values = form.flow(box.lattice), form.sites(box, "cpu"), values_of(box.lattice)
     departing = box.start(seed, each=True)
     set_departing(sites, departing)

@@ -14,21 +14,21 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import lanewise as lw
 from lanewise.advice.cost import Access, cost, memory_model
 from lanewise.ladders.memory_cells import ACCESSES, BLOCK, Cell, Measurer
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Column, Ladder, Options, Rung, digits, factor_text
-from lanewise.language.target import target_of
-from lanewise.layouts import AoAS, AoS, AoSoA, Layout, SoA, SoAoAS
+from lanewise.sims.common.devices import target_of
 
 RECORD_BYTES = 28  # seven elements of four bytes
 PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}
 
 
-def layouts(device: str) -> dict[str, Layout]:
+def layouts(device: str) -> dict[str, lw.Layout]:
     """The layouts by name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
-    blocks = AoSoA(target_of(device).lanes)
-    return {"AoS": AoS(), "SoA": SoA(), "AoAS": AoAS(), "SoAoAS": SoAoAS(), "AoSoA": blocks}
+    blocks = lw.AoSoA(target_of(device).lanes)
+    return {"AoS": lw.AoS(), "SoA": lw.SoA(), "AoAS": lw.AoAS(), "SoAoAS": lw.SoAoAS(), "AoSoA": blocks}
 
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:

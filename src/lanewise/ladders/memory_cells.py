@@ -17,21 +17,16 @@ from lanewise.ir.verify import verify_kernel
 from lanewise.ladders.run import one_thread
 from lanewise.ladders.rung import Options
 from lanewise.language.record import Record
-from lanewise.language.target import target_of
 from lanewise.language.types import F32, I32, I64
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import Executable, Launch, build_executable
 from lanewise.launch.support import bind_record, index_type
-from lanewise.layouts import Layout
 from lanewise.passes import clocking, gathering, layout_lowering, thread_mapping
 from lanewise.passes.clocking import CYCLES, WARP
 from lanewise.passes.gathering import INDEX
 from lanewise.patterns.elementwise.build import ElementwiseArguments, build_elementwise
-from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.planning.plan import NEUTRAL, Plan
-from lanewise.records.arrays import RecordArray
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import array_module, bring, to_host
+from lanewise.planning.plan import NEUTRAL
+from lanewise.sims.common.devices import array_module, bring, get_device, target_of, to_host
 
 AccessName = Literal["streamed", "subset", "gathered"]
 ACCESSES: tuple[AccessName, ...] = ("streamed", "subset", "gathered")
@@ -70,11 +65,11 @@ def hot_total(body: Body) -> lw.f32:
 class Cell:
     """One measurement: how the records lie, and how they are read."""
 
-    layout: Layout
+    layout: lw.Layout
     access: AccessName
 
     @property
-    def kernel(self) -> Elementwise:
+    def kernel(self) -> lw.Elementwise:
         return total if self.access == "streamed" else hot_total
 
     @property
@@ -94,7 +89,7 @@ def cell_program(cell: Cell, device: str) -> Program:
     reference = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
     if cell.access == "gathered":
         reference = gathering.apply(reference, "body")
-    return build_program(reference, Plan(block=BLOCK).filled(NEUTRAL), target.pipeline)
+    return build_program(reference, lw.Plan(block=BLOCK).filled(NEUTRAL), target.pipeline)
 
 
 def clocked_program(cell: Cell, device: str) -> Program:
@@ -130,7 +125,7 @@ class Bodies:
             case "gathered":
                 return hot[self.order]
 
-    def array(self, layout: Layout, device: str) -> RecordArray:
+    def array(self, layout: lw.Layout, device: str) -> lw.RecordArray:
         return RECORD.array(**self.fields, layout=layout, device=device)
 
 
@@ -154,7 +149,7 @@ class BoundCell:
     cycles: Any = None
 
 
-def bind(executable: Executable, bodies: RecordArray, order: Any, *, clocked: bool = False) -> BoundCell:
+def bind(executable: Executable, bodies: lw.RecordArray, order: Any, *, clocked: bool = False) -> BoundCell:
     """Give a compiled cell its records, the array of indices, and fresh results full of not-a-number and -1."""
     module, count = array_module(bodies.device), len(bodies)
     result = module.full(count, np.nan, np.float32)
@@ -200,7 +195,7 @@ class Measurer:
     options: Options
     count: int
     bodies: Bodies = field(init=False)
-    arrays: dict[Layout, RecordArray] = field(default_factory=dict[Layout, RecordArray])
+    arrays: dict[lw.Layout, lw.RecordArray] = field(default_factory=dict[lw.Layout, lw.RecordArray])
     order: Any = None
     sums: dict[AccessName, npt.NDArray[np.float64]] = field(default_factory=dict[AccessName, npt.NDArray[np.float64]])
 

@@ -11,11 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.layouts import Layout
-from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.runtime.memory import to_host
-from lanewise.sims.gravity.initial import make_initial_conditions
-from lanewise.sims.gravity.physics import Body
+from lanewise.sims.common.devices import to_host
+from lanewise.sims.gravity import Body, make_initial_conditions
 
 SOFTENING = (
     0.05  # Plummer softening length, in Henon units: the tutorial's softened force with a cluster's usual length
@@ -49,7 +46,7 @@ def attracting_force(target: Body, source: Body, softening2: lw.f32, gravitation
 class Law:
     """A user function of two bodies, the values that it takes beside them (G = 1), and whether it gives forces or accelerations."""
 
-    kernel: Pairwise
+    kernel: lw.Pairwise
     values: Mapping[str, float]
     gives_force: bool = False
 
@@ -65,7 +62,7 @@ class Problem:
     bodies: int
     seed: int = 0
     law: Law = ACCELERATION
-    _arrays: dict[tuple[Layout, str], Any] = field(default_factory=dict[tuple[Layout, str], Any])
+    _arrays: dict[tuple[lw.Layout, str], Any] = field(default_factory=dict[tuple[lw.Layout, str], Any])
     _answer: "tuple[NDArray[np.int64], NDArray[np.float64]] | None" = None
 
     def __post_init__(self) -> None:
@@ -74,7 +71,7 @@ class Problem:
         self.mass = particles.mass.astype(np.float32)
         self.velocity = particles.velocity.astype(np.float32)
 
-    def records(self, layout: Layout, device: str) -> Any:
+    def records(self, layout: lw.Layout, device: str) -> Any:
         """The bodies in this layout on this device."""
         key = (layout, device)
         if key not in self._arrays:

@@ -12,18 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+import lanewise as lw
 from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
-from lanewise.language.target import target_of
-from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Executable
-from lanewise.layouts import Layout
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.least import least_time
 from lanewise.models.predict import predict
-from lanewise.planning.plan import Plan
-from lanewise.runtime.memory import bring
 from lanewise.runtime.stepping import Stepper, make_stepper
+from lanewise.sims.common.devices import bring, target_of
 from lanewise.support.errors import PlanError
 
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
@@ -38,8 +35,8 @@ class Version:
     """One version of the function: a plan (None: lanewise's own), a layout, a device, and whether one CPU thread runs it."""
 
     name: str
-    plan: Plan | None
-    layout: Layout
+    plan: lw.Plan | None
+    layout: lw.Layout
     device: str
     serial: bool = False
     paper: Mapping[str, float] | None = None
@@ -152,7 +149,7 @@ def skipped(
     return replace(rung, seconds=None, skipped=reason, extra={**rung.extra, "skip": kind})
 
 
-def bind(version: Version, problem: Problem) -> tuple[Call, Any]:
+def bind(version: Version, problem: Problem) -> tuple[lw.Call, Any]:
     """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
     bodies = problem.records(version.layout, version.device)
     result = bring(np.full((problem.bodies, 3), np.nan, np.float32), version.device)
@@ -163,7 +160,7 @@ def _is_serial(version: Version) -> bool:
     return version.serial or (version.plan is not None and version.plan.block == 1)
 
 
-def _code(version: Version, call: Call) -> Any:
+def _code(version: Version, call: lw.Call) -> Any:
     """What decides the machine code and who runs it; equal for versions that differ in name only."""
     program = call.compiled.executable.program
     plan = program.plan
@@ -208,7 +205,7 @@ class Prediction:
     limiter: str
 
 
-def _predict_call(call: Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
+def _predict_call(call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
     """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from lanewise.language.target import is_gpu
+from lanewise.sims.common.devices import is_gpu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

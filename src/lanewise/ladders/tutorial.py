@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+import lanewise as lw
 from lanewise.ladders.gravity_table import RATES, rate_text
 from lanewise.ladders.problem import Problem
 from lanewise.ladders.run import Runner, Version, bind, skipped
 from lanewise.ladders.rung import Ladder, Options, Rung, Sizes, digits, seconds_text
 from lanewise.language.record import Record
-from lanewise.language.target import target_of
-from lanewise.layouts import AoS, Layout, SoA, default_layout
-from lanewise.planning.plan import NEUTRAL, Plan, neutral_plan
+from lanewise.layouts import default_layout
+from lanewise.planning.plan import NEUTRAL, neutral_plan
+from lanewise.sims.common.devices import target_of
 from lanewise.sims.gravity.physics import RECORDS
 from lanewise.support.errors import PlanError
 
@@ -36,21 +37,23 @@ class Step:
     """
 
     name: str
-    change: Plan
-    layout: Layout | None
+    change: lw.Plan
+    layout: lw.Layout | None
     paper: tuple[float, ...]
-    first: Plan | None
+    first: lw.Plan | None
 
 
-def _step(name: str, *paper: float, layout: Layout | None = None, first: Plan | None = None, **change: object) -> Step:
-    return Step(name, Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
+def _step(
+    name: str, *paper: float, layout: lw.Layout | None = None, first: lw.Plan | None = None, **change: object
+) -> Step:
+    return Step(name, lw.Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
 
 
 STEPS = (
     _step(ONE_THREAD, 0.014, 0.027, 0.015, block=1),
     _step("N threads", 7781, 6495, 12150, block=THREADS),
-    _step("scalar arrays", 0.83, 0.96, 0.82, layout=SoA()),
-    _step("constant-memory parameters", 1.015, 1.016, 0.971, uniforms="constant", first=Plan(uniforms="global")),
+    _step("scalar arrays", 0.83, 0.96, 0.82, layout=lw.SoA()),
+    _step("constant-memory parameters", 1.015, 1.016, 0.971, uniforms="constant", first=lw.Plan(uniforms="global")),
     _step("rsqrt", 0.99, 1.83, 1.64, rsqrt="hardware"),
     _step("two loops instead of the if", 0.55, 1.0, 1.0, self_term="loops"),
     # The tutorial goes back to the test here.
@@ -86,7 +89,7 @@ def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> It
 
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
-    device, layout = options.device, AoS()
+    device, layout = options.device, lw.AoS()
     base: Rung | None = runner.measure(
         Version(name=SERIAL, plan=NEUTRAL, layout=layout, device="cpu", serial=True), None
     )
@@ -109,14 +112,14 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
         plan, layout = asked, lying
         if rung.extra.get("skip") != "same code":
             base = rung  # without a time when its runs would take too long: then the next one has no factor
-    for name, asked in ((ASKED, Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
+    for name, asked in ((ASKED, lw.Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
         version = Version(name=name, plan=asked, layout=default_layout(RECORD, device), device=device)
         rung = runner.measure(version, base, again=True)
         yield rung
         base = rung
 
 
-def _start(device: str, problem: Problem) -> tuple[Plan, dict[str, str]]:
+def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
     """The plan of the first rungs, and the steps whose earlier value does not exist on this device, with the reason."""
     plan, refused = neutral_plan(target_of(device), THREADS), dict[str, str]()
     for step in STEPS:
@@ -124,7 +127,7 @@ def _start(device: str, problem: Problem) -> tuple[Plan, dict[str, str]]:
             continue
         before = step.first.filled(plan)
         try:
-            bind(Version(name=step.name, plan=before, layout=AoS(), device=device), problem)
+            bind(Version(name=step.name, plan=before, layout=lw.AoS(), device=device), problem)
             plan = before
         except PlanError as refusal:
             refused[step.name] = str(refusal)

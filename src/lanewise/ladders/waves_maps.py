@@ -20,9 +20,10 @@ from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import to_host
+from lanewise.sims.waves import Ephemeris, Maps, MapSearch, Search, SearchData, geometry, search_maps
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
-from lanewise.sims.waves.hierarchical import Candidates, Grids, Maps, MapSearch, Search, candidates, search_maps
+from lanewise.sims.waves.hierarchical import Candidates, Grids, candidates
 from lanewise.sims.waves.hough import (
     Significance,
     drift_offsets,
@@ -33,8 +34,7 @@ from lanewise.sims.waves.hough import (
     stack_motion,
 )
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
-from lanewise.sims.waves.prepared import SearchData, earth_states, geometry
-from lanewise.sims.waves.timing import Ephemeris
+from lanewise.sims.waves.prepared import earth_states
 from lanewise.support.errors import DeviceError, InputError
 
 Floats = NDArray[np.float64]

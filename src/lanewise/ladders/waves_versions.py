@@ -17,9 +17,7 @@ import numpy as np
 import lanewise as lw
 from lanewise.ladders.waves_data import DTERMS, Data
 from lanewise.ladders.waves_thesis import BAND, CALLS, PACKED, STACKED
-from lanewise.language.target import target_of
-from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import to_host
+from lanewise.sims.common.devices import get_device, target_of, to_host
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel
 
 KINDS = ("transfer", "memory", "kernel")
