@@ -23,7 +23,7 @@ PRODUCTS: Inside = {
     # the frame of the products: the one place for each
     "sims.common.devices": (
         "what products ask of devices",
-        ("language.target", "runtime.device", "runtime.devices", "runtime.memory"),
+        ("language.target", "primitives.changes", "primitives.copying", "runtime.device", "runtime.devices", "runtime.memory"),
     ),
     "sims.common.frame": ("kernels of a run are compiled side by side", ("runtime.compile_workers",)),
     "sims.common.plan_text": ("plans of older checkpoints lack fields", ("planning.plan",)),
@@ -62,10 +62,6 @@ PRODUCTS: Inside = {
             "launch.compiled", "records.arrays", "records.two_sides", "runtime.stepping",
             "runtime.whole_steps",
         ),
-    ),
-    "sims.gravity.watch": (
-        "writes are noticed by one kernel, whose answer lies in memory of the host",
-        ("runtime.cuda", "runtime.memory"),
     ),
     # flocks: a search that is chosen, kept and asked for its order
     "sims.boids.choice": (
@@ -107,7 +103,6 @@ PRODUCTS: Inside = {
         "the balance of moving walls before memory is taken, and names of streaming forms",
         ("patterns.sitewise.balance", "patterns.sitewise.kinds", "patterns.sitewise.streaming"),
     ),
-    "sims.lbm.bandwidth": ("a copy on a CPU", ("models.devices",)),
     "sims.lbm.boundaries.faces": ("directions of a lattice", ("language.lattices.base",)),
     "sims.lbm.compiled": (
         "types of what flows give",

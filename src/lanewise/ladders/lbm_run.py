@@ -20,9 +20,8 @@ from lanewise.ladders.rung import Options, Rung
 from lanewise.models.devices import device_model
 from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.sites import Sites
-from lanewise.primitives.copying import copy_bandwidth
 from lanewise.runtime.programs import LONG_GRAPH
-from lanewise.sims.common.devices import array_module, get_device
+from lanewise.sims.common.devices import array_module, copy_bandwidth, get_device
 from lanewise.support.errors import DeviceError, PlanError
 
 TOLERANCE = {"f16": 2e-2, "f32": 1e-4, "f64": 1e-10}  # relative to the largest population
