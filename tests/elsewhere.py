@@ -17,11 +17,10 @@ import numpy as np
 import pytest
 
 HOST_ALONE = {
-    "lanewise.collective.": "a GPU has functions of its own",
+    "lanewise.primitives.": "a GPU has functions of its own",
     "lanewise.launch.executable": "slabs of sites are those of a CPU",
     "lanewise.patterns.elementwise.kernel": "sums and extremes of whole arrays ask the array for its library",
     "lanewise.patterns.search.": "a GPU builds structures, and looks at positions, by kernels",
-    "lanewise.records.moves": "a GPU has kernels that move records",
     "lanewise.records.arrays": "rows are put together on the host",
     "lanewise.sims.gravity.watch": "a GPU watches by kernels",
 }

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.elsewhere import HOST_ALONE
+
 ROOT = Path(__file__).parent.parent
 QUICK = [
     "tests/sims/boids/test_flock_settings.py", "-k",
@@ -15,7 +17,7 @@ QUICK = [
 ]  # fmt: skip
 FOLDERS = [
     ["tests/sims/lbm"], ["tests/sims/gravity"], ["tests/sims/boids", "tests/boids"], ["tests/waves"], ["tests/sites", "tests/lbm"],
-    ["tests/patterns"], ["tests/kernels"], ["tests/collective", "tests/test_ragged.py", "tests/test_population.py"],
+    ["tests/patterns"], ["tests/kernels"], ["tests/primitives", "tests/loops", "tests/test_ragged.py", "tests/test_population.py"],
 ]  # fmt: skip
 
 
@@ -52,6 +54,14 @@ def test_every_folder(folders: list[str]) -> None:
     found = run(*folders)
     assert "outside of on(device)" not in found, found
     assert " passed" in found
+
+
+def test_what_is_named_exists() -> None:
+    for name in (n for folders in FOLDERS for n in folders):
+        assert (ROOT / name).exists(), name
+    for name in HOST_ALONE:
+        path = ROOT / "src" / name.rstrip(".").replace(".", "/")
+        assert path.is_dir() if name.endswith(".") else path.with_suffix(".py").exists(), name
 
 
 def test_what_is_computed_elsewhere_is_noted(tmp_path: Path) -> None:
