@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lanewise.language.target import TARGETS
+import lanewise as lw
+from lanewise.language.target import TARGETS, target_of
 from lanewise.layouts import ALIGNMENT
 from lanewise.models.devices import device_model
 from lanewise.runtime import cuda
@@ -154,8 +156,14 @@ def test_what_a_driver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
         111: 1024, 12: 65_535,
     }  # fmt: skip
     stand_in_gpu.put_in(monkeypatch)
-    monkeypatch.setattr(cuda.cupy().cuda.runtime, "deviceGetAttribute", lambda number, _: told[number], raising=False)
+
+    def attribute(number: int, device: int) -> int:
+        assert device == 98
+        return told[number]
+
+    monkeypatch.setattr(cuda.cupy().cuda.runtime, "deviceGetAttribute", attribute, raising=False)
     facts = get_device(stand_in_gpu.DEVICE).facts()
+    assert facts is not None
     assert facts == Facts(
         clock_hz=1.98e9, memory_bandwidth=2 * 3.201e9 * 6144 / 8, l2_bytes=60 << 20, threads=2048, blocks=32,
         shared_bytes=228 << 10, block_shared_bytes=227 << 10, registers=65_536, block_registers=65_535,
@@ -180,3 +188,51 @@ def test_memory_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         beside = allocate_beside(device, 100, "a test")
         assert (beside.shape, address(beside) % ALIGNMENT, beside.any()) == ((100,), 0, False)
         assert asked == wanted
+
+
+class Mirror:
+    """A host whose allocations are counted."""
+
+    allocations = 0
+
+    def __init__(self, name: str) -> None:
+        self.name, self._host = name, Host(name)
+
+    def allocate(self, nbytes: int, *, zeroed: bool) -> Any:
+        Mirror.allocations += 1
+        return self._host.allocate(nbytes, zeroed=zeroed)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._host, name)
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    for kept in (target_of, get_device):
+        kept.cache_clear()
+    monkeypatch.setitem(TARGETS, "mirror", replace(TARGETS["cpu"], name="mirror"))
+    monkeypatch.setitem(MAKERS, "mirror", Mirror)
+    yield "mirror"
+    for kept in (target_of, get_device):
+        kept.cache_clear()
+
+
+class Body(lw.Record):
+    x: lw.f32
+    near: lw.i32
+
+
+def test_arrays_of_another_kind_of_device(mirror: str) -> None:
+    """A class and two entries: arrays are allocated there, and moved there."""
+    Mirror.allocations = 0
+    bodies = Body.zeros(100, device=mirror)
+    assert (bodies.device, Mirror.allocations) == (mirror, 1)
+    bodies.x = np.arange(100, dtype=np.float32)
+    few = bodies[bodies.x % 10 == 0]
+    assert (few.device, few.x.tolist()) == (mirror, list(range(0, 100, 10)))
+    assert bodies[[3, 1]].x.tolist() == [3, 1]
+    there = bodies.to("cpu")
+    assert (there.device, there.to(mirror).device) == ("cpu", mirror)
+    assert Mirror.allocations > 3
+    with pytest.raises(DeviceError, match="unknown device 'miror'"):
+        Body.zeros(1, device="miror")

@@ -17,7 +17,7 @@ from lanewise.analysis.affine import nest_of
 from lanewise.frontend.function import Lowered
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of
-from lanewise.language.target import CPU, target_of
+from lanewise.language.target import target_of
 from lanewise.language.types import F32, I32, I64, Scalar
 from lanewise.launch.arguments import Arguments
 from lanewise.primitives import buckets, float_sums, whole_sums
@@ -124,11 +124,12 @@ def _prefer(
     elements = lengths[length_of(found.array, 0)]
     if values is not None and len(values) != len(places):
         return
-    if not target_of(arguments.device).host_memory:
+    target = target_of(arguments.device)
+    if not target.host_memory:
         device = _on_gpu(found)
         if device is not None and device.fits_on_gpu(len(places), elements):
             arguments.instead = partial(_on_device, found, count, elements)
-    elif arguments.device == CPU.name and buckets.fits_on_host(len(places), elements):
+    elif target.compiled and buckets.fits_on_host(len(places), elements):
         arguments.instead = partial(_on_host, found, count)
 
 

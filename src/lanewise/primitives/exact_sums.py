@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lanewise.language import exact_sums
-from lanewise.language.target import CPU, PYTHON
+from lanewise.language.target import target_of
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, allocate, on
@@ -24,7 +24,8 @@ def words_for(array: Any, device: str) -> Any:
     """Words for the elements of an array of float32 or float64, all zero. Raises `DeviceError` where there is no room."""
     kind = exact_sums.FORMATS[array.dtype.name]
     what = f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
-    length = exact_sums.length_in_planes if device == CPU.name else exact_sums.length
+    target = target_of(device)
+    length = exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
     return allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
 
 
@@ -56,7 +57,7 @@ def close(words: Any, array: Any, device: str) -> None:
         return
     if not isinstance(array, np.ndarray):
         close_on_gpu(words, array, device)
-    elif device == PYTHON.name:
+    elif not target_of(device).compiled:
         kind = exact_sums.FORMATS[array.dtype.name]
         for n in range(array.size):
             array[n] = exact_sums.rounded(kind, words, n, array[n])

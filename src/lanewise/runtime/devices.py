@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 
-from lanewise.language.target import CPU, PYTHON, UNKNOWN
+from lanewise.language.target import TARGETS, UNKNOWN
 from lanewise.support.checks import shown
 from lanewise.support.errors import DeviceError
 from lanewise.support.installation import install
@@ -43,7 +43,7 @@ def resolve(name: str | None) -> str:
     name = default_device() if name is None else name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
-    if name in (CPU.name, PYTHON.name):
+    if name in TARGETS and TARGETS[name].host_memory:
         return name
     if re.fullmatch(r"cuda(?::\d+)?", name) is None:
         raise DeviceError(UNKNOWN.format(name))
