@@ -90,7 +90,8 @@ def test_default_layouts_on_a_gpu(storage: Any, extent: int, nbytes: int, width:
 def test_a_long_run_among_grains_has_the_same_bits_and_leaves_the_setting_as_it_was(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from lanewise.runtime.cuda import MAX_L2_FETCH_GRANULARITY, cupy
+    from lanewise.runtime.cuda import cupy
+    from lanewise.runtime.cuda_facts import MAX_L2_FETCH_GRANULARITY
 
     runtime, shape = cupy().cuda.runtime, (256, 512)
     before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)

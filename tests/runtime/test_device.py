@@ -14,7 +14,7 @@ import lanewise as lw
 from lanewise.language.target import TARGETS, target_of
 from lanewise.layouts import ALIGNMENT
 from lanewise.models.devices import device_model
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_facts, cuda_memory
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device import MAKERS, Device, get_device
 from lanewise.runtime.device_facts import Facts
@@ -124,12 +124,16 @@ def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
 
         return note
 
-    names = (
-        "synchronize", "is_capturing", "turns", "fetching", "use", "free_memory", "facts", "multiprocessors", "device_name",
-        "architecture", "clear", "timer",
-    )  # fmt: skip
-    for name in names:
-        monkeypatch.setattr(cuda, name, noted(name))
+    names = {
+        cuda: (
+            "synchronize", "is_capturing", "turns", "use", "free_memory", "multiprocessors", "device_name", "architecture",
+            "clear", "timer",
+        ),
+        cuda_facts: ("fetching", "facts"),
+    }  # fmt: skip
+    for module, some in names.items():
+        for name in some:
+            monkeypatch.setattr(module, name, noted(name))
     gpu = get_device("cuda:1")
     for ask in (
         gpu.synchronize,
@@ -146,7 +150,7 @@ def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> Non
     gpu.fetching(32)
     gpu.clear(0, 8)
     gpu.seconds(list)
-    assert sorted(asked) == sorted((name, "cuda:1") for name in names)
+    assert sorted(asked) == sorted((name, "cuda:1") for some in names.values() for name in some)
 
 
 def test_what_a_driver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,7 +187,7 @@ def test_memory_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(nbytes)
         return np.full(nbytes, 7, np.uint8)
 
-    monkeypatch.setattr(cuda, "pinned", pinned)
+    monkeypatch.setattr(cuda_memory, "pinned", pinned)
     for device, wanted in (("cpu", []), (stand_in_gpu.DEVICE, [100 + ALIGNMENT])):
         beside = allocate_beside(device, 100, "a test")
         assert (beside.shape, address(beside) % ALIGNMENT, beside.any()) == ((100,), 0, False)

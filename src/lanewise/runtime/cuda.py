@@ -7,28 +7,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from lanewise.language.target import is_gpu
-from lanewise.runtime.device_facts import Facts
 from lanewise.runtime.devices import cuda_name, cuda_number, cuda_started
 from lanewise.runtime.nvrtc import CodeResources, Cubin, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Turns
 from lanewise.support.errors import DeviceError
 from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
-
-MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
-# Numbers of cudaDeviceAttr in the CUDA runtime.
-CLOCK_KHZ, MEMORY_KHZ, BUS_BITS, L2_BYTES, THREADS, SHARED_BYTES = 13, 36, 37, 38, 39, 81
-REGISTERS, BLOCK_SHARED_BYTES, BLOCKS, RESERVED_SHARED_BYTES, BLOCK_REGISTERS = 82, 97, 106, 111, 12
 
 
 @cache
@@ -138,27 +129,6 @@ def device_of(array: Any) -> str:
     return cuda_name(int(array.data.device_id))
 
 
-def moved(array: Any, device: str) -> Any:
-    """An array of CuPy on `device`: itself where it lies there, else a copy, which is there when this returns."""
-    if (source := device_of(array)) == device:
-        return array
-    with use(source):
-        whole = cupy().ascontiguousarray(array)
-    result = library(device).empty(whole.shape, whole.dtype)
-    copy_across(result, whole)
-    return result
-
-
-def copy_across(to: Any, source: Any) -> None:
-    """Copy a contiguous array of a GPU to another one, on any GPU. Between two of them it is there when this returns."""
-    if (device := device_of(to)) == (other := device_of(source)):
-        return copy_within(device, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
-    synchronize(other)
-    with use(device):
-        to.data.copy_from_device_async(source.data, int(source.nbytes))
-    return synchronize(device)
-
-
 def _begin_thread() -> None:
     """Give this thread the context of its device: CuPy leaves a device that is the current one alone, and the driver needs a context."""
     runtime = cupy().cuda.runtime
@@ -178,41 +148,10 @@ def device_name(device: str) -> str:
     return name.decode()
 
 
-@contextmanager
-def fetching(device: str, nbytes: int) -> Generator[None]:
-    """While it lasts the L2 cache asks memory for that many bytes at a time (32, 64 or 128), in all of the process.
-
-    It is a hint, and both changes take 0.2 ms (CUDA Runtime API, `cudaLimitMaxL2FetchGranularity`; NVIDIA H200).
-    """
-    runtime = cupy().cuda.runtime
-    with use(device):
-        before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)
-        runtime.deviceSetLimit(MAX_L2_FETCH_GRANULARITY, nbytes)
-        try:
-            yield
-        finally:
-            runtime.deviceSetLimit(MAX_L2_FETCH_GRANULARITY, before)
-
-
 @cache
 def multiprocessors(device: str) -> int:
     """How many multiprocessors the GPU has."""
     return int(cupy().cuda.runtime.getDeviceProperties(cuda_number(device))["multiProcessorCount"])
-
-
-def facts(device: str) -> Facts:
-    """What the driver tells of the GPU."""
-
-    def told(number: int) -> int:
-        return int(cupy().cuda.runtime.deviceGetAttribute(number, cuda_number(device)))
-
-    return Facts(
-        clock_hz=told(CLOCK_KHZ) * 1e3,
-        memory_bandwidth=2.0 * told(MEMORY_KHZ) * 1e3 * told(BUS_BITS) / 8,  # two transfers a clock
-        l2_bytes=told(L2_BYTES), threads=told(THREADS), blocks=told(BLOCKS), shared_bytes=told(SHARED_BYTES),
-        block_shared_bytes=told(BLOCK_SHARED_BYTES), registers=told(REGISTERS), block_registers=told(BLOCK_REGISTERS),
-        reserved_shared_bytes=told(RESERVED_SHARED_BYTES),
-    )  # fmt: skip
 
 
 def free_memory(device: str) -> int:
@@ -233,36 +172,6 @@ def allocate(device: str, nbytes: int) -> Any:
             raise DeviceError(
                 f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free"
             ) from error
-
-
-class Loan:
-    """Memory of a device that somebody was given. It lives as long as any array has a part of it, of CuPy or of another library."""
-
-    __slots__ = ("__weakref__", "_memory")
-
-    def __init__(self, memory: Any) -> None:
-        self._memory = memory
-
-
-def leased(data: Any, loan: Loan | None) -> tuple[Any, Loan]:
-    """The same bytes as an array whose memory belongs to a loan, and that loan: the last one, if there is one."""
-    module = cupy()
-    if loan is None or loan._memory is not data:  # pyright: ignore[reportPrivateUsage]
-        loan = Loan(data)
-    memory = module.cuda.UnownedMemory(data.data.ptr, data.nbytes, loan, data.data.device_id)
-    return module.ndarray(data.shape, data.dtype, module.cuda.MemoryPointer(memory, 0)), loan
-
-
-def pinned(nbytes: int, what: str) -> Any:
-    """Bytes of the host that the system never moves, as an array of NumPy; raises `DeviceError` where the driver has none."""
-    module = cupy()
-    try:
-        memory = module.cuda.alloc_pinned_memory(nbytes)
-    except module.cuda.runtime.CUDARuntimeError as error:
-        raise DeviceError(
-            f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: {error}"
-        ) from error
-    return np.frombuffer(memory, np.uint8, nbytes)
 
 
 def is_capturing(device: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lanewise.language.target import CUDA, Machine, Target, copies_asynchronously
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_facts, cuda_memory
 from lanewise.runtime.cuda_timing import CudaStopwatch
 from lanewise.runtime.device_facts import Facts, Identity
 from lanewise.runtime.devices import cores
@@ -53,7 +53,7 @@ class Cuda:
         return cores()
 
     def facts(self) -> Facts:
-        return cuda.facts(self.name)
+        return cuda_facts.facts(self.name)
 
     # ------------------------------------------------------------ memory
 
@@ -76,7 +76,7 @@ class Cuda:
         return data
 
     def pinned(self, nbytes: int, what: str) -> Any:
-        return cuda.pinned(nbytes, what)
+        return cuda_memory.pinned(nbytes, what)
 
     def copy(self, to: Any, source: Any) -> None:
         cuda.copy_within(self.name, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
@@ -85,7 +85,7 @@ class Cuda:
         cuda.clear(self.name, address, nbytes)
 
     def lend(self, data: Any, last: Any | None) -> tuple[Any, Any]:
-        return cuda.leased(data, last)
+        return cuda_memory.leased(data, last)
 
     # ------------------------------------------------------------ the order of work
 
@@ -102,7 +102,7 @@ class Cuda:
         return cuda.turns(what, self.name)
 
     def fetching(self, nbytes: int) -> AbstractContextManager[None]:
-        return cuda.fetching(self.name, nbytes)
+        return cuda_facts.fetching(self.name, nbytes)
 
     # ------------------------------------------------------------ time
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from lanewise.language.target import CPU
 from lanewise.layouts import ALIGNMENT
-from lanewise.runtime import cuda
+from lanewise.runtime import cuda, cuda_memory
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_name
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -148,7 +148,7 @@ def bring(value: Any, device: str) -> Any:
     on_gpu = home(value) is not None
     if not get_device(device).target.host_memory:
         with cuda.use(device):
-            return cuda.moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
+            return cuda_memory.moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
     if on_gpu:
         return to_host(_of_gpu(value))
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
@@ -190,7 +190,7 @@ def copy_whole(to: Any, source: Any) -> None:
         with cuda.use(cuda.device_of(to)):
             to.set(source)
     else:
-        cuda.copy_across(to, source)
+        cuda_memory.copy_across(to, source)
 
 
 def read_only(array: Any) -> Any:
