@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from lanewise.launch.compiled import Call, Compiled
@@ -10,12 +11,14 @@ from lanewise.loops.bound import Reading
 from lanewise.loops.every import Every, whole
 from lanewise.loops.functions import function_task
 from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.searches import Structures
+from lanewise.loops.searches import BUILD, Structures
 from lanewise.loops.sites import coupled_task, stepper_task
-from lanewise.loops.task import Clock, Task, Timed, has_graphs
+from lanewise.loops.staged import Staged
+from lanewise.loops.task import Clock, States, Task, Timed, has_graphs
 from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper
 from lanewise.patterns.sitewise.couple import CoupledStepper
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
@@ -99,6 +102,8 @@ class _Reader:
 
     def _read(self, place: str, call: Any) -> Task:
         match call:
+            case Staged():
+                return _staged(self._task(place, call.call), call.stage)
             case Call():
                 return self._bound.task(call)
             case SiteStepper():
@@ -124,3 +129,12 @@ class _Reader:
                     f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper of "
                     "sites, lw.every(k, ...) or a function without arguments"
                 )
+
+
+def _staged(task: Task, stage: str) -> Task:
+    """The task with its launches under another stage."""
+
+    def launches(states: States) -> list[NamedLaunch]:
+        return [x if x.stage == BUILD else NamedLaunch(stage, x.name, x.call) for x in task.launches(states)]
+
+    return replace(task, launches=launches)

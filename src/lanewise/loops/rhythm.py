@@ -12,7 +12,7 @@ from functools import cached_property
 from math import gcd, lcm
 from typing import Any
 
-from lanewise.loops.task import Ahead, Task, Timed
+from lanewise.loops.task import Ahead, Flag, Task, Timed
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import LONG_GRAPH
 
@@ -49,6 +49,11 @@ class Rhythm:
     def looks_ahead(self) -> bool:
         """Whether values are computed for steps before they run."""
         return any(task.ahead is not None for task in self.tasks)
+
+    @cached_property
+    def flags(self) -> tuple[Flag, ...]:
+        """What is read when a piece of steps is over."""
+        return tuple(task.flag for task in self.tasks if task.flag is not None)
 
     @cached_property
     def steps(self) -> int:
@@ -130,6 +135,8 @@ class Rhythm:
 
     def schedule(self, step: int, end: int) -> list[tuple[Key, int]]:
         """The steps from one to another: keys of parts in order, each with how often it is repeated."""
+        if self.steps == 1 and not self.sites:
+            return [((self.kinds, ()), end - step)] if end > step else []
         states = self.states()
         made: list[tuple[Key, int]] = []
         while step < end:

@@ -23,6 +23,7 @@ from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import ArgumentError
 
 Structures = Literal["follow", "keep"]
+BUILD = "build"  # the stage of what is done before a search
 FOLLOWS = (
     "the host looks in every step where the elements are, as a plain call does, and may choose another "
     "structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs no look, and "
@@ -96,8 +97,8 @@ def named(launch: SearchedLaunch, name: str, structures: Structures, clock: Cloc
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    look = NamedLaunch("build", "look at positions", searching.look)
-    structure = NamedLaunch("build", "structure", in_turn(launch.turns, launch.filling))
+    look = NamedLaunch(BUILD, "look at positions", searching.look)
+    structure = NamedLaunch(BUILD, "structure", in_turn(launch.turns, launch.filling))
     return [look, structure, NamedLaunch("search", name, in_turn(launch.turns, [launch.kernel]))]
 
 
@@ -142,6 +143,6 @@ class DeviceLooks:
 
 def in_graph(launch: SearchedLaunch, name: str, looks: DeviceLooks) -> list[NamedLaunch]:
     """The launches of a call on a GPU, for a graph: nothing waits for the host."""
-    structure = (NamedLaunch("build", "structure", fill) for fill in launch.filling)
-    look = NamedLaunch("build", "look at positions", looks.launch)
+    structure = (NamedLaunch(BUILD, "structure", fill) for fill in launch.filling)
+    look = NamedLaunch(BUILD, "look at positions", looks.launch)
     return [look, *structure, NamedLaunch("search", name, launch.kernel)]

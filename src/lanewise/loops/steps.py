@@ -37,10 +37,6 @@ Callback = Callable[["Steps"], object]
 class Steps:
     """A loop of bound calls. It counts its steps, and goes on where it was."""
 
-    __slots__ = (
-        "_checks", "_clock", "_device", "_rhythm", "_runner", "_running", "_step", "_turns", "_whole", "_within",
-    )  # fmt: skip
-
     def __init__(self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None) -> None:
         """Made by `lw.steps`, which checks what it is given."""
         self._rhythm, self._device, self._clock, self._step = rhythm, device, clock, 0
@@ -103,12 +99,15 @@ class Steps:
             raise ArgumentError(f"lw.steps: callback is a function, found {shown(callback)}")
         if self._running == threading.get_ident():
             raise ArgumentError("this loop is running: a callback or a function of its list cannot run it once more")
-        look = None if callback is None else partial(callback, self)
         with self._turns:
             self._clock.begin(self._step)
             self._running = threading.get_ident()
             try:
-                take_steps("steps", count, self._advance, look, often, shown=bool(progress))
+                if callback is None and not progress:
+                    self._advance(count)
+                else:
+                    look = None if callback is None else partial(callback, self)
+                    take_steps("steps", count, self._advance, look, often, shown=bool(progress))
             finally:
                 self._running = 0
         return self
@@ -128,22 +127,32 @@ class Steps:
 
     def _advance(self, steps: int) -> None:
         self._whole.check()
+        if self._rhythm.sites:
+            self._advance_sites(steps)
+        else:
+            with on(self._device):
+                self._take(steps)
+
+    def _advance_sites(self, steps: int) -> None:
         for sites in self._rhythm.sites:
             sites.whole.check()
         with ExitStack() as stack:
             stack.enter_context(on(self._device))
             for sites in self._rhythm.sites:
                 stack.enter_context(fetching(sites, steps))
-            for check in self._checks:
-                check()
-            first = min(steps, 2 * self.cycle)
+            first = min(steps, 2 * self.cycle)  # compiles before anything has run
             self._runner.make(self._rhythm.schedule(self._step, self._step + first))
-            while steps:
-                ready, error = self._look_ahead(steps)
-                self._whole.take(self._step, ready, self._piece)
-                if error is not None:
-                    raise error
-                steps -= ready
+            self._take(steps)
+
+    def _take(self, steps: int) -> None:
+        for check in self._checks:
+            check()
+        while steps:
+            ready, error = self._look_ahead(steps)
+            self._whole.take(self._step, ready, self._piece)
+            if error is not None:
+                raise error
+            steps -= ready
 
     def _look_ahead(self, steps: int) -> tuple[int, Exception | None]:
         """Compute the values of steps to come: for how many there are any, and why for no more."""
@@ -176,9 +185,8 @@ class Steps:
             raise
         finally:
             self._within = False
-        for task in self._rhythm.tasks:
-            if task.flag is not None:
-                task.flag.examine(begin, end)
+        for flag in self._rhythm.flags:
+            flag.examine(begin, end)
         for sites, count in advanced:
             sites.step, sites.fresh = sites.step + count, sites.fresh and not count
             sites.whole.mended()

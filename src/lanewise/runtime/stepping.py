@@ -131,9 +131,9 @@ class Stepper:
         self.program.run([(None, steps)])
 
 
-def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None, *, graphs: bool = True) -> Stepper:
+def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None) -> Stepper:
     """The stepper of a device for one sequence of launches (see `make_program`)."""
-    return Stepper(make_program(device, {None: Part(calls)}, profile, graphs=graphs))
+    return Stepper(make_program(device, {None: Part(calls)}, profile))
 
 
 class ProfiledHostProgram:

@@ -17,11 +17,11 @@ import lanewise as lw
 from lanewise.io.particles import Particles
 from lanewise.launch.compiled import Compiled
 from lanewise.layouts import default_layout
+from lanewise.loops.steps import Steps
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
 from lanewise.records.arrays import places_of, side_of
 from lanewise.records.two_sides import EVERY
-from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
 from lanewise.sims.common.clock import Clock
@@ -38,7 +38,7 @@ from lanewise.sims.gravity.diagnostics import Diagnostics
 from lanewise.sims.gravity.forces import Force, check_forces, potential_energy
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
-from lanewise.sims.gravity.launches import step_launches
+from lanewise.sims.gravity.launches import step_calls
 from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.watch import Watch
@@ -95,8 +95,21 @@ class Simulation:
     """
 
     __slots__ = (
-        "__weakref__", "_bodies", "_clock", "_forces", "_law", "_pair", "_places", "_plan", "_potential", "_precision", "_profile",
-        "_stepper", "_wanted_potential", "_watch", "_whole",
+        "__weakref__",
+        "_bodies",
+        "_clock",
+        "_forces",
+        "_law",
+        "_loop",
+        "_pair",
+        "_places",
+        "_plan",
+        "_potential",
+        "_precision",
+        "_profile",
+        "_wanted_potential",
+        "_watch",
+        "_whole",
     )  # fmt: skip
 
     @checked(InputError)
@@ -134,7 +147,7 @@ class Simulation:
             force.acceleration()
         self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
         self._potential: Compiled | None = None  # compiled when it is asked for
-        self._stepper: Stepper | None = None
+        self._loop: Steps | None = None
         self._whole = WholeSteps(
             "the simulation", "start again from a checkpoint, or from the first state of the bodies"
         )
@@ -192,11 +205,11 @@ class Simulation:
     @profile.setter
     @checked(InputError)
     def profile(self, value: Profile | None) -> None:
-        self._stepper, self._profile = None, value
+        self._loop, self._profile = None, value
 
     def _set(self, law: _Law) -> None:
         """From the next step on."""
-        self._stepper = None
+        self._loop = None
         self._law = law
 
     @property
@@ -246,11 +259,11 @@ class Simulation:
         self._whole.check()
         self.prepare(dt)
         self._notice()
-        stepper = self._stepper
-        assert stepper is not None
+        loop = self._loop
+        assert loop is not None
 
         def run(count: int) -> None:
-            stepper.run(count)
+            loop.run(count)
             self._clock = self._clock.after(count)
 
         try:
@@ -284,23 +297,22 @@ class Simulation:
         law = self._law
         check_time_step(dt, state_type(self._precision), law.gravitational_constant)
         if dt != self._clock.dt:
-            self._stepper = None
+            self._loop = None
             self._clock = self._clock.with_dt(dt)
-        if self._stepper is not None:
+        if self._loop is not None:
             return
         with span(self._profile, "setup", name="launches of a step"):
-            launches = step_launches(
+            calls = step_calls(
                 law.physics, law.integrator, self._bodies, law.gravity, self._forces, self._watch.counts, dt,
                 law.gravitational_constant,
             )  # fmt: skip
-            graphs = not any(f.acceleration.compiled.search for f in self._forces)  # the host fills structures
-            self._stepper = make_stepper(self._bodies.device, launches, self._profile, graphs=graphs)
+            self._loop = lw.steps(calls, structures="keep", profile=self._profile)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
         """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
-        self._stepper = None
+        self._loop = None
         self._watch.restart(self.step)
 
     @checked(InputError)
