@@ -171,7 +171,7 @@ def test_segments_of_any_size_have_the_bits_of_bound_calls(device: str) -> None:
     kernel = lw.segmentwise(weighed.python)
     for count in shuffled(2):
         lengths = np.random.default_rng(count).integers(0, 4, (count, 2))
-        items = lw.ragged(Sample.array(weight=np.random.random(int(lengths.sum())), device=device), counts=lengths)
+        items = lw.ragged(Sample.array(weight=np.random.random(int(lengths.sum()))), counts=lengths, device=device)
         for dense in (1, 5, 70):
             body = bodies(device, dense)
             assert same(kernel(body, items, 2.0), weighed.bind(body, items, 2.0)())

@@ -218,7 +218,7 @@ def searched_by_step(device: str) -> Problem:
 def segments(device: str) -> Problem:
     bodies = grains(60, device)
     clusters = Cluster.array(weight=np.ones(4, np.float32), device=device)
-    ragged = lw.ragged(bodies, counts=np.array([10, 0, 30, 20]))
+    ragged = lw.ragged(bodies, counts=np.array([10, 0, 30, 20]), device=device)
     result = gather.bind(clusters, ragged, lw.by_step(lambda n: 1.0 + 0.125 * n))
     sums = result.results[0]
     rows = [sums.reshape(4, -1, 2)[:, k].copy() for k in range(1)]

@@ -303,11 +303,13 @@ class DeviceFilling:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWatched:
-    """call: with a `WatchedTemplate`."""
+    """call: with a `WatchedTemplate`, which is among what follows from its sizes (`sized`)."""
 
     call: Repeatable
+    sized: Sized
 
     def run(self, matched: Given) -> tuple[Any, ...]:
+        matched.sized = self.sized  # in place of the launches without a look
         return self.call.run(matched, None)
 
 
@@ -318,7 +320,8 @@ def watched(
     """The quick way of a call, or None. `again`: a call with these launches."""
     device = looks[0][0].device
     if is_gpu(device):
-        return DeviceWatched(again(WatchedTemplate(device, looks, filling, kernel, turns)))
+        behind = WatchedTemplate(device, looks, filling, kernel, turns)
+        return DeviceWatched(again(behind), Sized.of(behind, results, own=True))
     checks = [_host_look(*look) for look in looks]
     quick = tuple(c for c in checks if c is not None)
     if len(quick) < len(checks):
