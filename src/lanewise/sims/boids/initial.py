@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lanewise.sims.boids.state import State
 from lanewise.sims.common.devices import require_memory
+from lanewise.sims.common.seeds import check_seed
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -20,7 +21,6 @@ OPENSTEER_SHARE = 0.4  # of the radius of the world: 20 of 50
 CLUSTERS = 8
 DEFAULT_AGENTS = 16384
 BYTES = 170  # of an agent while it is placed: its 14 numbers in float64, and what they are made of
-LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
 Points = NDArray[np.float64]
 
 
@@ -84,10 +84,7 @@ def make_state(
     if start not in STARTS:
         raise InputError(unknown("start", start, STARTS))
     count = check_agents(DEFAULT_AGENTS if agents is None else agents)
-    if seed < 0:
-        raise InputError(f"the seed is {seed}; wanted zero or more")
-    if seed > LARGEST_SEED:
-        raise InputError(f"the seed is {seed}; wanted at most {LARGEST_SEED}")
+    check_seed(seed)
     size = STARTS[start].share * world if radius is None else radius
     if not (math.isfinite(size) and size > 0):
         raise InputError(f"the start radius is {size:g}; wanted a finite length above zero")

@@ -7,6 +7,7 @@ import pkgutil
 
 from lanewise.io.particles import Particles
 from lanewise.sims.common.devices import require_memory
+from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.gravity.initial.registry import DEFAULT_BODIES, InitialCondition
 from lanewise.support.attributes import unknown
 from lanewise.support.checks import checked
@@ -15,7 +16,6 @@ from lanewise.support.errors import InputError
 __all__ = ["DEFAULT_BODIES", "INITIAL_CONDITIONS", "InitialCondition", "make_initial_conditions"]
 
 BYTES_TO_SAMPLE = 240  # a body: positions, velocities and the work space of the samplers, in float64
-LARGEST_SEED = 2**63 - 1  # what a checkpoint can keep
 
 
 def _discovered() -> dict[str, InitialCondition]:
@@ -38,10 +38,7 @@ def make_initial_conditions(name: str, bodies: int | None = None, seed: int = 0)
     condition = INITIAL_CONDITIONS.get(name)
     if condition is None:
         raise InputError(unknown("initial condition", name, INITIAL_CONDITIONS))
-    if seed < 0:
-        raise InputError(f"the seed is {seed}; wanted zero or more")
-    if seed > LARGEST_SEED:
-        raise InputError(f"the seed is {seed}; wanted at most {LARGEST_SEED}")
+    check_seed(seed)
     count = condition.checked_count(bodies)
     require_memory("cpu", count * BYTES_TO_SAMPLE, f"making {count:,} bodies")
     return condition.function(count, seed)

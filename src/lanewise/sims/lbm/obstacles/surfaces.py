@@ -17,6 +17,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lanewise.sims.common.seeds import check_seed
 from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_length, check_point, check_shape, coordinates
 from lanewise.support.checks import check_fields, checked
 from lanewise.support.errors import InputError
@@ -216,7 +217,7 @@ def porous(shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float =
 
     Grains are added at random sites until at least `solid_fraction` of the sites are solid: the excess is below one
     grain. The same arguments give the same mask. Raises InputError for a fraction outside of 0 to 1 (exclusive), a
-    radius that is not positive, and a box that does not hold one grain.
+    radius that is not positive, a negative seed, and a box that does not hold one grain.
     """
     sizes = check_shape(shape)
     if not 0 < solid_fraction < 1:
@@ -227,7 +228,7 @@ def porous(shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float =
             f"grains of radius {radius:g} are {2 * math.floor(radius) + 1} sites wide; wanted at most {min(sizes)}, "
             "the shortest edge of the box"
         )
-    return _packed(sizes, solid_fraction, _grain(len(sizes), radius), np.random.default_rng(seed))
+    return _packed(sizes, solid_fraction, _grain(len(sizes), radius), np.random.default_rng(check_seed(seed)))
 
 
 def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
