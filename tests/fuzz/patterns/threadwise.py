@@ -109,6 +109,7 @@ def write(rng: Random) -> str:
     lines += _edge(rng, w, body, indices, lengths, outs) if not total and rng.random() < 0.35 else []
     lines += w.block(body, rng.randint(1, 4), results)
     w.budget = max(w.budget, 20)
+    lines += _window(rng, w, body, tables, lengths, indices, main) if rng.random() < 0.3 else []
     lines += _reduction(rng, w, body, main) if rng.random() < 0.6 else []
     place = ", ".join(indices)
     for name, kind, operation in scattered:
@@ -187,6 +188,40 @@ def _reduction(rng: Random, w: Writer, b: Block, kind: t.Scalar) -> list[str]:
         body = [f"if {w.condition(inner, 1)}:", *indented(body)]
     b.variables[s] = kind
     return [f"{s} = {w.literal(kind)}", f"for {k} in range({turns}):", *indented(body)]
+
+
+def _window(
+    rng: Random, w: Writer, b: Block, tables: list[Table], lengths: tuple[str, ...], indices: tuple[str, ...], kind: t.Scalar
+) -> list[str]:  # fmt: skip
+    """A loop an axis over the neighbours of a thread's element: what passes take for the window of a stencil."""
+    fitting = [x for x in tables if x.kind != t.BOOL and x.shape == lengths[-len(x.shape) :]]
+    if not fitting:
+        return []
+    table, radius, edge = rng.choice(fitting), rng.choice((1, 1, 2)), rng.choice(("guarded", "clamped", "wrapped"))
+    own, s = indices[-len(table.shape) :], w.new("s")
+    loops, places = [], []
+    for index, length in zip(own, table.shape, strict=True):
+        k = w.new("k")
+        centred = rng.random() < 0.5
+        loops.append(f"for {k} in range({f'-{radius}, {radius + 1}' if centred else 2 * radius + 1}):")
+        at = f"{index} + {k}" if centred else f"{index} + {k} - {radius}"
+        forms = {
+            "guarded": at,
+            "clamped": f"lw.clamp({at}, 0, {length} - 1)",
+            "wrapped": f"({at} + {radius} * {length}) % {length}",
+        }
+        places.append(forms[edge])
+    e = f"{table.name}[{', '.join(places)}]"
+    e = e if table.kind == kind else f"{NAMES[kind]}({e})"
+    e = w.tamed(kind, e) if kind.is_float else e
+    lines = [rng.choice((f"{s} += {e}", f"{s} -= {e}", f"{s} = lw.max({s}, {e})", f"{s} += {e} * {w.literal(kind)}"))]
+    for loop in reversed(loops):
+        lines = [loop, *indented(lines)]
+    inside = (f"{i} >= {radius} and {i} < {n} - {radius}" for i, n in zip(own, table.shape, strict=True))
+    if edge == "guarded":
+        lines = [f"if {' and '.join(inside)}:", *indented(lines)]
+    b.variables[s] = kind
+    return [f"{s} = {w.literal(kind)}", *lines]
 
 
 def _text(
