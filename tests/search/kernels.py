@@ -40,5 +40,5 @@ def reference_kernel(kernel: Any, search: Search, *records: Any, index: t.Scalar
 
 def cuda_program(kernel: Any, search: Search, *records: Any, plan: Plan | None = None, **values: Any) -> Program:
     reference = reference_kernel(kernel, search, *records, **values)
-    complete = Plan(block=128).filled(complete_search_plan(plan, "cpu", 1))
+    complete = Plan(block=128).filled(complete_search_plan(plan, "cpu"))
     return build_program(reference, complete, "cuda")

@@ -37,7 +37,7 @@ SEARCHES: list[Any] = [
     *(pytest.param(x, marks=pytest.mark.slow) for x in (lw.AllPairs(radius=0.2, k=3), lw.DynamicGrid(radius=0.2, k=3))),
 ]  # fmt: skip
 MORE = [lw.StaticGrid(radius=0.2, k=3, world=lw.Periodic((1.0, 1.0, 1.0))), lw.StaticGrid(k=3)]
-PLAN = Plan(block=128).filled(complete_search_plan(None, "cpu", 1))
+PLAN = Plan(block=128).filled(complete_search_plan(None, "cpu"))
 
 
 def queried(search: Any, dtype: str, *, same: bool) -> Queried:

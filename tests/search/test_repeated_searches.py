@@ -12,7 +12,8 @@ import pytest
 
 import lanewise as lw
 from lanewise.patterns.pairwise.kernel import Pairwise
-from lanewise.patterns.search.repeated import MOST, RepeatedSearches
+from lanewise.patterns.search import repeated
+from lanewise.patterns.search.repeated import LEAST, MOST, RepeatedSearches
 from lanewise.patterns.search.searched import Searched
 from lanewise.runtime.memory import to_host
 from lanewise.support.errors import ArgumentError
@@ -208,11 +209,40 @@ def test_arrays_are_not_kept_alive() -> None:
     assert structure() is None
 
 
-def test_few_calls_are_kept() -> None:
-    kernel, several = crowd.using(SEARCHES["curve"]), [agents(300, n) for n in range(MOST + 2)]
+def test_so_many_calls_are_kept_as_are_small_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, several = crowd.using(SEARCHES["curve"]), [agents(30, n) for n in range(MOST + 2)]
     for bodies in several:
         kernel(bodies, bodies, 1.0)
     assert len(entries(kernel)) == MOST
+    monkeypatch.setattr(repeated, "MOST_BYTES", 0)
+    kernel(several[0], several[0], 1.0)
+    assert len(entries(kernel)) == LEAST
+
+
+@pytest.mark.parametrize("name", ["periodic grid", "open grid", "curve", "parts", "all pairs", "neighbours"])
+def test_sizes_in_turn_are_bound_once(name: str, counted: list[int]) -> None:
+    kernel, several = crowd.using(SEARCHES[name]), [agents(n, n) for n in range(20, 50)]
+    wanted = [bits(crowd.using(SEARCHES[name])(a, a, 2.0)) for a in several]
+    first = [bits(kernel(a, a, 2.0)) for a in several]
+    before = counted[0]
+    again = [bits(kernel(a, a, 2.0)) for a in (*several, *reversed(several))]
+    assert counted[0] == before
+    assert first == wanted
+    assert again == [*wanted, *reversed(wanted)]
+
+
+def test_what_was_changed_in_length_is_not_kept() -> None:
+    kernel, bodies = crowd.using(SEARCHES["periodic grid"]), agents(300, 1)
+    kernel(bodies, bodies, 1.0)
+    memory = weakref.ref(bodies.data)
+    for count in (290, 280):
+        bodies.compact(np.arange(len(bodies)) < count)
+        assert bits(kernel(bodies, bodies, 1.0)) == bits(crowd.using(SEARCHES["periodic grid"])(bodies, bodies, 1.0))
+        assert len(entries(kernel)) == 1
+    bodies.append(bodies[:200])
+    gc.collect()
+    assert entries(kernel) == ()
+    assert memory() is None
 
 
 def test_threads_take_turns() -> None:

@@ -116,6 +116,11 @@ class Executable:
         return [(n, environment) for n in range(len(self.forms))]
 
     @cached_property
+    def _ready(self) -> list[bool]:
+        """Whether its kernels were compiled for arguments of their types: not empty then."""
+        return []
+
+    @cached_property
     def _beside(self) -> tuple[ScratchForm, ...]:
         return scratch_forms(self.program.kernels)
 
@@ -137,9 +142,10 @@ class Executable:
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.program, self.kernels, arrays, environment)
                 prepared = self._bound(arrays, environment)
-                for piece, function in zip(prepared.pieces, self.kernels, strict=True):
-                    # Numba compiles at the first call; better now than within a timed run.
-                    cpu.prepare(function, (*piece.arguments, 0, 0))
+                if not self._ready:  # Numba compiles at the first call; better now than within a timed run
+                    for piece, function in zip(prepared.pieces, self.kernels, strict=True):
+                        cpu.prepare(function, (*piece.arguments, 0, 0))
+                    self._ready.append(True)
                 return prepared
             case "cuda":
                 _check_apart(self.program, arrays)

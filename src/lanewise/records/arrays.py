@@ -902,13 +902,6 @@ def stand_for(copy: RecordArray, original: RecordArray) -> None:
     copy._set(_stands_for=original)  # pyright: ignore[reportPrivateUsage]
 
 
-def has_moved(array: RecordArray, places: FieldViews | None) -> bool:
-    """Whether the records lie elsewhere than they did, or are gone: of a view, since its array was changed in length."""
-    base = array._base  # pyright: ignore[reportPrivateUsage]
-    stale = base is not None and base[0]._seen is not base[1]  # pyright: ignore[reportPrivateUsage]
-    return stale or array._seen is not places  # pyright: ignore[reportPrivateUsage]
-
-
 def overlapping(one: RecordArray, other: RecordArray) -> bool:
     """Whether some record of one is a record of the other."""
     a, b = places_of(one), places_of(other)

@@ -152,7 +152,7 @@ def sorted_arrangement(precision: Scalar, axes: int) -> Arrangement:
 def query_executable(arguments: QueryArguments, device: str) -> Executable:
     """The compiled kernel; kept for the life of the program, one for each kind of call."""
     reference = build_query(arguments, index_type(device))
-    return compile_kernel(reference, complete_search_plan(None, device, 1), device)
+    return compile_kernel(reference, complete_search_plan(None, device), device)
 
 
 @cache

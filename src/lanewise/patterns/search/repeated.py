@@ -8,7 +8,7 @@ not depend on the calls before it. An entry goes when one of its arrays does: it
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -26,11 +26,12 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
 from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
-from lanewise.records.arrays import RecordArray, has_moved, places_of
-from lanewise.records.field_values import FieldViews
+from lanewise.records.arrays import RecordArray, places_of
 from lanewise.runtime.prepared import Flat, Prepared, Turns, Views
 
-MOST = 2  # calls that a kernel remembers: each has a structure and a sorted copy
+LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy
+MOST_BYTES = 1 << 24  # of all these, where there are more than the least
+WORKING = 4  # numbers of cells, keys and places that a build has beside its order
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ class SearchedTemplate:
 class Kept:
     """A call that can be made again.
 
-    places, sources: what it searches for and among, as they were. arrays: those of its user, which it does not keep alive, and where
-    their records were. watched: its quick way, where the structure fits wherever the elements are and no choice depends on it.
+    places, sources: what it searches for and among, as they were. arrays: those of its user and where their records were, neither of
+    which it keeps alive. watched: its quick way, where the structure fits wherever the elements are and no choice depends on it.
     """
 
     call: Repeatable
@@ -108,15 +109,18 @@ class Kept:
     sources: Points
     picked: Picked
     structure: Structure
-    arrays: tuple[tuple[weakref.ref[RecordArray], weakref.ref[FieldViews]], ...]
+    arrays: tuple[weakref.ref[Any], ...]
+    key: Key
     watched: Watched | None = None
 
-    def outdated(self) -> bool:
-        """Whether an array was changed in length: what is kept for it would only hold the memory that it had."""
-        for array, places in self.arrays:  # noqa: SIM110  (every call asks, and a generator takes longer)
-            if (now := array()) is not None and has_moved(now, places()):
-                return True
-        return False
+    @property
+    def nbytes(self) -> int:
+        """About what its structure and its sorted copy take."""
+        count, order = self.sources.count, self.structure.order
+        if order is None:
+            return 0
+        walked = sum(b.data.nbytes for b in self.structure.arrays.values())
+        return walked + WORKING * order.nbytes + self.sources.arrangement.unpinned.nbytes(count)
 
     def again(self) -> tuple[Points, Points]:
         """The positions of the targets and of the sources as they are now."""
@@ -138,29 +142,46 @@ class Kept:
         return np.array_equal(before, now)
 
 
+Key = tuple[int, ...]
+"""Where the records of a call's arguments are: their `FieldViews`, which are others after every change in length."""
+
+
+def _key(arguments: Iterable[Any]) -> Key:
+    return tuple([id(places_of(a)) for a in arguments if type(a) is RecordArray])
+
+
 class RepeatedSearches:
     """The calls of one kernel over a search that can be made again, the last one first."""
 
-    __slots__ = ("__weakref__", "_entries", "_tuned")
+    __slots__ = ("__weakref__", "_entries", "_found", "_tuned")
 
     def __init__(self) -> None:
         self._entries: tuple[Kept, ...] = ()
+        self._found: dict[Key, tuple[Kept, ...]] = {}
         self._tuned = True
 
     def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Kept, Given] | None:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
-            self._entries, self._tuned = (), tuned
-        like: tuple[Kept, Given] | None = None
-        outdated = False
-        for kept in self._entries:
-            if like is None and (matched := kept.call.match(arguments, named)) is not None:
-                like = kept, matched  # which is not outdated, as its records are the very same
-            elif kept.outdated():
-                outdated = True
-        if outdated:
-            self._entries = tuple(k for k in self._entries if not k.outdated())
-        return like
+            self._keep(())
+            self._tuned = tuned
+        for kept in self._found.get(_key((*arguments, *named.values())), ()):
+            if (matched := kept.call.match(arguments, named)) is not None:
+                return kept, matched
+        return None
+
+    def _keep(self, entries: Iterable[Kept]) -> None:
+        """These and no others: the last ones, and earlier ones as long as they are small together."""
+        kept: list[Kept] = []
+        nbytes = 0
+        for entry in entries:
+            nbytes += entry.nbytes
+            if len(kept) < LEAST or (len(kept) < MOST and nbytes <= MOST_BYTES):
+                kept.append(entry)
+        found: dict[Key, tuple[Kept, ...]] = {}
+        for entry in kept:
+            found[entry.key] = (*found.get(entry.key, ()), entry)
+        self._entries, self._found = tuple(kept), found
 
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
@@ -191,21 +212,23 @@ class RepeatedSearches:
             quick = watched(looks, template.filling, template.kernel, template.turns, results, make)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
-        arrays = tuple((weakref.ref(r, drop), weakref.ref(places_of(r))) for r in records)
-        self._entries = (Kept(call, *points, picked, launch.structure, arrays, quick), *self._entries[: MOST - 1])
+        arrays = tuple(weakref.ref(x, drop) for r in records for x in (r, places_of(r)))
+        key = _key((*positional, *named.values()))
+        kept = Kept(call, *points, picked, launch.structure, arrays, key, quick)
+        self._keep((kept, *self._entries))
 
     def discard(self, kept: Kept) -> None:
         """Let go of a call whose structure does not fit any more."""
-        self._entries = tuple(k for k in self._entries if k is not kept)
+        self._keep(k for k in self._entries if k is not kept)
 
-    def without(self, array: weakref.ref[RecordArray]) -> None:
-        """Let go of the calls on an array that is no more."""
-        self._entries = tuple(k for k in self._entries if not any(a is array for a, _ in k.arrays))
+    def without(self, array: weakref.ref[Any]) -> None:
+        """Let go of the calls on an array that is no more, or whose records are no more where they were."""
+        self._keep(k for k in self._entries if not any(a is array for a in k.arrays))
 
     def forget(self) -> None:
-        self._entries = ()
+        self._keep(())
 
 
-def _drop(calls: weakref.ref[RepeatedSearches], array: weakref.ref[RecordArray]) -> None:
+def _drop(calls: weakref.ref[RepeatedSearches], array: weakref.ref[Any]) -> None:
     if (alive := calls()) is not None:
         alive.without(array)

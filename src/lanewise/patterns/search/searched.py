@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import lru_cache, partial, reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any
 
@@ -243,9 +243,7 @@ class Searched:
         """A launch with the tests of its indices before it, which walk through the same structure."""
         device, index = s.classified.device, index_type(s.classified.device)
         reference = smallest(build_search(tests.lowered, s.arguments, index))
-        tested = compile_kernel(
-            reference, complete_search_plan(None, device, len(next(iter(s.classified.records.values())))), device
-        )
+        tested = compile_kernel(reference, complete_search_plan(None, device), device)
         outside = tests.outside(len(next(iter(s.classified.records.values()))), device)
         arrays = bound | {RESULT: bind_value_array(outside, t.I64)}
         run_tests = tested.prepare({a.name: arrays[a.name] for a in reference.arrays}, s.environment)
@@ -358,7 +356,7 @@ class Searched:
         from lanewise.tuning.compare import positive
 
         asked = plan or Plan()
-        default = complete_search_plan(asked, arguments.device, len(next(iter(arguments.records.values()))))
+        default = complete_search_plan(asked, arguments.device)
         sizes = replace(self.lowered, function=positive(self.lowered.function))
         sums = Searched(self.name, self.signature, sizes, self.search, self.kernel)
         return self._picker.tuning_job(
@@ -373,7 +371,7 @@ class Searched:
 
     def _compile(self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]) -> Compiled:
         device = s.classified.device
-        complete = complete_search_plan(s.picked.plan, device, len(next(iter(s.classified.records.values()))))
+        complete = complete_search_plan(s.picked.plan, device)
         key = (s.arguments, complete, device)
         if key not in self._compiled:
             self._compiled[key] = compile_kernel(s.reference, complete, device, wish=wish)
@@ -404,13 +402,16 @@ class Searched:
         copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
         bits = bits_of(source.record)
         uses = Uses(reads=reduce(or_, (bits[x.field] for x in s.copied), 0), writes=0)
-        arrays = {name: bind_record(source, uses), ORDER: order, SORTED: copy}
+        # What a launch asks of the array is asked before, and does not keep it from being given back.
+        bound = replace(bind_record(source, uses), check=None)
+        arrays = {name: bound, ORDER: order, SORTED: copy}
         return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
 
 
-def complete_search_plan(wish: Plan | None, device: str, targets: int) -> Decisions:
-    """What the user wishes, and defaults for a kernel over a walk."""
-    return complete_plan(wish, machine_of(device), Work(SEARCH, targets))
+@lru_cache
+def complete_search_plan(wish: Plan | None, device: str) -> Decisions:
+    """What the user wishes, and defaults for a kernel over a walk, whatever its number of targets is."""
+    return complete_plan(wish, machine_of(device), Work(SEARCH, 1))
 
 
 def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:

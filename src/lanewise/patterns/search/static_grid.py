@@ -40,6 +40,7 @@ from lanewise.support.errors import ArgumentError, DeviceError
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
 CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
+SMALL = 1 << 20  # bytes, which always fit: asking costs more than allocating
 SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 
 
@@ -156,8 +157,10 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
     overcommits = get_device(sources.device).overcommits
     if not overcommits and geometry.total <= CELLS_A_SOURCE * sources.count:
         return  # as many as there may be where the grid is chosen: the allocator says so if they do not fit
-    needed, available = 8 * geometry.total, available_memory(sources.device)
-    if needed > available:
+    needed = 8 * geometry.total
+    if needed <= SMALL:
+        return
+    if needed > (available := available_memory(sources.device)):
         raise DeviceError(
             f"StaticGrid(cells={search.cells}): {shape} cells need {needed:,} bytes on {sources.device!r}, and {available:,} are available"
         )
