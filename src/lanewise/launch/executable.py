@@ -19,8 +19,10 @@ from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches, whole
 from lanewise.language.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
-from lanewise.launch.forms import DeviceForm, HostForm, ScratchForm, Shape, device_form, host_form, scratch_forms
+from lanewise.launch.forms import BesideForm, DeviceForm, HostForm, Shape, beside_forms, device_form, host_form
 from lanewise.launch.own_memory import OwnMemory, nothing
+from lanewise.launch.tasks import Sequence as Tasks
+from lanewise.launch.tasks import program_sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.base import refuse
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
@@ -78,12 +80,17 @@ class Executable:
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
 
     @cached_property
+    def sequence(self) -> Tasks:
+        """What a call runs, as tasks over named buffers."""
+        return program_sequence(self.program)
+
+    @cached_property
     def forms(self) -> tuple[HostForm, ...] | tuple[DeviceForm, ...]:
         """The kernels as launches for any number of elements."""
-        pairs = zip(self.program.kernels, self.kernels, strict=True)
+        pairs = zip(self.sequence.launches, self.kernels, strict=True)
         if is_gpu(self.device):
-            return tuple(device_form(kernel, compiled) for kernel, compiled in pairs)
-        return tuple(host_form(kernel, function) for kernel, function in pairs)
+            return tuple(device_form(launch, compiled) for launch, compiled in pairs)
+        return tuple(host_form(launch, function) for launch, function in pairs)
 
     @cached_property
     def resizable(self) -> bool:
@@ -102,7 +109,7 @@ class Executable:
         """
         if own is None:
             return Flat(tuple([self.forms[n].piece(counts, shapes) for n, counts in self._order(environment)]), None)
-        reserved = {s.array.name: s.reserve(environment, own) for s in self._beside}
+        reserved = {b.buffer.name: b.reserve(environment, own) for b in self._beside}
         shapes = {**shapes, **{n: shape for n, (shape, _) in reserved.items()}}
         kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
         views = views_of_memory(dict(kept), self.device)
@@ -121,8 +128,8 @@ class Executable:
         return []
 
     @cached_property
-    def _beside(self) -> tuple[ScratchForm, ...]:
-        return scratch_forms(self.program.kernels)
+    def _beside(self) -> tuple[BesideForm, ...]:
+        return beside_forms(self.sequence)
 
     @cached_property
     def _in_turns(self) -> bool:
@@ -140,7 +147,7 @@ class Executable:
             case "cpu":
                 _check_apart(self.program, arrays)
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
-                    return _slab_launch(self.program, self.kernels, arrays, environment)
+                    return _slab_launch(self.sequence, self.kernels, arrays, environment)
                 prepared = self._bound(arrays, environment)
                 if not self._ready:  # Numba compiles at the first call; better now than within a timed run
                     for piece, function in zip(prepared.pieces, self.kernels, strict=True):
@@ -279,7 +286,7 @@ def _grid(kernel: ir.Kernel) -> ir.Grid:
 
 
 def _slab_launch(
-    program: Program, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
+    sequence: Tasks, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
 ) -> Launch:
     """The kernels of parts of the sites, slab by slab: sites at faces and walls while their neighbours are in the caches."""
     count = int(environment[COUNT])
@@ -288,11 +295,12 @@ def _slab_launch(
     work: list[cpu.Slabbed] = []
     views = views_of_memory({n: b.data for n, b in arrays.items()}, "cpu")
     shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
-    for kernel, function in zip(program.kernels, functions, strict=True):
+    for launch, function in zip(sequence.launches, functions, strict=True):
+        kernel = launch.kernel
         listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
         if not listed.count:
             continue
-        arguments = host_form(kernel, function).piece(environment, shapes).filled(views, {})
+        arguments = host_form(launch, function).piece(environment, shapes).filled(views, {})
         first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
         cpu.prepare(function, (*arguments, 0, 0))
         work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
@@ -301,9 +309,8 @@ def _slab_launch(
 
 def scratch_bytes(program: Program, environment: Environment) -> int:
     """The memory in bytes that a program takes beside its arguments."""
-    return sum(
-        k.array(s.array).arrangement.nbytes(whole(s.length, environment)) for k in program.kernels for s in k.scratch
-    )
+    beside = program_sequence(program).beside
+    return sum(b.arrangement.nbytes(whole(b.count, environment)) for b in beside if b.count is not None)
 
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:

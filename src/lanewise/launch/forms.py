@@ -6,7 +6,7 @@ Expressions of sizes become Python functions once, so that another size costs so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -18,6 +18,7 @@ from lanewise.ir.interpret import whole_of
 from lanewise.ir.names import WORK, identifier
 from lanewise.ir.traverse import reads
 from lanewise.launch.own_memory import OwnMemory
+from lanewise.launch.tasks import Buffer, Launch, Sequence
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
 from lanewise.runtime import cpu, cuda
@@ -135,11 +136,10 @@ class HostForm:
         return Piece(run, tuple(arguments), arrays, unknown)
 
 
-def host_form(kernel: ir.Kernel, function: cpu.RangeKernel) -> HostForm:
+def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
     """The form of a compiled kernel."""
+    kernel = launch.kernel
     taken = tuple(b for b in kernel.buffers if b.space == "global")
-    (loop,) = kernel.body
-    assert isinstance(loop, ir.Parallel)
     pattern, counts = kernel.pattern, kernel.counts
     first, last = (counts[0].name, counts[-1].name) if counts else (WORK, WORK)
 
@@ -150,7 +150,7 @@ def host_form(kernel: ir.Kernel, function: cpu.RangeKernel) -> HostForm:
         return least
 
     scalars = Scalars.of(kernel, len(taken), host=True)
-    return HostForm(function, groups_of(kernel, taken), scalars, extent_of(loop.extent), grain)
+    return HostForm(function, groups_of(kernel, taken), scalars, extent_of(launch.extent), grain)
 
 
 # ------------------------------------------------------------ on a GPU
@@ -216,8 +216,9 @@ class DeviceForm:
         return address, min(size, arrangement.buffers[b.buffer].bytes_for(count))
 
 
-def device_form(kernel: ir.Kernel, compiled: cuda.CudaKernel) -> DeviceForm:
+def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
     """The form of a loaded kernel."""
+    kernel = launch.kernel
     grid = kernel.grid
     assert grid is not None
     taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
@@ -227,7 +228,7 @@ def device_form(kernel: ir.Kernel, compiled: cuda.CudaKernel) -> DeviceForm:
     counted = () if kernel.pattern.inlined else tuple(c.name for c in kernel.counts if c.type.kind == "i")
     behind = groups_of(kernel, constants, len(taken) + len(scalars.numbers))
     return DeviceForm(
-        kernel, compiled, groups_of(kernel, taken) + behind, scalars, extent_of(grid.extent), grid.lanes, grid.parts, counted,
+        kernel, compiled, groups_of(kernel, taken) + behind, scalars, extent_of(launch.extent), grid.lanes, grid.parts, counted,
         constants,
     )  # fmt: skip
 
@@ -236,28 +237,29 @@ def device_form(kernel: ir.Kernel, compiled: cuda.CudaKernel) -> DeviceForm:
 
 
 @dataclass(frozen=True, slots=True)
-class ScratchForm:
-    """Memory that a kernel has beside its arguments."""
+class BesideForm:
+    """A buffer that a call has beside its arguments."""
 
-    kernel: str
-    array: ir.ArrayArgument
+    name: str
+    buffer: Buffer
     length: Extent
-    zeroed: bool
 
     def reserve(self, environment: Environment, own: OwnMemory) -> tuple[Shape, Any]:
         """Its shape for these counts, and room for it."""
-        count, arrangement = self.length(environment), self.array.arrangement
+        count, arrangement = self.length(environment), self.buffer.arrangement
         if count > MAX_GRID_ELEMENTS:
             raise PlanError(
-                f"{self.kernel} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
+                f"{self.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
                 "bits; Plan(reciprocity='ordered') and fewer parts keep less"
             )
-        what = f"partial sums of {self.kernel}"
-        return (arrangement, count), own.reserve(self.array.name, arrangement.nbytes(count), what, zeroed=self.zeroed)
+        what, clean = f"partial sums of {self.name}", self.buffer.clean
+        return (arrangement, count), own.reserve(self.buffer.name, arrangement.nbytes(count), what, zeroed=clean)
 
 
-def scratch_forms(kernels: Sequence[ir.Kernel]) -> tuple[ScratchForm, ...]:
-    """What kernels have beside their arguments."""
-    return tuple(
-        ScratchForm(k.name, k.array(s.array), extent_of(s.length), s.zeroed) for k in kernels for s in k.scratch
-    )
+def beside_forms(sequence: Sequence) -> tuple[BesideForm, ...]:
+    """What a call has beside its arguments."""
+    forms: list[BesideForm] = []
+    for buffer in sequence.beside:
+        assert buffer.count is not None
+        forms.append(BesideForm(sequence.name, buffer, extent_of(buffer.count)))
+    return tuple(forms)

@@ -1,0 +1,203 @@
+"""A call as data: tasks over named buffers, in the order in which they run.
+
+    Sequence: buffers (argument, result, temporary, kept) and tasks
+        Launch: a kernel, what it reads and writes, how many elements it runs over
+        Copy: bytes of one buffer to another one
+        Host: a function of the host, what it reads and writes
+Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes flat lists of launches
+of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is sound, and explanations list it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import NamedTuple
+
+from lanewise.compiler.pipeline import Program
+from lanewise.ir import nodes as ir
+from lanewise.ir.functions import functions
+from lanewise.ir.names import is_own
+from lanewise.ir.traverse import statements
+from lanewise.layouts import Arrangement
+from lanewise.passes.uniform_parameters import UNIFORMS
+
+
+class Role(Enum):
+    """Whose memory a buffer is, and how long it holds what."""
+
+    ARGUMENT = "argument"  # the caller's, filled before
+    RESULT = "result"  # the caller's, filled by the call
+    TEMPORARY = "temporary"  # the call's, of any contents before and after it
+    KEPT = "kept"  # the call's, which keeps its contents from run to run
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Memory by name. count: of its elements; None: as many as the caller's array has. clean: zero before and after a run."""
+
+    name: str
+    role: Role
+    arrangement: Arrangement
+    count: ir.Expression | None = None
+    clean: bool = False
+
+
+class Access(NamedTuple):
+    """What a task does with a buffer."""
+
+    buffer: str
+    reads: bool
+    writes: bool
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel over so many elements. It is launched once, or for each turn of its series (`ir/series.py`)."""
+
+    kernel: ir.Kernel
+
+    @cached_property
+    def accesses(self) -> tuple[Access, ...]:
+        """What it does with the memory of the device. It is read off its statements when somebody asks."""
+        return accesses_of(self.kernel)
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def extent(self) -> ir.Expression:
+        """How many elements, or blocks of them."""
+        if self.kernel.grid is not None:
+            return self.kernel.grid.extent
+        (loop,) = self.kernel.body
+        assert isinstance(loop, ir.Parallel)
+        return loop.extent
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The first bytes of a buffer, as many as fit, to another one: to the constant memory of a kernel."""
+
+    source: str
+    target: str
+
+    @property
+    def name(self) -> str:
+        return f"copy of {self.source}"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return Access(self.source, reads=True, writes=False), Access(self.target, reads=False, writes=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A function of the host. gate: it raises where what follows must not run."""
+
+    name: str
+    function: Callable[[], object]
+    accesses: tuple[Access, ...] = ()
+    gate: bool = False
+
+
+Task = Launch | Copy | Host
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Tasks in their order, and the buffers that they touch. changed: arguments that a call may write."""
+
+    name: str
+    buffers: Mapping[str, Buffer]
+    tasks: tuple[Task, ...]
+    changed: frozenset[str] = frozenset()
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """The kernels among the tasks."""
+        return tuple(task for task in self.tasks if isinstance(task, Launch))
+
+    @property
+    def beside(self) -> tuple[Buffer, ...]:
+        """What a call needs beside its arguments and results, and allocates by counts."""
+        return tuple(b for b in self.buffers.values() if b.count is not None)
+
+
+def constant_of(kernel: str, array: str) -> str:
+    """The name of a kernel's constant memory for an array."""
+    return f"{array} in constant memory of {kernel}"
+
+
+def program_sequence(program: Program) -> Sequence:
+    """The tasks of a compiled program: its kernels, with what they have in constant memory copied before."""
+    reference, tasks = program.reference, list[Task]()
+    buffers: dict[str, Buffer] = {}
+    scratch = {s.array: s for kernel in program.kernels for s in kernel.scratch}
+    for kernel in program.kernels:
+        constants = {b.array for b in kernel.buffers if b.constant}
+        for array in kernel.arrays:
+            if array.space == "shared" or array.name in buffers:
+                continue
+            if (s := scratch.get(array.name)) is not None:
+                role = Role.KEPT if s.zeroed else Role.TEMPORARY
+                buffers[array.name] = Buffer(array.name, role, array.arrangement, s.length, s.zeroed)
+            elif array.name == UNIFORMS:
+                buffers[array.name] = Buffer(array.name, Role.KEPT, array.arrangement)
+            else:
+                role = Role.RESULT if is_own(array.name) and array.written else Role.ARGUMENT
+                buffers[array.name] = Buffer(array.name, role, array.arrangement)
+        for name in sorted(constants):
+            there = constant_of(kernel.name, name)
+            buffers[there] = Buffer(there, Role.TEMPORARY, buffers[name].arrangement)
+            tasks.append(Copy(name, there))
+        tasks.append(Launch(kernel))
+    changed = frozenset(a.name for a in reference.arrays if a.written)
+    return Sequence(reference.name, buffers, tuple(tasks), changed)
+
+
+def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:
+    """What a kernel reads and writes of arrays that lie in the memory of the device, in the order of its arguments."""
+    shared = {a.name for a in kernel.arrays if a.space == "shared"}
+    arrays = {b.name: b.array for b in kernel.buffers} | {a.name: a.name for a in kernel.arrays}
+    constants = {b.array for b in kernel.buffers if b.constant}
+    reads, writes = set[str](), set[str]()
+    for body in (kernel.body, *(f.body for f in functions(kernel.body))):
+        for s in statements(body):
+            read, written = _touched(s)
+            reads |= {arrays[n] for n in read}
+            writes |= {arrays[n] for n in written}
+    names = dict.fromkeys(a.name for a in kernel.arrays if a.name in reads | writes and a.name not in shared)
+    return tuple(Access(constant_of(kernel.name, n) if n in constants else n, n in reads, n in writes) for n in names)
+
+
+def _touched(s: ir.Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The arrays or buffers that a statement itself reads, and those that it writes."""
+    match s:
+        case ir.LoadRecord() | ir.LoadElement():
+            return (s.array,), ()
+        case ir.StoreRecord() | ir.StoreElement():
+            return (), (s.array,)
+        case ir.ScatterElement():
+            return (s.array,), (s.array,)
+        case ir.CopyAsync() | ir.CopyElement():
+            return (s.source,), (s.array,)
+        case ir.Load():
+            return (s.buffer,), ()
+        case ir.Store():
+            return (), (s.buffer,)
+        case ir.Scatter():
+            return (s.buffer,), (s.buffer,)
+        case ir.CopyLanes():
+            return (s.source,), (s.buffer,)
+        case ir.Draw():
+            return (s.counter,), (s.counter,)
+        case ir.AwaitTurn():
+            return (s.turns,), ()
+        case ir.EndTurn():
+            return (), (s.turns,)
+        case _:
+            return (), ()
