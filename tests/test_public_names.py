@@ -30,27 +30,13 @@ PRODUCTS: Inside = {
     "sims.common.run": ("Ctrl-C waits for whole steps", ("runtime.compile_workers", "runtime.whole_steps")),
     # explained and tuned by the command line
     "sims.boids.explain": (
-        "`lanewise explain boids`: kernels for a GPU that is not there",
-        (
-            "compiler.default_plans", "compiler.work", "explanation.offline", "explanation.subject",
-            "ir.nodes", "ir.names",
-            "ir.pattern", "language.record", "language.types", "launch.arguments",
-            "launch.compiled", "launch.support",
-            "models.devices", "patterns.elementwise.build", "patterns.search.build",
-            "patterns.search.tuning.job",
-            "runtime.devices",
-        ),
+        "`lanewise explain boids` and `tune boids`",
+        ("explanation.calls", "explanation.offline", "patterns.search.tuning.job"),
     ),
     "sims.gravity.explain": ("`lanewise explain gravity`", ("explanation.offline", "tuning.job")),
     "sims.lbm.explain": ("`lanewise explain lbm`", ("explanation.offline", "patterns.sitewise.tuning")),
     "sims.waves.explain": (
-        "`lanewise explain waves`: kernels for a GPU that is not there",
-        (
-            "compiler.default_plans", "explanation.offline", "explanation.subject", "ir.names",
-            "ir.pattern",
-            "launch.arguments", "launch.support", "models.devices", "patterns.segmentwise.kernel",
-            "patterns.segmentwise.pattern", "runtime.devices", "tuning.job",
-        ),
+        "`lanewise explain waves`", ("explanation.calls", "explanation.offline", "tuning.job"),
     ),
     # gravity
     "sims.gravity.checks": (_TYPES, ("language.types",)),

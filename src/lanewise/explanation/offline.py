@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
 from lanewise.compiler.default_plans import complete_plan
 from lanewise.compiler.work import describe_work
@@ -14,6 +16,7 @@ from lanewise.explanation.sites import explain_flow
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
+from lanewise.ir.pattern import Work
 from lanewise.language.target import CPU, target_of
 from lanewise.launch.arguments import flatten_uniforms
 from lanewise.launch.executable import Executable
@@ -29,9 +32,7 @@ from lanewise.planning.plan import Plan
 from lanewise.runtime.devices import missing_for_cuda
 from lanewise.support.errors import InputError
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 DEFAULT_ARCH = "sm_90"  # of the device to plan for where there is no GPU
 
 
@@ -67,7 +68,7 @@ def compile_offline(
     """
     if count < 1:
         raise InputError(f"{count} elements asked for; wanted at least 1")
-    model = _model(device, arch)
+    model = find_model(device, arch)
     if isinstance(kernel, Sitewise):
         return Offline(*explain_flow(kernel, count, device, model, layout, values))
     roles = sample_roles(kernel, values)
@@ -75,14 +76,25 @@ def compile_offline(
     layouts = {n: layout or default_layout(r, device) for n, r in roles.records.items()}
     reference = _reference(kernel, roles, layouts, device)
     work = describe_work(reference, count, target_of(device))
-    plan = complete_plan(wish, model.machine, work)
-    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.compiled_for)
     pairwise = isinstance(kernel, Pairwise)
     counts = dict.fromkeys(roles.records if pairwise else ("elements",), count)
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
+    environment = {**flatten_uniforms(kernel.signature, uniforms), **sizes}
+    made_up = {n: _plain(uniforms[n]) for n in invented}
+    return compiled_for(model, kernel.__name__, reference, device, environment, counts, layouts, work, wish, made_up)
+
+
+def compiled_for(
+    model: DeviceModel, name: str, reference: ir.Kernel, device: str, environment: Mapping[str, Any],
+    counts: Mapping[str, int], layouts: Mapping[str, Layout], work: Work, wish: Plan | None = None,
+    invented: Mapping[str, Any] = _NOTHING,
+) -> Offline:  # fmt: skip
+    """A kernel with its default plan, or what is wished of one, for the device of a model (see `Subject`)."""
+    plan = complete_plan(wish, model.machine, work)
+    executable = compile_kernel(reference, plan, device, wish=wish, arch=model.compiled_for)
     subject = Subject(
-        kernel.__name__, reference, executable.program.plan, device, model, {**flatten_uniforms(kernel.signature, uniforms), **sizes},
-        counts, layouts, work, tuple(c.resources for c in executable.cubins), {n: _plain(uniforms[n]) for n in invented},
+        name, reference, executable.program.plan, device, model, environment, counts, layouts, work,
+        tuple(c.resources for c in executable.cubins), invented,
     )  # fmt: skip
     return Offline(subject, executable)
 
@@ -92,7 +104,8 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else [x.item() for x in value]
 
 
-def _model(device: str, arch: str | None) -> DeviceModel:
+def find_model(device: str, arch: str | None) -> DeviceModel:
+    """Of the CPU or the GPU here, or of a typical GPU of an architecture."""
     if target_of(device) is CPU:
         return device_model("cpu")
     return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")

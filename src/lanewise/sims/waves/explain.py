@@ -8,19 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.compiler.default_plans import complete_plan
-from lanewise.explanation.offline import DEFAULT_ARCH, Offline
-from lanewise.explanation.subject import Subject
-from lanewise.ir.names import GATHER_STEP
-from lanewise.ir.pattern import Work
-from lanewise.launch.arguments import name_arguments
-from lanewise.launch.support import compile_kernel, index_type
+from lanewise.explanation.calls import compile_call
+from lanewise.explanation.offline import Offline
 from lanewise.layouts import default_layout, layout_by_name
-from lanewise.models.devices import DeviceModel, device_model, table_model
-from lanewise.patterns.segmentwise.kernel import WING
-from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
-from lanewise.runtime.devices import missing_for_cuda
-from lanewise.sims.common.devices import CPU, check_compiled, resolve, target_of
+from lanewise.sims.common.devices import check_compiled, resolve
 from lanewise.sims.waves.kernels import Sft, Template, dirichlet_kernel, interpolated_kernel, polynomials
 from lanewise.sims.waves.prepared import DTERMS
 from lanewise.support.attributes import near
@@ -59,8 +50,8 @@ def explained(
         f"the F-statistic of {templates:,} templates at one place: {shape} SFTs (stacks x detectors x SFTs), {how}"
     )
     # Templates are sorted by frequency, so that neighbours read the same bin or the next one.
-    alike = {GATHER_STEP: 1 / sizes["sfts"]}
-    return heading, (_offline(kernel, given, templates, device, _model(device, arch), alike),)
+    step = 1 / sizes["sfts"]
+    return heading, (compile_call(kernel, *given, device=device, arch=arch, gather_step=step),)
 
 
 def tuning_job(device: str, templates: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
@@ -114,34 +105,3 @@ def _sizes(values: Mapping[str, float]) -> dict[str, int]:
             raise InputError(f"--set {name}={value:g}: wanted a whole number from 1 to {MOST[name]:,}")
         sizes[name] = int(value)
     return sizes
-
-
-def _model(device: str, arch: str | None) -> DeviceModel:
-    if target_of(device) is CPU:
-        return device_model("cpu")
-    return table_model(arch or DEFAULT_ARCH) if arch or missing_for_cuda() else device_model("cuda")
-
-
-def _offline(
-    kernel: lw.Segmentwise,
-    given: tuple[Any, ...],
-    templates: int,
-    device: str,
-    model: DeviceModel,
-    alike: Mapping[str, float],
-) -> Offline:
-    """The kernel with its default plan, compiled and loaded nowhere."""
-    named = name_arguments(kernel.signature, given, {})
-    arguments = WING.arguments(kernel.signature, named)
-    counts = WING.counts(kernel.__name__, arguments)
-    cells, items = next(iter(counts.values())), [*counts.values()][-1]
-    reference = WING.build(kernel.lowered, kernel.signature, arguments, index_type(device))
-    work = Work(SEGMENTWISE, cells, alike=templates, items=items)
-    plan = complete_plan(None, model.machine, work)
-    executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
-    environment = {**counts, **{f"{row}.beyond": length for row, length in arguments.beyond.items()}, **alike}
-    subject = Subject(
-        kernel.__name__, reference, executable.program.plan, device, model, environment, {"cells": cells},
-        {n: r.layout for n, r in arguments.records.items()}, work, tuple(c.resources for c in executable.cubins),
-    )  # fmt: skip
-    return Offline(subject, executable)
