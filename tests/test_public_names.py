@@ -40,12 +40,12 @@ PRODUCTS: Inside = {
     ),
     # gravity
     "sims.gravity.checks": (_TYPES, ("language.types",)),
-    "sims.gravity.launches": (_STEPS, ("runtime.programs",)),
+    "sims.gravity.launches": (_STEPS, ("loops.staged",)),
     "sims.gravity.physics": (_TYPES, ("language.types", "language.record")),
     "sims.gravity.simulation": (
         "steps as graphs, and writes to bodies that are noticed",
         (
-            "launch.compiled", "records.arrays", "records.two_sides", "runtime.stepping",
+            "launch.compiled", "loops.steps", "records.arrays", "records.two_sides",
             "runtime.whole_steps",
         ),
     ),
@@ -100,8 +100,6 @@ PRODUCTS: Inside = {
     "sims.lbm.operators.numbers": ("directions of a lattice", ("language.lattices.base",)),
     "sims.lbm.remembered_bandwidth": ("a measurement that lasts a week", ("runtime.cache",)),
     "sims.lbm.runner": ("older checkpoints reflect with less damping", ("patterns.sitewise.fractions",)),
-    # waves
-    "sims.waves.commands.search": ("kernels are compiled side by side", ("runtime.compile_workers",)),
 }  # fmt: skip
 
 LADDERS: Inside = {

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lanewise.support.attributes import frozen
-from lanewise.support.checks import checked, host_array, shown
+from lanewise.support.checks import checked, host_array, plain_zero, shown
 from lanewise.support.errors import InputError
 
 DARK = 1
@@ -176,7 +176,7 @@ def _scalar(name: str, value: float, minimum: float = -math.inf) -> float:
         raise InputError(f"{name} is {number}; wanted a finite number")
     if number < minimum:
         raise InputError(f"{name} is {number}; wanted {minimum:g} or more")
-    return number + 0.0  # -0.0 is 0
+    return plain_zero(number)
 
 
 def as_float32(name: str, values: NDArray[Any], bodies: NDArray[np.int64] | None = None) -> NDArray[np.float32]:

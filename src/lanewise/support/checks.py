@@ -442,6 +442,11 @@ def _mapping(key: Kind, value: Kind) -> Kind:
 # ------------------------------------------------------------ what has a range
 
 
+def plain_zero(number: float) -> float:
+    """The same number, but 0.0 for -0.0, whose sign would reach texts, files and later signs."""
+    return number + 0.0
+
+
 def finite(value: Any) -> bool:
     """Whether a value is a real number, neither infinite nor NaN."""
     try:

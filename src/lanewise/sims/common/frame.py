@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -44,16 +45,12 @@ def carry_out(
     out: Path | None, *others: Path | None,
 ) -> None:  # fmt: skip
     """Prepare a run, and follow it to the end. out, others: the files that it writes, its checkpoint first."""
-    from lanewise.io.claims import claimed
     from lanewise.io.source import existing_file
-    from lanewise.runtime.compile_workers import side_by_side
 
     resumed, trace = matched["resume"], matched["profile_trace"]
     report = ProfileReport(matched["profile"], trace, matched["overwrite"], out, resumed, *others)
     own = existing_file(resumed) if out is None and resumed is not None else out
-    with side_by_side(), claimed((own, *others, trace)) as notes:
-        for note in notes:
-            say_note(note)
+    with at_work(own, *others, trace):
         run = prepare(report.profile)
         say_note(run.note)
         try:
@@ -67,6 +64,26 @@ def carry_out(
     product.say(run, summary)
     if matched["json"]:
         print_json(summary)
+
+
+@contextmanager
+def held(*files: Path | None) -> Generator[None]:
+    """Within the block no other run can write these files; says which claims were taken over."""
+    from lanewise.io.claims import claimed
+
+    with claimed(files) as notes:
+        for note in notes:
+            say_note(note)
+        yield
+
+
+@contextmanager
+def at_work(*files: Path | None) -> Generator[None]:
+    """Within the block these files are held, and kernels are compiled side by side."""
+    from lanewise.runtime.compile_workers import side_by_side
+
+    with side_by_side(), held(*files):
+        yield
 
 
 def _how_to_go_on(name: str, run: Run[Any]) -> str:

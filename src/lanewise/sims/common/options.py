@@ -33,6 +33,7 @@ from typer.core import TyperCommand, TyperGroup
 from lanewise.profiling import Profile
 from lanewise.sims import PRODUCTS
 from lanewise.sims.common.completion import DEVICES, Values, completing
+from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
 FLAG, SUFFIX = "--profile", ".json"
@@ -371,7 +372,7 @@ def real_number(text: str | float) -> float:
         number = float(text)
         if not str(text).isascii():  # digits of other scripts, which Python reads
             raise ValueError
-        return number + 0.0  # -0.0 is 0
+        return plain_zero(number)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no number; wanted one as 0.01 or 1e-2") from None
 

@@ -11,6 +11,7 @@ import lanewise as lw
 from lanewise.language.types import F32, Scalar
 from lanewise.sims.common import checks
 from lanewise.sims.common.devices import array_module
+from lanewise.support.checks import plain_zero
 from lanewise.support.errors import InputError
 
 
@@ -66,8 +67,8 @@ def check_range(particles: Any) -> None:
             raise InputError(f"{name} reaches {largest:g}, more than float32 holds; use precision f64")
 
 
-def check_softening(softening: float, scalar: Scalar | None = None) -> None:
-    """Refuse a softening length below zero, not finite, or too long for forces in `scalar`."""
+def check_softening(softening: float, scalar: Scalar | None = None) -> float:
+    """The softening length; refuses one below zero, not finite, or too long for forces in `scalar`."""
     if not (math.isfinite(softening) and softening >= 0):
         raise InputError(f"the softening is {softening}; wanted a finite length of zero or more")
     if scalar is not None and softening > (most := longest(scalar)):
@@ -75,6 +76,7 @@ def check_softening(softening: float, scalar: Scalar | None = None) -> None:
             f"the softening is {softening:g}; forces in {scalar} hold lengths up to {most:.2g}: "
             f"use {_wider(scalar)}another unit of length"
         )
+    return plain_zero(softening)
 
 
 def check_time_step(dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0) -> None:

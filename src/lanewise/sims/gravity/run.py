@@ -176,8 +176,7 @@ def start(
         particles = load_particles(asked.ic, bodies, asked.seed)
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
-    check_softening(softening)
-    softening += 0.0  # -0.0 is 0
+    softening = check_softening(softening)
     arrays = make_bodies(particles, precision=asked.precision, layout=kind, device=where, profile=profile)
     simulation = Simulation(
         arrays, softening=softening, integrator=asked.integrator, gravitational_constant=asked.gravitational_constant,

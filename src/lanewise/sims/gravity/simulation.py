@@ -129,7 +129,7 @@ class Simulation:
         """Check everything, allocate, and compute the first forces."""
         self._precision = precision_of(bodies.record)
         self._pair = pair_type(self._precision)
-        check_softening(softening, self._pair)
+        softening = float(check_softening(softening, self._pair))
         check_gravitational_constant(gravitational_constant)
         check_bodies(bodies, self._pair)
         check_forces(self._forces, bodies, self._pair)
@@ -142,7 +142,7 @@ class Simulation:
             count * (4 * self._pair.size + 4) + bodies.nbytes
         )  # accelerations and potential; counts of steps; what they were
         require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
-        self._law = _Law(float(softening) + 0.0, kind, gravitational_constant, *self._bound(softening))
+        self._law = _Law(softening, kind, gravitational_constant, *self._bound(softening))
         for force in self._forces:
             force.acceleration()
         self._watch = Watch(places_of(bodies).data, count, bodies.device, step)
@@ -171,10 +171,10 @@ class Simulation:
     @checked(InputError)
     def softening(self, value: float) -> None:
         self._whole.check()
-        check_softening(value, self._pair)
-        physics, gravity = self._bound(value)
+        softening = float(check_softening(value, self._pair))
+        physics, gravity = self._bound(softening)
         self._potential = None
-        self._set(replace(self._law, softening=float(value) + 0.0, physics=physics, gravity=gravity))
+        self._set(replace(self._law, softening=softening, physics=physics, gravity=gravity))
 
     @property
     def integrator(self) -> Integrator:

@@ -15,11 +15,9 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
-from lanewise.runtime.compile_workers import side_by_side
 from lanewise.sims import waves
-from lanewise.sims.common.frame import follow, print_json, say_note
+from lanewise.sims.common.frame import at_work, follow, print_json, say_note
 from lanewise.sims.common.options import Given, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, say_left_out
@@ -112,9 +110,7 @@ def run(matched: Given) -> None:
         if not matched["quiet"]:
             print(f"memory: {need}", file=to)
 
-    with side_by_side(), claimed((*asked.files, matched["profile_trace"])) as notes:
-        for note in notes:
-            say_note(note)
+    with at_work(*asked.files, matched["profile_trace"]):
         outcome = _searched(asked, report.profile, announce, quiet=matched["quiet"])
         followed = _write(asked, outcome, report.profile, quiet=matched["quiet"])
         seconds = time.perf_counter() - start

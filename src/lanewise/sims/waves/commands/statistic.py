@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lanewise.io.claims import claimed
 from lanewise.profiling import Profile, span
 from lanewise.sims import waves
-from lanewise.sims.common.frame import print_json, say_note
+from lanewise.sims.common.frame import held, print_json
 from lanewise.sims.common.options import Given, ProfileReport
 from lanewise.sims.waves.commands.arguments import require
 from lanewise.sims.waves.commands.files import check_device, check_outputs, prepared_data
@@ -57,9 +56,7 @@ def fstat(matched: Given) -> None:
     check_outputs(out, plot, sought.overwrite)
     report = ProfileReport(matched["profile"], matched["profile_trace"], sought.overwrite, out, plot)
     start = time.perf_counter()
-    with claimed((out, plot, matched["profile_trace"])) as notes:
-        for note in notes:
-            say_note(note)
+    with held(out, plot, matched["profile_trace"]):
         computed = (_of_a_file if sought.templates is not None else _of_a_band)(asked, sought, report.profile)
         with span(report.profile, "output", name="table"):
             write_table(out, computed.columns, sought.overwrite, computed.before)
