@@ -24,7 +24,7 @@ import lanewise as lw
 from bench.harness import describe_machine
 from lanewise.models.devices import device_model
 from lanewise.models.least import least_time
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.programs import repeat
 
 ROUNDS, SECONDS, CHECKED = 5, 0.02, 64
@@ -119,7 +119,7 @@ def exact(name: str, x: Any, charge: Any) -> Any:
 
 def milliseconds(run: Callable[[], Any], calls: int) -> float:
     """Of one of several calls in a row."""
-    return 1e3 * cuda.timer("cuda")(lambda: repeat((run,), calls)) / calls
+    return 1e3 * get_device("cuda").seconds(lambda: repeat((run,), calls)) / calls
 
 
 def versions(kernel: Any, balls: Any, values: tuple[float, ...], count: int) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from lanewise.models.devices import device_model
 from lanewise.models.least import least_time
 from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import to_host
 from lanewise.sims.gravity import Simulation, make_bodies, make_initial_conditions
 
@@ -42,7 +43,7 @@ def check(simulation: Simulation, particles: Any, tolerance: float) -> float:
 
 
 def main() -> None:
-    timed = cuda.timer("cuda")
+    timed = get_device("cuda").seconds
     versions: dict[str, tuple[Callable[[], Any], float, str]] = {}
     notes: dict[str, str] = {}
     bounds: dict[str, float] = {}

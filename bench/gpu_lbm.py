@@ -23,6 +23,7 @@ from bench.harness import Measurement, describe_machine, write_results
 from lanewise.patterns.sitewise import sites as array
 from lanewise.planning.plan import Plan
 from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.sims.lbm.obstacles.surfaces import porous
 from lanewise.sims.lbm.operators import find_operator
 
@@ -226,7 +227,7 @@ def copy_kernel_bandwidth() -> float:
     { const long long i = blockIdx.x * 256LL + threadIdx.x; if (i < n) to[i] = from[i]; }"""
     kernel = module.RawKernel(text, "copy")
     source, target = module.zeros(nbytes, "u1"), module.zeros(nbytes, "u1")
-    timed, count = cuda.timer("cuda"), nbytes // 16
+    timed, count = get_device("cuda").seconds, nbytes // 16
     seconds = [
         timed(lambda: kernel((-(-count // 256),), (256,), (source, target, np.int64(count)))) for _ in range(ROUNDS + 2)
     ]

@@ -21,6 +21,7 @@ import numpy as np
 import lanewise as lw
 from bench.harness import Measurement, describe_machine, write_results
 from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 from lanewise.runtime.programs import repeat
 
 ROUNDS, CALLS, CHECKED, SEED = 15, 5, 10_000, 11
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("--numbers", type=int, default=2**28)
     numbers = parser.parse_args().numbers
     made = versions(numbers)
-    timer = cuda.timer("cuda")
+    timer = get_device("cuda").seconds
     times: dict[str, list[float]] = {name: [] for name in made}
     for turn in range(ROUNDS + 1):
         for name, run in list(made.items())[:: -1 if turn % 2 else 1]:

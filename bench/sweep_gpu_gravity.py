@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import lanewise as lw
-from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 
 
 @lw.record
@@ -51,7 +51,7 @@ def measure(
     mass = rng.uniform(0.5, 1.5, n).astype(np.float32) / n
     chosen = rng.integers(0, n, 64)
     truth = reference(position, mass, chosen, 1e-4)
-    measured, calls = cuda.timer("cuda"), {}
+    measured, calls = get_device("cuda").seconds, {}
     for layout, plan in itertools.product(layouts, plans):
         bodies = Body.array(position=position, mass=mass, layout=layout, device="cuda")
         try:

@@ -19,7 +19,8 @@ import numpy as np
 
 import lanewise as lw
 from bench.harness import describe_machine, interleave
-from lanewise.runtime import cuda, cuda_memory
+from lanewise.runtime import cuda
+from lanewise.runtime.device import get_device
 
 COUNTS, COPIED = (1 << 20, 1 << 22), (1 << 20, 1 << 24)
 STEPS, EVERY, ROUNDS = 100, 10, 3
@@ -108,7 +109,7 @@ def bound(nbytes: int) -> dict[str, float]:
     """Seconds of one transfer of as many contiguous bytes, from and to pinned and ordinary memory."""
     module = cuda.cupy()
     device = module.zeros(nbytes, "u1")
-    pinned, plain = cuda_memory.pinned(nbytes, "the bound"), np.ones(nbytes, "u1")
+    pinned, plain = get_device("cuda").pinned(nbytes, "the bound"), np.ones(nbytes, "u1")
     return {
         "to pinned": best(lambda: device.get(out=pinned)),
         "to ordinary": best(lambda: device.get(out=plain)),

@@ -11,7 +11,7 @@ from tests.storeys import imports, modules, room
 MOST_ASKING = 20
 """Files that call `is_gpu`."""
 
-LIBRARIES = {f"runtime.{name}" for name in ("cuda", "cuda_device", "cuda_facts", "cuda_memory", "cuda_timing")}
+LIBRARIES = {f"runtime.{name}" for name in ("cuda", "cuda_device", "cuda_timing")}
 DRIVERS = {"launch.executable", "launch.forms", "patterns.search.searched", "patterns.search.watched"}
 """Files outside `runtime` that import them, to become none."""
 

@@ -91,7 +91,7 @@ def test_a_long_run_among_grains_has_the_same_bits_and_leaves_the_setting_as_it_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     from lanewise.runtime.cuda import cupy
-    from lanewise.runtime.cuda_facts import MAX_L2_FETCH_GRANULARITY
+    from lanewise.runtime.cuda_device import MAX_L2_FETCH_GRANULARITY
 
     runtime, shape = cupy().cuda.runtime, (256, 512)
     before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)

@@ -14,7 +14,7 @@ import lanewise as lw
 from lanewise.language.target import TARGETS, target_of
 from lanewise.layouts import ALIGNMENT
 from lanewise.models.devices import device_model
-from lanewise.runtime import cuda, cuda_facts, cuda_memory
+from lanewise.runtime import cuda
 from lanewise.runtime.cuda_device import Cuda
 from lanewise.runtime.device import MAKERS, Device, get_device
 from lanewise.runtime.device_facts import Facts
@@ -110,47 +110,25 @@ def test_a_gpu_is_asked_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_work_for_a_gpu_goes_to_that_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every member that asks the driver hands on the name of the device."""
-
-    def measured(work: object) -> float:
-        del work
-        return 1.0
-
     asked: list[tuple[str, str]] = []
 
     def noted(name: str) -> Callable[..., Any]:
-        def note(*given: Any) -> Any:
+        def note(*given: Any) -> None:
             asked.append((name, next(x for x in given if isinstance(x, str) and x.startswith("cuda"))))
-            return measured
 
         return note
 
-    names = {
-        cuda: (
-            "synchronize", "is_capturing", "turns", "use", "free_memory", "multiprocessors", "device_name", "architecture",
-            "clear", "timer",
-        ),
-        cuda_facts: ("fetching", "facts"),
-    }  # fmt: skip
-    for module, some in names.items():
-        for name in some:
-            monkeypatch.setattr(module, name, noted(name))
+    names = (
+        "synchronize", "is_capturing", "turns", "use", "free_memory", "multiprocessors", "device_name", "architecture",
+    )  # fmt: skip
+    for name in names:
+        monkeypatch.setattr(cuda, name, noted(name))
     gpu = get_device("cuda:1")
-    for ask in (
-        gpu.synchronize,
-        gpu.is_capturing,
-        gpu.use,
-        gpu.free_memory,
-        gpu.facts,
-        gpu.units,
-        gpu.title,
-        gpu.architecture,
-    ):
+    asking = (gpu.synchronize, gpu.is_capturing, gpu.use, gpu.free_memory, gpu.units, gpu.title, gpu.architecture)
+    for ask in asking:
         ask()
     gpu.turns("a test")
-    gpu.fetching(32)
-    gpu.clear(0, 8)
-    gpu.seconds(list)
-    assert sorted(asked) == sorted((name, "cuda:1") for some in names.values() for name in some)
+    assert sorted(asked) == sorted((name, "cuda:1") for name in names)
 
 
 def test_what_a_driver_tells(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,11 +161,11 @@ def test_memory_beside_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in_gpu.put_in(monkeypatch)
     asked: list[int] = []
 
-    def pinned(nbytes: int, what: str) -> Any:
+    def pinned(self: Cuda, nbytes: int, what: str) -> Any:
         asked.append(nbytes)
         return np.full(nbytes, 7, np.uint8)
 
-    monkeypatch.setattr(cuda_memory, "pinned", pinned)
+    monkeypatch.setattr(Cuda, "pinned", pinned)
     for device, wanted in (("cpu", []), (stand_in_gpu.DEVICE, [100 + ALIGNMENT])):
         beside = allocate_beside(device, 100, "a test")
         assert (beside.shape, address(beside) % ALIGNMENT, beside.any()) == ((100,), 0, False)

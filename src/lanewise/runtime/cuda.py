@@ -245,13 +245,6 @@ def copy_within(device: str, to: int, source: int, nbytes: int) -> None:
         runtime.memcpyAsync(to, source, nbytes, runtime.memcpyDeviceToDevice, stream.ptr)
 
 
-def clear(device: str, address: int, nbytes: int) -> None:
-    """Put zeros there, on CuPy's current stream."""
-    with use(device):
-        module = cupy().cuda
-        module.runtime.memsetAsync(address, 0, nbytes, module.get_current_stream().ptr)
-
-
 def turns(what: str, device: str) -> Turns:
     """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
     if not is_gpu(device):
@@ -386,22 +379,6 @@ def synchronize(device: str) -> None:
     """Wait for the work on CuPy's current stream."""
     with use(device):
         cupy().cuda.get_current_stream().synchronize()
-
-
-def timer(device: str) -> Callable[[Callable[[], object]], float]:
-    """A function that runs work and returns its time on the device in seconds, by events."""
-    module = cupy()
-
-    def measure(work: Callable[[], object]) -> float:
-        with use(device):
-            start, stop = module.cuda.Event(), module.cuda.Event()
-            start.record()
-            work()
-            stop.record()
-            stop.synchronize()
-            return float(module.cuda.get_elapsed_time(start, stop)) * 1e-3
-
-    return measure
 
 
 @cache

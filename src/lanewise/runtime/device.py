@@ -42,8 +42,6 @@ class Device(Protocol):
         """What its generated code can use."""
         ...
 
-    # ------------------------------------------------------------ what it is
-
     def title(self) -> str:
         """The name that the vendor gave it."""
         ...
@@ -71,8 +69,6 @@ class Device(Protocol):
     def facts(self) -> Facts | None:
         """What the driver says of it; None where no driver does."""
         ...
-
-    # ------------------------------------------------------------ memory
 
     @property
     def arrays(self) -> Any:
@@ -114,8 +110,6 @@ class Device(Protocol):
         """
         ...
 
-    # ------------------------------------------------------------ the order of work
-
     def use(self) -> AbstractContextManager[Any]:
         """A context in which its library computes there, in order with the current stream."""
         ...
@@ -136,8 +130,6 @@ class Device(Protocol):
         """While it lasts the cache asks memory for so many bytes at a time, if that can be set."""
         ...
 
-    # ------------------------------------------------------------ time
-
     def seconds(self, work: Work) -> float:
         """Run work once and return its time on the device."""
         ...
@@ -145,8 +137,6 @@ class Device(Protocol):
     def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
         """Times works that take turns; `once` is a first guess at the seconds of one."""
         ...
-
-    # ------------------------------------------------------------ kernels
 
     def begin(self, text: str, name: str, arch: str | None, asked: Switches) -> None:
         """Begin to compile a generated text while the caller goes on, where that is possible.

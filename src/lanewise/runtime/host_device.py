@@ -34,8 +34,6 @@ class Host:
     def target(self) -> Target:
         return target_of(self.name)
 
-    # ------------------------------------------------------------ what it is
-
     def title(self) -> str:
         return processor_name()
 
@@ -57,8 +55,6 @@ class Host:
 
     def facts(self) -> None:
         return None
-
-    # ------------------------------------------------------------ memory
 
     @property
     def arrays(self) -> Any:
@@ -97,8 +93,6 @@ class Host:
             last = np.frombuffer(memoryview(data), np.uint8)
         return last, last
 
-    # ------------------------------------------------------------ the order of work
-
     def use(self) -> AbstractContextManager[Any]:
         return _ANYWHERE
 
@@ -115,8 +109,6 @@ class Host:
         del nbytes
         return _ANYWHERE
 
-    # ------------------------------------------------------------ time
-
     def seconds(self, work: Work) -> float:
         start = time.perf_counter()
         work()
@@ -124,8 +116,6 @@ class Host:
 
     def stopwatch(self, works: Sequence[Work], once: float) -> Stopwatch:
         return CpuStopwatch(works, once)
-
-    # ------------------------------------------------------------ kernels
 
     def begin(self, text: str, name: str, arch: str | None, asked: Any) -> None:
         pass

@@ -12,7 +12,7 @@ import numpy as np
 
 from lanewise.language.target import CPU
 from lanewise.layouts import ALIGNMENT
-from lanewise.runtime import cuda, cuda_memory
+from lanewise.runtime import cuda
 from lanewise.runtime.device import get_device
 from lanewise.runtime.devices import cuda_name
 from lanewise.support.errors import ArgumentError, DeviceError
@@ -148,7 +148,7 @@ def bring(value: Any, device: str) -> Any:
     on_gpu = home(value) is not None
     if not get_device(device).target.host_memory:
         with cuda.use(device):
-            return cuda_memory.moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
+            return _moved(_of_gpu(value), device) if on_gpu else cuda.cupy().asarray(value)
     if on_gpu:
         return to_host(_of_gpu(value))
     if hasattr(value, "__dlpack__") and not isinstance(value, (np.ndarray, np.generic)):
@@ -175,6 +175,27 @@ def _of_gpu(value: Any) -> Any:
         return module.from_dlpack(value)
 
 
+def _moved(array: Any, device: str) -> Any:
+    """An array of CuPy on `device`: itself where it lies there, else a copy, which is there when this returns."""
+    if (source := device_of(array)) == device:
+        return array
+    with cuda.use(source):
+        whole = cuda.cupy().ascontiguousarray(array)
+    result = cuda.library(device).empty(whole.shape, whole.dtype)
+    _copy_across(result, whole)
+    return result
+
+
+def _copy_across(to: Any, source: Any) -> None:
+    """Copy a contiguous array of a GPU to another one, on any GPU. Between two of them it is there when this returns."""
+    if (device := device_of(to)) == (other := device_of(source)):
+        return cuda.copy_within(device, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
+    cuda.synchronize(other)
+    with cuda.use(device):
+        to.data.copy_from_device_async(source.data, int(source.nbytes))
+    return cuda.synchronize(device)
+
+
 def to_host(value: Any) -> Any:
     """A NumPy array with the contents of a device array."""
     if isinstance(value, (np.ndarray, np.generic)):
@@ -190,7 +211,7 @@ def copy_whole(to: Any, source: Any) -> None:
         with cuda.use(cuda.device_of(to)):
             to.set(source)
     else:
-        cuda_memory.copy_across(to, source)
+        _copy_across(to, source)
 
 
 def read_only(array: Any) -> Any:
