@@ -11,7 +11,6 @@ import os
 import shutil
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -112,22 +111,35 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def left_for_slow(items: Iterable[pytest.Item]) -> Iterator[pytest.Item]:
     """Of the grids (`@pytest.mark.grid(every=n)`), the cases that are slow.
 
-    Every value of every parameter stands in a case that is not, and of the other combinations one in n. What runs on a GPU is quick.
+    A few cases that are not hold every value of every parameter, and of the other combinations
+    one in n is not slow either. What runs on a GPU is quick.
     """
-    covered: dict[tuple[Path, str], set[tuple[str, int]]] = {}
-    passed: Counter[tuple[Path, str]] = Counter()
+    grids: dict[tuple[Path, str], list[pytest.Function]] = {}
     for item in items:
-        if (mark := item.get_closest_marker("grid")) is None or item.get_closest_marker("cuda") is not None:
+        if item.get_closest_marker("grid") is None or item.get_closest_marker("cuda") is not None:
             continue
         assert isinstance(item, pytest.Function)
-        test = item.path, item.originalname
-        values = {(name, id(value)) for name, value in item.callspec.params.items()}
-        if values <= covered.setdefault(test, set()):
-            passed[test] += 1
-            if passed[test] % mark.kwargs["every"]:
-                yield item
-                continue
-        covered[test] |= values
+        if item.get_closest_marker("slow") is None:
+            grids.setdefault((item.path, item.originalname), []).append(item)
+    for cases in grids.values():
+        mark = cases[0].get_closest_marker("grid")
+        assert mark is not None
+        kept = _cases_with_every_value(cases)
+        others = [case for case in cases if case not in kept]
+        yield from (case for n, case in enumerate(others, 1) if n % mark.kwargs["every"])
+
+
+def _cases_with_every_value(cases: list[pytest.Function]) -> set[pytest.Function]:
+    """Few cases that hold every value together: those with the most new values come first."""
+    held: set[tuple[str, int]] = set()
+    chosen: set[pytest.Function] = set()
+    for new in range(max(len(case.callspec.params) for case in cases), 0, -1):
+        for case in cases:
+            values = {(name, id(value)) for name, value in case.callspec.params.items()}
+            if len(values - held) >= new:
+                chosen.add(case)
+                held |= values
+    return chosen
 
 
 @functools.cache

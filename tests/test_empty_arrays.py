@@ -83,6 +83,7 @@ def test_elementwise(device: str) -> None:
         assert double(np.zeros(0, "f4")).shape == (0,)
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("layout", [lw.SoA(), lw.AoSoA(4)], ids=str)
 def test_pairs_and_searches(layout: lw.Layout, device: str) -> None:
     empty, full = Grain.zeros(0, layout=layout, device=device), some(9, layout, device)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 GRID = """
 import pytest
 
-@pytest.mark.grid(every=5)
+@pytest.mark.grid(every=3)
 @pytest.mark.parametrize("plan", ["a", "b", "c", "d"])
 @pytest.mark.parametrize("size", [1, 2, pytest.param(3, marks=pytest.mark.cuda)])
 def test_all(size, plan):
@@ -33,8 +33,11 @@ def test_every_value_runs(tmp_path: Path) -> None:
     everything, quick, slow = collected(), collected("-m", "not slow"), collected("-m", "slow")
     assert len(everything) == 13
     assert quick == [
-        *(f"test_all[1-{p}]" for p in "abcd"),  # each plan
-        "test_all[2-a]",  # each size
+        "test_all[1-a]",
+        "test_all[1-c]",
+        "test_all[1-d]",
+        "test_all[2-b]",  # now each size and each plan was there
+        "test_all[2-c]",  # the third of the others
         *(f"test_all[3-{p}]" for p in "abcd"),  # on a GPU all
         "test_alone",
     ]

@@ -45,6 +45,7 @@ def test_mathematics_of_infinities_on_the_cpu(kind):
     check_classes(kind, "cpu")
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("table", [EXACT, CLOSE], ids=["exact", "close"])
 @pytest.mark.parametrize("kind", EXACT, ids=str)
 def test_operators_compile_for_cuda_without_a_warning(kind, table):

@@ -128,6 +128,7 @@ QUICK = {
 }
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize(
     ("device", "search"),
     [

@@ -56,6 +56,7 @@ def close(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(to_host(found), wanted, rtol=1e-5, atol=2e-5)  # the same places are not numbers
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_as_in_numpy(device: str, layout: lw.Layout) -> None:

@@ -103,6 +103,7 @@ def test_the_definition_is_the_nearest_float(kind: Format, data: st.DataObject) 
         assert start != start or same(start, nearest(kind, start, values))
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 @given(data=st.data())
@@ -128,6 +129,7 @@ def test_words_that_cancel_leave_an_element_as_it_was(device: str) -> None:
         assert np.signbit(result[0])
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", [F32, F64], ids=lambda k: k.name)
 def test_words_that_wrap_lose_nothing(device: str, kind: Format) -> None:

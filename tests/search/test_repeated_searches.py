@@ -84,7 +84,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.grid(every=6)
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES.keys())
 def test_moved_elements_get_what_a_first_call_gives(search: Any, device: str) -> None:
@@ -264,6 +264,7 @@ def test_what_was_tuned_is_used(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) 
     assert entries(kernel) == ()
 
 
+@pytest.mark.grid(every=12)
 @pytest.mark.parametrize("change", ["append", "compact"])
 @pytest.mark.parametrize(
     "search", [lw.Neighbors(radius=0.3), lw.Nearest(k=2), lw.StaticGrid(radius=0.3), lw.AllPairs()], ids=str
