@@ -16,7 +16,7 @@ from tests.loops.test_steps import same
 
 pytestmark = pytest.mark.cuda
 
-IN_GRAPHS = {"pairs", "grid", "gradients", "sites", "sites_in_place", "coupled"}
+IN_GRAPHS = {"by_step", "pairs", "grid", "gradients", "sites", "sites_in_place", "coupled"}
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -48,6 +48,29 @@ def test_profiles_change_no_bits(name: str) -> None:
     profiled.loop(profile=profile).run(150)
     assert same(plain.state(), profiled.state())
     assert profile.summary()["steps"]["count"] == 150
+
+
+def test_values_by_step_of_all_types_and_in_all_divisions() -> None:
+    """Rows of graphs, single launches between them, values of other types, and one that is refused."""
+    values: list[Any] = [0, np.float64(0.25), np.float32(0.5), np.int32(1), 0.125]
+    bodies, other = grains(40, "cuda"), grains(40, "cuda")
+    still = get_device("cuda").arrays.zeros((40, 2), np.float32)
+
+    def value(n: int) -> Any:
+        return "no" if n == 2500 else values[n % 5]
+
+    call = move.bind(bodies, still, DT, lw.by_step(value))
+    seen: list[int] = []
+    loop = lw.steps([call, lw.every(100, lambda: seen.append(loop.step), at=7)])
+    for steps in (1, 31, 700, 3, 1400):
+        loop.run(steps)
+    with pytest.raises(lw.ArgumentError, match="step 2500"):
+        loop.run(1000)
+    assert loop.step == 2500
+    assert seen == list(range(7, 2500, 100))
+    for n in range(2500):
+        move(other, still, DT, values[n % 5])
+    assert same([bodies.position.get()], [other.position.get()])
 
 
 def test_structures_are_kept_in_graphs() -> None:

@@ -35,6 +35,7 @@ def nothing() -> None: ...
         ([[CALL], [attract]], {"cycle": 2}, "call 0 of list 1 is"),
         ([[CALL]], {"cycle": 1.0}, "lw.steps: cycle is a whole number, found 1.0"),
         ([lw.every(31, nothing), lw.every(37, nothing)], {}, "come again after 1,147 steps only"),
+        ([[lw.every(4, CALL, at=1)], [CALL]], {"cycle": 2}, "call 0 of list 0 runs in no step: lw.every(4, ..., at=1) and cycle=2 have none in common"),
         ([CALL], {"structures": "kept"}, "structures is \"follow\" or \"keep\", found 'kept'"),
         ([CALL], {"profile": 1}, "profile is an lw.Profile(), found 1"),
     ],

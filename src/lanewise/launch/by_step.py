@@ -8,13 +8,15 @@ they are put in their places, else the call is bound anew for that step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from lanewise.language.target import target_of
 from lanewise.launch.compiled import Call
 from lanewise.launch.executable import Launch
 from lanewise.launch.slots import Given, ValueSlot
+from lanewise.planning.plan import Decisions, Plan
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, LanewiseError, brief
 
@@ -133,3 +135,20 @@ class SteppedLaunch:
         except LanewiseError as error:
             error.add_note(f"lw.by_step, step {step}")
             raise
+
+
+def packed_plan(call: Call, plan: Plan | None) -> Decisions | None:
+    """The plan with which graphs can hold a call by step: its kernel reads the values from memory.
+
+    None where that is no other plan, where the user says where values lie, and where a run does
+    more than to launch the kernel.
+    """
+    if call.kernel is not None and call.launch is not call.kernel:
+        return None
+    executable = call.compiled.executable
+    decided = executable.program.plan
+    if not target_of(executable.device).has_blocks or decided.uniforms != "constant" or decided.panel:
+        return None
+    if plan is not None and plan.uniforms is not None:
+        return None
+    return replace(decided, uniforms="global")

@@ -9,6 +9,7 @@ from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat, in_order
+from lanewise.loops.rows import InRows, rows_of
 from lanewise.loops.searches import FOLLOWS, DeviceLooks, Searching, Structures, in_graph, named, why_alone
 from lanewise.loops.task import Clock, States, Task, has_graphs
 from lanewise.patterns.search.repeated import SearchedLaunch
@@ -18,7 +19,10 @@ from lanewise.runtime.programs import Checked, NamedLaunch, Work
 BESIDES = (
     "the call does more than to launch its kernel (tests of indices, exact sums, buckets), and the host takes part"
 )
-BY_STEP = "its values are lw.by_step(...), and a graph holds the values that it was captured with"
+BY_STEP = (
+    "its values are lw.by_step(...), which a graph reads from memory where the plan leaves that open "
+    '(uniforms="global"), and where the call is a launch of its kernel and nothing else'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +43,7 @@ class Reading:
         checks = (*call.asked, *_checks(launch))
         plain = Task(name, kind, _none, device, checks=checks)
         if isinstance(call.launch, SteppedLaunch):
-            return self._by_step(plain, call.launch)
+            return self._in_rows(plain, call, call.launch) or self._by_step(plain, call.launch)
         if isinstance(launch, SearchedLaunch):
             return self._searched(plain, launch)
         if not isinstance(launch, Prepared):
@@ -57,6 +61,23 @@ class Reading:
             return replace(made, costs=alone == FOLLOWS)
         looks = DeviceLooks(task.name, task.device, launch.looks)
         return replace(_fixed(task, in_graph(launch, task.name, looks)), flag=looks)
+
+    def _in_rows(self, task: Task, call: Call, stepped: SteppedLaunch) -> Task | None:
+        """A call by step that graphs can hold; None for any other one."""
+        launch, device = stepped.launch, call.compiled.executable.device
+        searched = launch if isinstance(launch, SearchedLaunch) else None
+        if not has_graphs(device) or (searched is not None and why_alone(searched, self.structures)):
+            return None
+        kernel = launch if searched is None else searched.kernel
+        packed = rows_of(call, kernel)
+        if packed is None or not isinstance(kernel, Prepared):
+            return None
+        coming = InRows(stepped, packed, device, kernel.turns)
+        if searched is None:
+            return replace(_fixed(task, [NamedLaunch(task.kind, task.name, coming)]), ahead=coming)
+        looks = DeviceLooks(task.name, device, searched.looks)
+        launches = in_graph(replace(searched, kernel=coming), task.name, looks)
+        return replace(_fixed(task, launches), ahead=coming, flag=looks)
 
     def _by_step(self, task: Task, stepped: SteppedLaunch) -> Task:
         launch = stepped.launch

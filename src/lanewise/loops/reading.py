@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import gcd
 from typing import Any, Protocol, runtime_checkable
 
 from lanewise.launch.compiled import Call, Compiled
@@ -47,6 +48,7 @@ def read_lists(
     made = tuple(
         tuple(reader.timed(_place(cycle, m, n), call) for n, call in enumerate(some)) for m, some in enumerate(lists)
     )
+    _refuse_never(made)
     devices = dict.fromkeys(t.device for t in reader.tasks if t.device is not None)
     if len(devices) > 1:
         raise ArgumentError(
@@ -55,6 +57,19 @@ def read_lists(
         )
     device = next(iter(devices), "cpu")
     return Rhythm(made, cut=has_graphs(device)), device
+
+
+def _refuse_never(lists: Sequence[Sequence[Timed]]) -> None:
+    """Refuse a call that no step would have."""
+    cycle = len(lists)
+    for m, some in enumerate(lists):
+        for n, timed in enumerate(some):
+            common = gcd(cycle, timed.every)
+            if m % common != timed.at % common:
+                raise ArgumentError(
+                    f"lw.steps: call {n} of list {m} runs in no step: lw.every({timed.every}, ..., "
+                    f"at={timed.at}) and cycle={cycle} have none in common"
+                )
 
 
 def _of_cycle(calls: Any, cycle: Any) -> list[Sequence[Any]]:

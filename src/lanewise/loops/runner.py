@@ -10,6 +10,7 @@ from collections.abc import Hashable, Sequence
 from itertools import groupby
 
 from lanewise.loops.rhythm import Key, Rhythm
+from lanewise.loops.rows import reserve_rows, rows_of_part
 from lanewise.loops.task import Clock, has_graphs
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part, ScheduleRunner
@@ -26,6 +27,7 @@ class Runner:
         self._graphs: GraphRunner | None = None
         if has_graphs(device):
             self._graphs = make_graphs(device, self._parts, profile)
+            reserve_rows(rhythm)
 
     def make(self, schedule: Sequence[tuple[Key, int]]) -> None:
         """Make the parts of a schedule, for which phases of sites may be compiled."""
@@ -65,7 +67,8 @@ class Runner:
         for kind in kinds:
             calls += self._step(kind, states)
             states = self._rhythm.after((kind,), states)
-        self._parts[key] = Part(calls, len(kinds), max(1, LONG_GRAPH // len(kinds)))
+        long = max(1, LONG_GRAPH // len(kinds))
+        self._parts[key] = Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
 
     def _step(self, kind: int, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
         """The launches of a step; where something wants to know the step, the last one counts it."""

@@ -113,6 +113,9 @@ class DeviceLooks:
     def __init__(self, name: str, device: str, guards: tuple[Guard, ...]) -> None:
         self._name, self._device, self._guards = name, device, guards
         self._first = get_device(device).arrays.full(2, NONE, np.uint32)
+        self.launch()  # which loads its kernel, before a graph is captured
+        with get_device(device).use():
+            self._first.fill(NONE)
 
     def launch(self) -> None:
         """Look at all positions; this goes into the graph."""

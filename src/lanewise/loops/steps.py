@@ -15,7 +15,7 @@ from lanewise.loops.reading import read_lists
 from lanewise.loops.rhythm import Rhythm
 from lanewise.loops.runner import Runner
 from lanewise.loops.searches import Structures
-from lanewise.loops.task import Clock, has_graphs
+from lanewise.loops.task import AHEAD, Clock, has_graphs
 from lanewise.patterns.sitewise.calls import MOST_STEPS, fetching
 from lanewise.profiling.profile import Profile
 from lanewise.profiling.progress import take_steps
@@ -29,7 +29,6 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, brief
 
 LONGEST_CYCLE = 1024  # steps: each of them has a list of launches
-AHEAD = 1024  # steps whose values are computed before they run
 Callback = Callable[["Steps"], object]
 
 

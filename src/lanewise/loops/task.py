@@ -10,6 +10,8 @@ from lanewise.language.target import is_gpu
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import NamedLaunch, Work
 
+AHEAD = 1024  # steps whose values are computed before they run
+
 States = Mapping[int, tuple[bool, int]]
 """Of sites, by `id`: whether no step has run since their values were set, and their step."""
 

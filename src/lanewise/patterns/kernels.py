@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from lanewise.frontend.function import Lowered, Signature
 from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step
+from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step, packed_plan
 from lanewise.launch.compiled import Call, Compiled
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
 from lanewise.patterns.no_gradient import no_gradient
@@ -24,7 +25,7 @@ from lanewise.planning.plan import Plan, check_plan
 from lanewise.records.arrays import RecordArray
 from lanewise.support.attributes import sealed
 from lanewise.support.checks import plain_function
-from lanewise.support.errors import ArgumentError, LanewiseError, brief, shortened
+from lanewise.support.errors import ArgumentError, LanewiseError, PlanError, brief, shortened
 from lanewise.support.naming import by_name
 
 if TYPE_CHECKING:
@@ -134,6 +135,9 @@ class AbstractKernel(ABC):
         stepped = StepArguments(self.__name__, self.signature.names, arguments, named)
         first, others = stepped.filled(stepped.at(0))
         call = self.bind(*first, out=out, plan=plan, **others)
+        if (packed := packed_plan(call, plan)) is not None:
+            with suppress(PlanError):
+                call, plan = self.bind(*first, out=unpacked(call.results), plan=packed, **others), packed
         given = self._given(first, others, plan)
         for name in stepped.changing:
             if name not in given.uniforms:

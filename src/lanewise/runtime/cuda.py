@@ -370,6 +370,13 @@ def _seconds(start: Any, stop: Any) -> float:
     return float(cupy().cuda.get_elapsed_time(start, stop)) * 1e-3
 
 
+def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
+    """Put a copy of pinned memory of the host on the stream of the graphs: those launched before are done with what was there."""
+    with use(device):
+        runtime = cupy().cuda.runtime
+        runtime.memcpyAsync(to, source, nbytes, runtime.memcpyHostToDevice, _graph_stream(device).ptr)
+
+
 def wait_for_graphs(device: str) -> None:
     """Wait until all launched graphs of a device are done."""
     _graph_stream(device).synchronize()

@@ -17,12 +17,26 @@ LONG_GRAPH = 32  # repetitions in one graph: a graph launch costs a few microsec
 class Part:
     """Launches that are repeated together, in order.
 
-    steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in one graph.
+    steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in one graph. rows: values of the steps
+    that the launches of graphs read.
     """
 
     calls: Sequence[Work]
     steps: int = 1
     long: int = LONG_GRAPH
+    rows: Rows | None = None
+
+
+class Rows(Protocol):
+    """Values that change from step to step, in memory that graphs read: a graph holds where they lie, not what they are."""
+
+    def capture(self) -> None:
+        """A graph is captured from now on: the first launch in it reads the first row."""
+        ...
+
+    def copy(self, repetitions: int) -> None:
+        """Bring the values of so many repetitions there, in order with the graphs."""
+        ...
 
 
 Parts = Mapping[Hashable, Part]

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from collections.abc import Sequence as Many
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 from lanewise.language.target import is_gpu
@@ -48,12 +49,34 @@ def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, in
     return [(key, size, n) for key, many in schedule for size, n in in_graphs(many, parts[key].long)]
 
 
+class _PartGraph:
+    """A graph of some repetitions of a part, launched behind the values that it reads."""
+
+    __slots__ = ("_graph", "_rows", "_size")
+
+    def __init__(self, device: str, part: Part, size: int, work: Work) -> None:
+        """work: puts these repetitions on a stream."""
+        self._rows, self._size = part.rows, size
+
+        def captured() -> None:
+            if part.rows is not None:
+                part.rows.capture()
+            work()
+
+        self._graph = cuda.Graph(device, captured)
+
+    def launch(self) -> None:
+        if self._rows is not None:
+            self._rows.copy(self._size)
+        self._graph.launch()
+
+
 class _GraphProgram:
     """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the rest."""
 
     def __init__(self, device: str, parts: Parts) -> None:
         self._device, self._parts, self._checks = device, parts, Checks(parts)
-        self._graphs: dict[tuple[Hashable, int], cuda.Graph] = {}
+        self._graphs: dict[tuple[Hashable, int], _PartGraph] = {}
 
     def prepare(self, schedule: Schedule) -> None:
         """Capture the graphs of a schedule."""
@@ -70,10 +93,10 @@ class _GraphProgram:
                 graph.launch()
         cuda.wait_for_graphs(self._device)
 
-    def _graph(self, key: Hashable, size: int) -> cuda.Graph:
+    def _graph(self, key: Hashable, size: int) -> _PartGraph:
         if (key, size) not in self._graphs:
-            calls = bare(self._parts[key].calls)
-            self._graphs[key, size] = cuda.Graph(self._device, lambda: repeat(calls, size))
+            part = self._parts[key]
+            self._graphs[key, size] = _PartGraph(self._device, part, size, partial(repeat, bare(part.calls), size))
         return self._graphs[key, size]
 
 
@@ -129,6 +152,11 @@ class Stepper:
     def run(self, steps: int) -> None:
         """Run the launches `steps` times, and wait for the result."""
         self.program.run([(None, steps)])
+
+
+def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
+    """Copy pinned memory of the host to an address of a device, in order with its graphs."""
+    cuda.copy_to_graphs(device, to, source, nbytes)
 
 
 def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None) -> Stepper:
@@ -197,9 +225,10 @@ class _GraphPart:
     """The graphs of a part, for each length one with events and one without."""
 
     def __init__(self, device: str, part: Part, profile: Profile, times: Sequence) -> None:
-        self._device, self._calls, self._profile, self.times = device, bare(part.calls), profile, times
-        self._plain: dict[int, cuda.Graph] = {}
-        self._marked: dict[int, tuple[cuda.Graph, cuda.Marks]] = {}
+        self._device, self._part, self._profile, self.times = device, part, profile, times
+        self._calls = bare(part.calls)
+        self._plain: dict[int, _PartGraph] = {}
+        self._marked: dict[int, tuple[_PartGraph, cuda.Marks]] = {}
         self.pending: _Recorded | None = None
         profile.later.add(self)
 
@@ -208,9 +237,10 @@ class _GraphPart:
         if size in self._plain:
             return
         with self._profile.span("setup", name="capture graphs"):
-            self._plain[size] = cuda.Graph(self._device, lambda: repeat(self._calls, size))
-            marks = cuda.Marks(self._device, len(self._calls) + 1)
-            self._marked[size] = cuda.Graph(self._device, lambda: self._repeat_marked(size, marks)), marks
+            device, part = self._device, self._part
+            self._plain[size] = _PartGraph(device, part, size, partial(repeat, self._calls, size))
+            marks = cuda.Marks(device, len(self._calls) + 1)
+            self._marked[size] = _PartGraph(device, part, size, partial(self._repeat_marked, size, marks)), marks
 
     def _repeat_marked(self, count: int, marks: cuda.Marks) -> None:
         """The repetition in the middle has events: what runs before and after it are others."""
