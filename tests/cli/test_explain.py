@@ -36,7 +36,7 @@ def grow(ball: Ball, push: lw.vec2, rate: lw.f32):
 KEYS = {
     "kernel", "pattern", "device", "machine", "counts", "layout", "drawing", "plan", "plan_origin", "optimisations", "bound",
     "measured", "analysis",
-    "resources", "invented", "warnings",
+    "resources", "invented", "warnings", "launches",
 }  # fmt: skip
 ROW = {
     "name",

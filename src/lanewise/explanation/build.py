@@ -10,8 +10,10 @@ from lanewise.compiler.optimisations import Programs
 from lanewise.compiler.work import describe_work
 from lanewise.explanation.analysis import analyse
 from lanewise.explanation.estimate import Estimates
+from lanewise.explanation.launches import measured as measured_rows
+from lanewise.explanation.launches import rows_beside, rows_of_program
 from lanewise.explanation.measure import Times, made_up_arguments, measure_plans, stored_times
-from lanewise.explanation.report import Analysis, Explanation
+from lanewise.explanation.report import Analysis, Explanation, LaunchRow
 from lanewise.explanation.rows import Rows
 from lanewise.explanation.subject import Subject
 from lanewise.ir import nodes as ir
@@ -24,6 +26,7 @@ from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.tables.names import POINTS
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.support.errors import ArgumentError
+from lanewise.tuning.job import Workload
 
 
 def explain(
@@ -32,8 +35,11 @@ def explain(
     resources: dict[str, Any],
     measure_resources: bool = True,
     times: Callable[[Sequence[Decisions]], Times] = lambda plans: Times(),
+    launches: Callable[[tuple[LaunchRow, ...]], tuple[LaunchRow, ...]] = lambda rows: rows,
 ) -> Explanation:
     """Explain a kernel. `resources` are those of its compiled form.
+
+    `launches` makes those of a call of the rows of its kernels.
 
     `measure_resources` compiles the plans that rows compare with, to know their registers (CUDA only); without it they
     are estimated. `times` is asked for measured times once: of the subject's own plan, which comes first, and of those
@@ -69,7 +75,15 @@ def explain(
         resources=dict(resources),
         invented=dict(subject.invented),
         warnings=tuple(_warnings(subject, estimates)),
+        launches=launches(_launches(subject, estimates)),
     )
+
+
+def _launches(s: Subject, estimates: Estimates) -> tuple[LaunchRow, ...]:
+    """Of the kernels of the plan; of steps over sites a line of their own says what they move."""
+    if s.model is None or s.traffic is not None:
+        return ()
+    return rows_of_program(estimates.program(s.plan), s.environment, estimates.each(s.plan))
 
 
 def _with_search(s: Subject, analysis: Analysis) -> Analysis:
@@ -109,7 +123,7 @@ def explain_compiled(
     """See `Compiled.explain`."""
     if (arguments or named) and not measure:
         raise ArgumentError(f"{compiled.name}: arguments are measured; write explain(..., measure=True)")
-    stored = stored_times(compiled)
+    stored, measured = stored_times(compiled), list[Workload]()
 
     def times(plans: Sequence[Decisions]) -> Times:
         if not measure:
@@ -126,9 +140,23 @@ def explain_compiled(
             )
         values = named if arguments or named else made_up_arguments(compiled)
         job = compiled.kernel.tuning_job(*arguments, plan=compiled.plan, **values)
+        measured.append(job.workload())
         return replace(measure_plans(job, plans), tuned=stored.tuned)
 
-    return explain(subject_of(compiled), resources=compiled.resources, measure_resources=measure_resources, times=times)
+    def launches(rows: tuple[LaunchRow, ...]) -> tuple[LaunchRow, ...]:
+        subject = subject_of(compiled)
+        if subject.model is None:
+            return rows
+        if measured and rows:
+            (work,) = measured
+            prepared: Any = compiled.executable.prepare(work.bound, work.environment)
+            rows = measured_rows(rows, compiled.executable.program, prepared, work.environment, subject.device)
+        before, behind = rows_beside(compiled.beside(), subject.model)
+        return (*before, *rows, *behind)
+
+    return explain(
+        subject_of(compiled), resources=compiled.resources, measure_resources=measure_resources, times=times, launches=launches
+    )  # fmt: skip
 
 
 def subject_of(compiled: Compiled) -> Subject:

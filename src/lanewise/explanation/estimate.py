@@ -114,6 +114,18 @@ class Estimates:
     def _predicted(self, plan: Decisions, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
         return _predict(self.subject, self.program(plan), resources, self.analyses)
 
+    def each(self, plan: Decisions) -> tuple[float, ...] | None:
+        """The predicted seconds of each kernel of a legal plan; None where the turns of loops are not known."""
+        s = self.subject
+        if s.model is None or s.traffic is not None:
+            return None
+        in_graph = s.model.target.has_blocks
+        resources = self.resources.get(plan)
+        found = predict(
+            self.program(plan), s.environment, s.model, resources, in_graph=in_graph, analyses=self.analyses
+        )
+        return None if found.unknown.guessed else found.each
+
     def registers(self, plan: Decisions) -> int | None:
         """Registers of a thread of the main kernel."""
         resources = self.resources.get(plan)

@@ -95,6 +95,7 @@ def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     sections = [("plan", [f"chosen {chosen}", f"lw.Plan({e.plan})"]), ("layouts", _layouts(e))]
     width = max((len(title) for title, _ in e.analysis.lines), default=0)
     sections.append(("function", [f"{title:{width}}  {text}" for title, text in e.analysis.lines]))
+    sections.append(("launches", _launches(e)))
     sections.append(("bound", _bound(e)))
     width = max((len(n) for n in e.resources), default=0)
     sections.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
@@ -119,6 +120,25 @@ def _layouts(e: Explanation) -> list[str]:
             f"  {line}" for line in (drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"])
         ]
     return lines
+
+
+def _launches(e: Explanation) -> list[str]:
+    """A line for each launch of a call that has several."""
+    if len(e.launches) < 2:
+        return []
+    cells: list[tuple[str, str, str]] = []
+    whole = "of the call" if None not in e.shares() else "of what is known"
+    for row, share in zip(e.launches, e.shares(), strict=True):
+        time = row.predicted if row.measured is None else row.measured
+        how = "predicted" if row.measured is None else "measured"
+        part = "" if share is None else f", {share:.0%} {whole}"
+        over = (f"{row.times:,} x " if row.times > 1 else "") + row.grid
+        moved = "" if row.nbytes is None else f"{row.nbytes:,} bytes"
+        cells.append(
+            (row.name, ", ".join(x for x in (over, moved) if x), "" if time is None else f"{seconds(time)} {how}{part}")
+        )
+    widths = [max(len(c[n]) for c in cells) for n in range(3)]
+    return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in cells]
 
 
 def _bound(e: Explanation) -> list[str]:

@@ -75,11 +75,29 @@ class Analysis:
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchRow:
+    """One launch of a call, or those of a kernel that takes turns with others.
+
+    times: how often it is launched. grid: what it runs over, in words. nbytes: of the arrays that it
+    touches, None where a length is not known. predicted, measured: seconds of all its launches, None
+    where nothing says so: nothing is predicted of what is not generated.
+    """
+
+    name: str
+    times: int = 1
+    grid: str = ""
+    nbytes: int | None = None
+    predicted: float | None = None
+    measured: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """Everything that is known of a kernel before, or after, it ran.
 
     origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter. measured_seconds: of one call,
-    None where nothing was measured; measured_by: "tune()" or "now". invented: values that nobody gave.
+    None where nothing was measured; measured_by: "tune()" or "now". invented: values that nobody gave. launches: of one call, in
+    their order.
 
     `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs. The table has the
     optimisations that such a kernel can have on this kind of device; the names of the others stand below it. `text(all=True)` is
@@ -103,6 +121,7 @@ class Explanation:
     resources: dict[str, Any]
     invented: dict[str, Any] = field(default_factory=dict[str, Any])
     warnings: tuple[str, ...] = ()
+    launches: tuple[LaunchRow, ...] = ()
 
     def __repr__(self) -> str:
         applied = sum(r.applied for r in self.rows)
@@ -136,6 +155,13 @@ class Explanation:
                 return r
         raise KeyError(f"no optimisation {name!r}; there are {', '.join(r.field for r in self.rows)}")
 
+    def shares(self) -> tuple[float | None, ...]:
+        """The share of each launch in the time of a call: of what was measured, else of what is predicted."""
+        measured = [row.measured for row in self.launches]
+        times = [row.predicted for row in self.launches] if None in measured else measured
+        whole = sum(t for t in times if t is not None)
+        return tuple(None if t is None or not whole else t / whole for t in times)
+
     def as_dict(self) -> dict[str, Any]:
         """Plain dictionaries, lists, strings and finite numbers."""
         bound = self.bound
@@ -164,6 +190,7 @@ class Explanation:
             "resources": dict(self.resources),
             "invented": dict(self.invented),
             "warnings": list(self.warnings),
+            "launches": [_launch(r, share) for r, share in zip(self.launches, self.shares(), strict=True)],
         }
 
     def json(self) -> str:
@@ -184,6 +211,18 @@ def _row(r: Row) -> dict[str, Any]:
         "registers": _change(r.registers),
         "occupancy": _change(r.occupancy),
         "place": r.place,
+    }
+
+
+def _launch(r: LaunchRow, share: float | None) -> dict[str, Any]:
+    return {
+        "name": r.name,
+        "times": r.times,
+        "grid": r.grid,
+        "bytes": r.nbytes,
+        "predicted_seconds": _finite(r.predicted),
+        "measured_seconds": _finite(r.measured),
+        "share": _finite(share),
     }
 
 

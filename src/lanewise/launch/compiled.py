@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lanewise.frontend.function import Signature
@@ -58,6 +58,19 @@ class Call:
         return self.results[0] if len(self.results) == 1 else self.results or None
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a call launches beside its kernel: a program, or code that is written by hand. behind: the kernel, else before it.
+
+    environment: counts and values of the program, by IR name.
+    """
+
+    name: str
+    executable: Executable | None = None
+    environment: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    behind: bool = False
+
+
 class Inspectable(ABC):
     """What has an executable: its plan, text and resources."""
 
@@ -92,7 +105,7 @@ class Compiled(Inspectable):
     the call that it was compiled for: what predictions are about. `reference` is the kernel before any decision, `kernel`
     the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
     `search_tuned`: whether structure and plan are those that tune() found for calls like this one. `turns`: how often the loops of
-    a search run for a target, on average, by their variables.
+    a search run for a target, on average, by their variables. `beside`: what a call launches besides.
     """
 
     name: str
@@ -105,6 +118,7 @@ class Compiled(Inspectable):
     search: str = ""
     search_tuned: bool = False
     turns: Callable[[], Mapping[str, float]] = dict[str, float]
+    beside: Callable[[], Sequence[Beside]] = tuple[Beside, ...]
 
     def __repr__(self) -> str:
         return f"<{self.name}, compiled for {self.executable.device}: {self.plan.short()}>"

@@ -64,7 +64,7 @@ class Prediction:
     `busy` says how long its units are expected to work, and which one does longest (the least time is another:
     `models.least`). `occupancy` (None on a CPU) and `efficiency`, the time of the busiest unit over the whole, are those of
     the kernel that takes longest. `details` holds figures by name, those of later kernels with their name in front.
-    `unknown` are the loops whose turns no count tells.
+    `unknown` are the loops whose turns no count tells. `each`: of the whole, what each kernel takes with its launches.
     """
 
     seconds: float
@@ -73,6 +73,7 @@ class Prediction:
     efficiency: float
     details: dict[str, float]
     unknown: Unknown = NOTHING_UNKNOWN
+    each: tuple[float, ...] = ()
 
 
 def predict(
@@ -103,7 +104,7 @@ def predict(
         often.append(launches)
     longest, _ = max(zip(times, often, strict=True), key=lambda t: t[0].seconds * t[1])
     launch = device.graph_launch_seconds if in_graph else device.launch_seconds
-    seconds = sum(
+    each = tuple(
         n * (t.seconds + (ALONE_SECONDS if t.details.get("cores") == 1 else launch))
         for t, n in zip(times, often, strict=True)
     )
@@ -111,7 +112,7 @@ def predict(
     for kernel, t in zip(program.kernels[1:], times[1:], strict=True):
         details |= {f"{kernel.name} {name}": value for name, value in t.details.items()}
     busy = bound_in_sequence([t.busy for t, n in zip(times, often, strict=True) for _ in range(n)])
-    return Prediction(seconds, busy, longest.occupancy, longest.efficiency, details, _all_unknown(unknown))
+    return Prediction(sum(each), busy, longest.occupancy, longest.efficiency, details, _all_unknown(unknown), each)
 
 
 def _all_unknown(every: Sequence[Unknown]) -> Unknown:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lanewise.analysis.regions import KernelWork
+from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, count_of
 from lanewise.models.devices import DeviceModel
 
@@ -53,13 +54,18 @@ def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float 
     array = next((a for a in kernel.arrays if a.name == name), None)
     if array is None or name in {s.array for s in kernel.scratch}:
         return None
+    length = length_of(kernel, array, counts)
+    return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+
+
+def length_of(kernel: ir.Kernel, array: ir.ArrayArgument, counts: Mapping[str, float]) -> float | None:
+    """How many elements an array has, by the counts of a call; None where these do not say it."""
     if array.shape:
         lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
         extents = [n for n in lengths if n is not None]
-        return float(math.prod(extents) * array.leaves[0].type.size) if len(extents) == len(lengths) else None
+        return math.prod(extents) if len(extents) == len(lengths) else None
     first = counts.get(kernel.counts[0].name) if kernel.counts else None
-    length = counts.get(count_of(name), counts.get(COUNT, first))
-    return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+    return counts.get(count_of(array.name), counts.get(COUNT, first))
 
 
 # The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),

@@ -34,7 +34,7 @@ from lanewise.launch.arguments import (
     make_outputs,
     name_arguments,
 )  # fmt: skip
-from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.compiled import Beside, Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Launch
 from lanewise.launch.repeated import Holds, Repeated, Repeats, Result, both
 from lanewise.launch.result_memory import check_beside_records, check_in_place
@@ -462,7 +462,7 @@ class Calls:
             executable = compile_kernel(reference, complete, arguments.device, wish=wish)
             self.compiled[key] = Compiled(
                 self.name, executable, partial(self.bound_by, plan=complete, **arguments.options), layouts_of(arguments.records),
-                self.environment(arguments), reference, self.kernel,
+                self.environment(arguments), reference, self.kernel, beside=partial(_rounding, len(arguments.summed)),
             )  # fmt: skip
         return self.compiled[key]
 
@@ -534,6 +534,14 @@ class Calls:
             wish,
             reference.identical,
         )
+
+
+def _rounding(arrays: int) -> tuple[Beside, ...]:
+    """What rounds exact sums behind a kernel, array by array."""
+    names = (
+        ["rounding of sums"] if arrays == 1 else [f"rounding of sums, {n} of {arrays}" for n in range(1, arrays + 1)]
+    )
+    return tuple(Beside(name, behind=True) for name in names)
 
 
 def _around(arguments: Arguments) -> Callable[[dict[str, Any], Launch], None] | None:

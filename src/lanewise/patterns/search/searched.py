@@ -17,7 +17,7 @@ from lanewise.language import types as t
 from lanewise.language.record import Leaf, Record
 from lanewise.language.types import Scalar
 from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
-from lanewise.launch.compiled import Call, Compiled, Tunable
+from lanewise.launch.compiled import Beside, Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
 from lanewise.launch.result_memory import check_beside_records, check_in_place
@@ -32,7 +32,7 @@ from lanewise.launch.support import (
     uses_of,
     value_type,
 )
-from lanewise.layouts import SoAoAS
+from lanewise.layouts import Layout, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
@@ -386,18 +386,23 @@ class Searched:
             f"{s.structure.describe()} ({s.picked.why})",
             s.picked.tuned,
             s.structure.turns,
+            self._beside(s),
         )
+
+    def _beside(self, s: _Specialisation) -> Callable[[], tuple[Beside, ...]]:
+        """What fills the structure, and puts the sources in its order. It keeps no array of a call."""
+        structure, gather = s.structure, None
+        name, source = next(reversed(s.classified.records.items()))
+        if structure.order is not None:
+            gather = partial(self._gather_kernel, s.classified.device, s.copied, name, source.record, source.layout)
+        return partial(_launches_beside, structure, gather, len(source))
 
     def _gather(
         self, s: _Specialisation, name: str, source: RecordArray, order: BoundArray
     ) -> tuple[BoundArray, Launch]:
         """The sorted copy, and the launch that fills it."""
         device, arrangement = s.classified.device, SoAoAS().arrange(s.copied)
-        key = (name, source.record, source.layout, s.copied, device)
-        if key not in self._compiled:
-            reference = build_gather(name, source.record.leaves, source.layout, s.copied, SoAoAS(), index_type(device))
-            plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, len(source)))
-            self._compiled[key] = compile_kernel(reference, plan, device)
+        executable = self._gather_kernel(device, s.copied, name, source.record, source.layout)
         nbytes = arrangement.nbytes(len(source))
         copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
         bits = bits_of(source.record)
@@ -405,7 +410,29 @@ class Searched:
         # What a launch asks of the array is asked before, and does not keep it from being given back.
         bound = replace(bind_record(source, uses), check=None)
         arrays = {name: bound, ORDER: order, SORTED: copy}
-        return copy, self._compiled[key].prepare(arrays, {COUNT: len(source)})
+        return copy, executable.prepare(arrays, {COUNT: len(source)})
+
+    def _gather_kernel(
+        self, device: str, copied: tuple[Leaf, ...], name: str, record: Record, layout: Layout
+    ) -> Executable:
+        """What fills the sorted copy."""
+        key = (name, record, layout, copied, device)
+        if key not in self._compiled:
+            reference = build_gather(name, record.leaves, layout, copied, SoAoAS(), index_type(device))
+            plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1))
+            self._compiled[key] = compile_kernel(reference, plan, device)
+        return self._compiled[key]
+
+
+def _launches_beside(structure: Structure, gather: Callable[[], Executable] | None, sources: int) -> tuple[Beside, ...]:
+    """What a call launches before the kernel that walks."""
+    filling = len(structure.launches())
+    names = ["structure"] if filling == 1 else [f"structure, {n} of {filling}" for n in range(1, filling + 1)]
+    before = tuple(Beside(name) for name in names)
+    if gather is None:
+        return before
+    executable = gather()
+    return (*before, Beside(executable.program.reference.name, executable, {COUNT: sources}))
 
 
 @lru_cache
