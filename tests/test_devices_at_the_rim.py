@@ -22,7 +22,7 @@ CUDA_TEXT = re.compile(r"__global__|__device__|__shared__|\b(block|thread)Idx\."
 
 
 IMPORTED = re.compile(
-    r"\blanewise\.runtime\.(?:cuda|cuda_device|cuda_timing)\b|from lanewise\.runtime import (?:.*\W|\([^)]*\W)?cuda\b"
+    r"\blanewise\.runtime\.(?:cuda|cuda_device|cuda_timing)\b|from lanewise\.runtime import (?:.*[ ,]|\([^)]*[\s,])?cuda\b"
 )
 
 
