@@ -115,7 +115,8 @@ def run(shard: Shard, folder: Path, limit: float) -> Shard:
         REPORT: str(report),
         "CUDA_VISIBLE_DEVICES": gpu,
     }
-    plugins = ["-p", "tests.cuda_suite", *(("-p", "tests.second_gpu") if shard.second else ())]
+    # The second one first: this module imports it, and pytest refuses plugins that are imported already.
+    plugins = [*(("-p", "tests.second_gpu") if shard.second else ()), "-p", "tests.cuda_suite"]
     command = [*PYTEST, "--tb=short", *plugins, "-m", MARKED, f"@{names}"]
     try:
         done = subprocess.run(
