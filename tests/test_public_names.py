@@ -90,11 +90,10 @@ PRODUCTS: Inside = {
         ("patterns.sitewise.balance", "patterns.sitewise.kinds", "patterns.sitewise.streaming"),
     ),
     "sims.lbm.boundaries.faces": ("directions of a lattice", ("language.lattices.base",)),
-    "sims.lbm.compiled": (
+    "sims.lbm.engine": (
         "types of what flows give",
         ("patterns.sitewise.calls", "patterns.sitewise.observer", "patterns.sitewise.tuning"),
     ),
-    "sims.lbm.engine": ("a tuning job", ("patterns.sitewise.tuning",)),
     "sims.lbm.operators.assembly": ("operators are put together from source", ("frontend.source",)),
     "sims.lbm.operators.kbc": ("directions of a lattice", ("language.lattices.base",)),
     "sims.lbm.operators.numbers": ("directions of a lattice", ("language.lattices.base",)),

@@ -40,7 +40,6 @@ from lanewise.sims.lbm.arguments import (
     with_surfaces,
 )
 from lanewise.sims.lbm.checks import FlowWarning, check_memory, warn_stiffness
-from lanewise.sims.lbm.compiled import make_engine
 from lanewise.sims.lbm.engine import Engine
 from lanewise.sims.lbm.initial import deviations
 from lanewise.sims.lbm.kinds import Edges, Kind, Wall
@@ -147,7 +146,7 @@ class Simulation:
         )
         self._geometry = geometry
         with span(profile, "setup", name="sites and kernels"):
-            self._engine: Engine = make_engine(self._lattice, settings, geometry, profile)
+            self._engine = Engine(self._lattice, settings, geometry, profile)
         self._settings = replace(settings, layout=self._engine.layout)
         self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
         self._step = self._checked = self._looked = 0
