@@ -146,7 +146,7 @@ LADDERS: Inside = {
 
 
 def used(roof: str, own: Callable[[str, str], bool]) -> dict[str, set[str]]:
-    """By module of products or ladders: the modules that it takes names of, and that are not public."""
+    """By module of products or ladders: what it imports that is not public."""
     inside: dict[str, set[str]] = {}
     for i in imports():
         if i.source.split(".")[0] == roof and i.target.split(".")[0] not in PUBLIC and not own(i.source, i.target):

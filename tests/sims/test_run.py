@@ -1,4 +1,4 @@
-"""Runs of any product: what is due at which step, what is written, and what is said after Ctrl-C."""
+"""Runs of any product: what is due at which step, what they write, what they say after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_is_due_at_which_step() -> None:
 
 
 def test_a_resumed_run_does_nothing_twice(tmp_path: Path) -> None:
-    """The look at its first step belongs to the part before; its own file stays until there is more."""
+    """Its first step belongs to the part before; its own file stays until there is more."""
     path = tmp_path / "a"
     state = Counting(step=6)
     state.every("third", 3, taken=6)

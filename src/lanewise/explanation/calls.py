@@ -26,9 +26,9 @@ def compile_call(
 ) -> Offline:  # fmt: skip
     """The kernel of a call with its default plan, compiled for "cpu" or "cuda" and loaded nowhere.
 
-    given, named: the arguments, whose layouts are those of the device. A search builds its structure
-    on the host. arch: see `compile_offline`. gather_step: by how many elements the places differ that
-    neighbouring elements read, for predictions.
+    given, named: the arguments, in the layouts of the device. A search builds its structure on the
+    host. arch: see `compile_offline`. gather_step: how many elements apart neighbouring elements
+    read, for predictions.
     """
     calls = kernel._calls  # pyright: ignore[reportPrivateUsage]
     model = find_model(device, arch)

@@ -81,7 +81,7 @@ def lw_host(array: Any) -> Any:
 
 @pytest.mark.parametrize(("integrator", "order"), [("euler", 1), ("leapfrog", 2), ("yoshida4", 4)])
 def test_integrators_keep_their_order(integrator: str, order: int, device: str) -> None:
-    """The error of the energy, in which all forces have their part, falls as the step to its order."""
+    """The energy error, to which all forces contribute, falls with the order of the method."""
 
     def error(steps: int) -> float:
         b = bodies(12, device)
@@ -96,7 +96,7 @@ def test_integrators_keep_their_order(integrator: str, order: int, device: str) 
 
 
 def test_steps_are_those_of_plain_arithmetic() -> None:
-    """Leapfrog with a force that has no part in the others' sums: the bits do not depend on pieces."""
+    """Leapfrog gives the numbers of NumPy, and the bits do not depend on pieces."""
     one, two = bodies(), bodies()
     a = gravity.Simulation(one, softening=0.1, forces=own_forces(one)).run(9, DT)
     b = gravity.Simulation(two, softening=0.1, forces=own_forces(two))

@@ -1,4 +1,4 @@
-"""A run: from a start, a table or a checkpoint, a flock that is advanced, looked at and written to files on the way."""
+"""Runs of flocks, from a start, a table of agents or a checkpoint."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class SimulatedFlock:
     """A flock with its files, as its runs advance it (see `Simulated`).
 
-    first: the statistics of step 0. last_frame: the step of the latest frame, -1 before there is one.
+    first: the statistics of step 0. last_frame: the step of the latest frame; -1 for none.
     """
 
     flock: Flock

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The step, and what the time follows from: `elapsed` is that of steps before `start_step`, which had another dt."""
+    """The step, and what the time follows from.
+
+    elapsed: the time of the steps before `start_step`, which had another dt.
+    """
 
     step: int
     start_time: float

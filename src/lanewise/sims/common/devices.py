@@ -1,4 +1,4 @@
-"""What products ask of devices: which can be used, where arrays lie, what memory is left, how fast it is copied.
+"""What products ask of devices: which exist, where arrays lie, how much memory, how fast copies.
 
 No other module of a product imports `lanewise.runtime` for it. Devices are names such as "cuda:1".
 """
@@ -34,12 +34,12 @@ __all__ = [
 
 
 def same_kind(one: str, other: str) -> bool:
-    """Whether two devices run the same generated code, so that a run gives the same bits on both."""
+    """Whether two devices run the same generated code, and so give the same bits."""
     return target_of(one) is target_of(other)
 
 
 def other_device(path: Path, before: str, after: str) -> str:
-    """Why a run that was computed on another kind of device differs from an uninterrupted one; "" on the same kind."""
+    """Why a run resumed on another kind of device differs; "" on the same kind."""
     if same_kind(before, after):
         return ""
     return f"{path} was computed on {before}; on {after} the last places differ"

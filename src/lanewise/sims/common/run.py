@@ -1,4 +1,4 @@
-"""A run of any product: a simulation that goes on to its last step, measured and written on the way.
+"""A run of any product: a simulation on its way to its last step, measured and written.
 
 A product gives a `Simulated` and what is due on the way as `Output`s, mostly `Every`. `Run` has the
 rest: events, checkpoints, Ctrl-C, progress and the time that it took.
@@ -72,8 +72,8 @@ class Checkpoints:
     """Where a run can be resumed from, and how often that file is written.
 
     path: None for none. every: steps, or 0: by wall time. seconds: of wall time; None lets writing
-    take a twentieth of the time at most. first: whether one is written before the first step, unless
-    there is one already: resumed is the file from which the run was resumed.
+    take a twentieth of the time at most. first: whether one is written before the first step.
+    resumed: the file from which the run was resumed; a run that continues in it writes no first one.
     """
 
     path: Path | None = None

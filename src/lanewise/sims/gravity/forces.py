@@ -1,4 +1,4 @@
-"""Forces of one's own, beside the gravity of the bodies: bound calls that give their accelerations."""
+"""Custom forces beside the gravity of the bodies: bound calls that give accelerations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run: from initial conditions, bodies of a file or a checkpoint, a simulation that is advanced, measured and written to files."""
+"""Runs of gravity, from initial conditions, bodies of a file or a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run: a flow that is advanced, measured, looked at and written to files on the way."""
+"""Runs of flows: what they measure, write and sum up."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Measurements:
 class SimulatedFlow:
     """A flow with its case, its files and its measurements (see `Simulated`).
 
-    steadiness: ends the run before its last step, when the flow has settled. initial_mass: of step 0.
+    steadiness: ends the run when the flow has settled. initial_mass: that of step 0.
     """
 
     case: Case
@@ -113,7 +113,7 @@ class SimulatedFlow:
         self.simulation.check()
 
     def outputs(self, run: Run[Any], files: ExitStack) -> Iterator[OnTheWay]:
-        """Looks at the flow itself, measurements, the comparison with earlier flow, and the movie."""
+        """Checks, measurements, comparisons with the earlier flow, and the movie."""
         simulation, probe, o = self.simulation, self.setup.probe, self.output
         yield Every(check_interval(simulation.sites), lambda: None)  # the run checks by itself
         if probe is not None:
