@@ -54,12 +54,15 @@ PRODUCTS: Inside = {
         "where cells lay when a checkpoint was written",
         ("patterns.search.base", "patterns.search.builders.geometry", "patterns.search.points", "patterns.search.worlds"),
     ),
+    "sims.boids.choosing": (
+        "the search that was tuned, or is best for where agents are",
+        ("launch.tuned_plans", "patterns.search.automatic", "patterns.search.points"),
+    ),
     "sims.boids.flock": (
         "steps as graphs over the search that was chosen",
         (
-            "launch.tuned_plans", "patterns.search.automatic", "patterns.search.base",
-            "patterns.search.points",
-            "runtime.programs", "runtime.stepping", "runtime.whole_steps",
+            "patterns.search.base", "patterns.search.points", "runtime.programs",
+            "runtime.stepping", "runtime.whole_steps",
         ),
     ),
     "sims.boids.rules": (_TYPES, ("language.types",)),

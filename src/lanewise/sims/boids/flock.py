@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.io.source import FilePath
-from lanewise.launch.tuned_plans import has_entries
 from lanewise.layouts import default_layout, layout_by_name
-from lanewise.patterns.search.automatic import choose
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
@@ -30,13 +28,15 @@ from lanewise.runtime.programs import Part, ScheduleRunner
 from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
-from lanewise.sims.boids.choice import Chosen, check_k, find_search, laid, search_world
+from lanewise.sims.boids.choice import Chosen, laid
+from lanewise.sims.boids.choosing import choose_search, looks_for
 from lanewise.sims.boids.initial import make_state
 from lanewise.sims.boids.obstacles import Obstacle, check_obstacle
 from lanewise.sims.boids.options import DT
 from lanewise.sims.boids.parameters import NUMBERS, THESIS_K, make_parameters
-from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
-from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics, rules_of, steering
+from lanewise.sims.boids.placing import check_placed, check_places, make_boids, placed
+from lanewise.sims.boids.rules import FIELDS, record_class
+from lanewise.sims.boids.semantics import Semantics, check_survival, make_semantics
 from lanewise.sims.boids.settings import (
     Settings,
     check_extent,
@@ -51,7 +51,7 @@ from lanewise.sims.boids.statistics import Statistics, make_measures, observer_o
 from lanewise.sims.boids.storage import REORDER, Storage, make_storage
 from lanewise.sims.common.checks import check_every, check_steps, check_time_step
 from lanewise.sims.common.clock import Clock
-from lanewise.sims.common.devices import bring, module_of, on, read_only, require_memory, resolve, to_host
+from lanewise.sims.common.devices import bring, module_of, on, read_only, resolve, to_host
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import ArgumentError, InputError
@@ -59,9 +59,6 @@ from lanewise.support.warned import warn_user
 
 Callback = Callable[["Flock"], None]
 
-ASKED = "asked for"
-PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
-"""The defaults of what places agents."""
 ROUND, REORDERING = (
     "round",
     "reordering",
@@ -159,7 +156,7 @@ class Flock:
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
         else:
-            _check_placed(start=start, start_radius=start_radius, seed=seed)
+            check_placed(start=start, start_radius=start_radius, seed=seed)
         self._profile = profile
         with span(profile, "setup", name="flock"):
             self._begin(settings, state, search)
@@ -174,37 +171,13 @@ class Flock:
         """
         check_state(state)
         self._ids = state.ids.copy()
-        _check_places(settings, state.position, state.ids)
+        check_places(settings, state.position, state.ids)
         with span(self._profile, "transfer", name="agents to the device"):
             self._boids = make_boids(state if rows is None else placed(state, rows), settings)
         self._storage: Storage | None = None
-        self._bind(settings, self._chosen(settings, search), rows, laid_before)
+        self._bind(settings, choose_search(settings, self._boids, search), rows, laid_before)
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
         self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
-
-    def _chosen(self, settings: Settings, asked: str | lw.Search | Chosen) -> Chosen:
-        """The search with a structure of its own, and why it is that one."""
-        check_k(settings.k, len(self._boids), settings.think_every)
-        world = search_world(find_boundary(settings.boundary).end, settings.world)
-        radius = settings.parameters.radius
-        if settings.semantics == "seq":
-            return Chosen(lw.AllPairs(radius=radius), ASKED)
-        try:
-            search = find_search(asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world)
-            if isinstance(search, lw.Neighbors | lw.Nearest):
-                return self._automatic(settings, search)
-        except ArgumentError as error:  # of a search: its arguments come from the user of the flock
-            raise InputError(str(error)) from error
-        return asked if isinstance(asked, Chosen) else Chosen(search, ASKED)
-
-    def _automatic(self, settings: Settings, search: lw.Search) -> Chosen:
-        """What was tuned for such a flock, or the choice by rules. Who thinks now and then is not who is measured."""
-        if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
-            return Chosen(*choose(search, points_of(self._boids, "position")))
-        kernel, arguments = steering(settings, self._boids, search)
-        assert kernel.searched is not None
-        picked = kernel.searched.picked(arguments)
-        return Chosen(picked.search, picked.why, picked.plan)
 
     def _bind(
         self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None, laid_before: lw.Search | None = None
@@ -239,13 +212,13 @@ class Flock:
         if search is not None:
             settings = replace(settings, search=search if isinstance(search, str) else "given")
         check_fit(settings)
-        _check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
-        if search is None and _looks_for(settings) == _looks_for(self._settings):
+        check_places(settings, to_host(self._by_row(self._boids.position)), self._ids)
+        if search is None and looks_for(settings) == looks_for(self._settings):
             chosen = self._choice
         else:
             check_extent(settings)
             asked: str | lw.Search = self.search if settings.search == "given" else settings.search
-            chosen = self._chosen(settings, asked if search is None else search)
+            chosen = choose_search(settings, self._boids, asked if search is None else search)
         with on(settings.device):
             urges = [u.copy() for u in self._semantics.urges]
             self._bind(settings, chosen, self.rows)
@@ -562,49 +535,3 @@ def _check_names(constants: Mapping[str, float]) -> None:
             raise InputError(
                 f"Flock has no setting {name!r}{near(name, known) or ';'} wanted some of {', '.join(known)}"
             )
-
-
-def _check_placed(**places: Any) -> None:
-    """Refuse what says where agents start, beside a state that says it."""
-    for name, value in places.items():
-        if value != PLACES[name]:
-            raise InputError(f"{name}={value!r} places agents, and the state says where they are; leave {name} out")
-
-
-def _looks_for(settings: Settings) -> tuple[Any, ...]:
-    """What a search follows from."""
-    return settings.parameters.radius, settings.k, settings.world, settings.boundary
-
-
-def make_boids(state: State, settings: Settings) -> lw.RecordArray:
-    """The record array of a state, in the precision, layout and place of the settings."""
-    cls = record_class(settings.precision)
-    layout, record, count = layout_by_name(settings.layout), cls.__record__, len(state)
-    scalar = np.float64 if settings.precision == "f64" else np.float32
-    nbytes = layout.arrange(record.leaves).nbytes(count) + 2 * 9 * np.dtype(scalar).itemsize * count
-    require_memory(settings.device, nbytes, f"a flock of {count:,} agents")
-    with np.errstate(over="ignore"):
-        fields = {n: np.asarray(getattr(state, n)).astype(scalar) for n in FIELDS}
-    for name, values in fields.items():
-        if not np.isfinite(values).all():
-            raise InputError(f"{name} holds more than float32 can; use precision f64")
-    boids: lw.RecordArray = cls.array(**fields, layout=layout, device=settings.device)
-    return boids
-
-
-def placed(state: State, rows: NDArray[np.int32]) -> State:
-    """The agents in the order of their places."""
-    return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
-
-
-def _check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.int64]) -> None:
-    """Refuse agents outside of a world that has an end."""
-    end = find_boundary(settings.boundary).end
-    distance = np.sqrt((position.astype(np.float64) ** 2).sum(axis=1))
-    sphere = settings.boundary == "bounded" or end == SPHERE
-    if sphere and len(position) and distance.max() > settings.world:
-        row = int(np.argmax(distance > settings.world))
-        raise InputError(
-            f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "
-            "a larger --world holds it, or --boundary open"
-        )

@@ -1,0 +1,48 @@
+"""The search that a flock flies with: as asked for, as tuned, or by rules for where agents are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import lanewise as lw
+from lanewise.launch.tuned_plans import has_entries
+from lanewise.patterns.search.automatic import choose
+from lanewise.patterns.search.points import points_of
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.choice import Chosen, check_k, find_search, search_world
+from lanewise.sims.boids.semantics import rules_of, steering
+from lanewise.sims.boids.settings import Settings
+from lanewise.support.errors import ArgumentError, InputError
+
+ASKED = "asked for"
+
+
+def choose_search(settings: Settings, boids: lw.RecordArray, asked: str | lw.Search | Chosen) -> Chosen:
+    """The search with a structure of its own, and why it is that one."""
+    check_k(settings.k, len(boids), settings.think_every)
+    world = search_world(find_boundary(settings.boundary).end, settings.world)
+    radius = settings.parameters.radius
+    if settings.semantics == "seq":
+        return Chosen(lw.AllPairs(radius=radius), ASKED)
+    try:
+        search = find_search(asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world)
+        if isinstance(search, lw.Neighbors | lw.Nearest):
+            return _automatic(settings, boids, search)
+    except ArgumentError as error:  # of a search: its arguments come from the user of the flock
+        raise InputError(str(error)) from error
+    return asked if isinstance(asked, Chosen) else Chosen(search, ASKED)
+
+
+def _automatic(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> Chosen:
+    """What was tuned for such a flock, or the choice by rules. Who thinks now and then is not who is measured."""
+    if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
+        return Chosen(*choose(search, points_of(boids, "position")))
+    kernel, arguments = steering(settings, boids, search)
+    assert kernel.searched is not None
+    picked = kernel.searched.picked(arguments)
+    return Chosen(picked.search, picked.why, picked.plan)
+
+
+def looks_for(settings: Settings) -> tuple[Any, ...]:
+    """What a search follows from."""
+    return settings.parameters.radius, settings.k, settings.world, settings.boundary

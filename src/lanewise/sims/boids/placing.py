@@ -1,0 +1,61 @@
+"""Agents where they start, as a record array; what is refused of places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import lanewise as lw
+from lanewise.layouts import layout_by_name
+from lanewise.sims.boids.boundaries import find_boundary
+from lanewise.sims.boids.rules import FIELDS, SPHERE, record_class
+from lanewise.sims.boids.settings import Settings
+from lanewise.sims.boids.state import State
+from lanewise.sims.common.devices import require_memory
+from lanewise.support.errors import InputError
+
+PLACES: dict[str, Any] = {"start": "ball", "start_radius": None, "seed": 0}
+"""The defaults of what places agents."""
+
+
+def check_placed(**places: Any) -> None:
+    """Refuse what says where agents start, beside a state that says it."""
+    for name, value in places.items():
+        if value != PLACES[name]:
+            raise InputError(f"{name}={value!r} places agents, and the state says where they are; leave {name} out")
+
+
+def make_boids(state: State, settings: Settings) -> lw.RecordArray:
+    """The record array of a state, in the precision, layout and place of the settings."""
+    cls = record_class(settings.precision)
+    layout, record, count = layout_by_name(settings.layout), cls.__record__, len(state)
+    scalar = np.float64 if settings.precision == "f64" else np.float32
+    nbytes = layout.arrange(record.leaves).nbytes(count) + 2 * 9 * np.dtype(scalar).itemsize * count
+    require_memory(settings.device, nbytes, f"a flock of {count:,} agents")
+    with np.errstate(over="ignore"):
+        fields = {n: np.asarray(getattr(state, n)).astype(scalar) for n in FIELDS}
+    for name, values in fields.items():
+        if not np.isfinite(values).all():
+            raise InputError(f"{name} holds more than float32 can; use precision f64")
+    boids: lw.RecordArray = cls.array(**fields, layout=layout, device=settings.device)
+    return boids
+
+
+def placed(state: State, rows: NDArray[np.int32]) -> State:
+    """The agents in the order of their places."""
+    return State(**{n: getattr(state, n)[rows] for n in FIELDS}, ids=state.ids[rows])
+
+
+def check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.int64]) -> None:
+    """Refuse agents outside of a world that has an end."""
+    end = find_boundary(settings.boundary).end
+    distance = np.sqrt((position.astype(np.float64) ** 2).sum(axis=1))
+    sphere = settings.boundary == "bounded" or end == SPHERE
+    if sphere and len(position) and distance.max() > settings.world:
+        row = int(np.argmax(distance > settings.world))
+        raise InputError(
+            f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "
+            "a larger --world holds it, or --boundary open"
+        )
