@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import lanewise as lw
-from tests.loops.loop_problems import attract, flow, full_of, grains
+from tests.loops.loop_problems import attract, flow, full_of, grains, move
 
 BODIES = grains(4)
 CALL = attract.bind(BODIES, BODIES, 0.01)
@@ -35,6 +36,8 @@ def nothing() -> None: ...
         ([[CALL], [attract]], {"cycle": 2}, "call 0 of list 1 is"),
         ([[CALL]], {"cycle": 1.0}, "lw.steps: cycle is a whole number, found 1.0"),
         ([lw.every(31, nothing), lw.every(37, nothing)], {}, "come again after 1,147 steps only"),
+        ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous, writable array of the parameter's type on cpu"),
+        ([move.bind(BODIES, np.zeros((2, 4), np.float32).T, 0.1, lw.by_step(float))], {}, "call 0, move, was bound to a copy of 'force'"),
         ([[lw.every(4, CALL, at=1)], [CALL]], {"cycle": 2}, "call 0 of list 0 runs in no step: lw.every(4, ..., at=1) and cycle=2 have none in common"),
         ([CALL], {"structures": "kept"}, "structures is \"follow\" or \"keep\", found 'kept'"),
         ([CALL], {"profile": 1}, "profile is an lw.Profile(), found 1"),

@@ -38,7 +38,8 @@ class Call:
     """A launch with everything bound.
 
     Calling it runs it again on the same memory; on a GPU it returns before the work is done. kernel: its launch alone, where a run does
-    something else besides, or in its place. asked: what is asked of the user's arrays each time, which may be read-only by now.
+    something else besides, or in its place. asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
+    parameters whose arrays were copied when it was bound, so that it does not see what is written to them.
     """
 
     launch: Launch
@@ -46,6 +47,7 @@ class Call:
     compiled: Compiled
     kernel: Launch | None = None
     asked: tuple[Callable[[], None], ...] = ()
+    copied: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<bound call of {self.compiled.name} on {self.compiled.executable.device}>"

@@ -119,8 +119,15 @@ class _Reader:
         match call:
             case Staged():
                 return _staged(self._task(place, call.call), call.stage)
-            case Call():
+            case Call(copied=()):
                 return self._bound.task(call)
+            case Call():
+                which = " and ".join(map(repr, call.copied))
+                raise ArgumentError(
+                    f"{place}, {call.compiled.name}, was bound to a copy of {which}: what is written "
+                    "there later the loop would not see; wanted a contiguous, writable array of the "
+                    f"parameter's type on {call.compiled.executable.device}"
+                )
             case SiteStepper():
                 return stepper_task(call)
             case CoupledStepper():

@@ -19,6 +19,7 @@ from lanewise.language.record import Record
 from lanewise.launch.arguments import Arguments, flatten_uniforms
 from lanewise.launch.by_step import StepArguments, SteppedLaunch, has_by_step, packed_plan
 from lanewise.launch.compiled import Call, Compiled
+from lanewise.launch.copied import copied_arrays
 from lanewise.patterns.calls import CHECKS, Calls, Derived, Wing
 from lanewise.patterns.no_gradient import no_gradient
 from lanewise.planning.plan import Plan, check_plan
@@ -128,7 +129,10 @@ class AbstractKernel(ABC):
         """A call with its memory bound, to run many times."""
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
-        return self._engine.bind(self._given(arguments, named, plan), out, plan)
+        given = self._given(arguments, named, plan)
+        call = self._engine.bind(given, out, plan)
+        copied = copied_arrays(self.signature.names, arguments, named, given) if given.unflattened else ()
+        return replace(call, copied=copied) if copied else call
 
     def _bind_by_step(self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None) -> Call:
         """A call some values of which change with the step of a loop (`lw.by_step`)."""

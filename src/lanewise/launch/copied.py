@@ -1,0 +1,34 @@
+"""Arrays of values that a call was bound to a copy of: what is written to them later it does not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lanewise.launch.arguments import Arguments
+from lanewise.runtime.memory import home, overlap
+
+
+def copied_arrays(
+    names: Sequence[str], positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
+) -> tuple[str, ...]:
+    """The parameters whose arrays were converted, made contiguous, brought to the device, or are read-only.
+
+    Of lists and of other libraries' arrays nothing is said.
+    """
+    values = {**dict(zip(names, positional, strict=False)), **named}
+    return tuple(n for n, taken in arguments.unflattened.items() if _is_copy(values.get(n), taken))
+
+
+def _is_copy(value: Any, taken: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        if not value.size:
+            return False
+        if value is taken:
+            return not value.flags.writeable  # generated code is compiled for writable memory
+        return not isinstance(taken, np.ndarray) or not overlap(value, taken)
+    if type(value) is not type(taken) or value is taken:
+        return False
+    return home(value) != home(taken) or not overlap(value, taken)
