@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
+import lanewise as lw
 from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.language.types import I64
@@ -69,6 +71,54 @@ def test_what_the_tasks_of_a_call_touch() -> None:
     moved = verify(program_sequence(made("kick_drift", CPU_PLAN, "cpu")))
     assert accesses(moved) == [("kick_drift", {"body": "rw", "acceleration": "r"})]
     assert moved.changed == {"body"}
+
+
+@lw.record
+class Place:
+    position: lw.vec2
+    weight: lw.f32
+
+
+@lw.pairwise(search=lw.StaticGrid(radius=0.2, world=lw.Periodic((1, 1))))
+def near(target: Place, source: Place) -> lw.f32:
+    return source.weight
+
+
+@lw.segmentwise
+def weighed(place: Place, item: Place) -> lw.f32:
+    return place.weight * item.weight
+
+
+@lw.threadwise
+def total(i: lw.index, a: lw.Array1[lw.f32]) -> lw.f32:
+    return a[i]
+
+
+@lw.elementwise
+def deposit(at: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]):
+    lw.scatter_add(sums, at, v)
+
+
+@lw.sitewise(lw.D2Q9)
+def flow(f: lw.populations, omega: lw.f32):
+    weight = lw.f32(0)
+    for q in lw.D2Q9:
+        weight += f[q]
+    for q in lw.D2Q9:
+        f[q] += omega * (q.weight * weight - f[q])
+
+
+def test_sequences_of_all_patterns_are_sound() -> None:
+    random = np.random.default_rng(1)
+    places = Place.array(position=random.random((40, 2)), weight=random.random(40))
+    items, values = lw.ragged(places.copy(), counts=[10, 30]), random.random(70).astype(np.float32)
+    sites = flow.sites((8, 8))
+    for compiled in (
+        near.compile(places, places), weighed.compile(places, items), total.compile(values, grid=70),
+        deposit.compile(np.zeros(70, np.int32), values, np.zeros(3, np.float32)), flow.compile(sites, omega=1.0),
+    ):  # fmt: skip
+        sequence = verify(compiled.executable.sequence)
+        assert len(sequence.launches) == len(compiled.executable.program.kernels)
 
 
 # ---------------------------------------------------------------- refused

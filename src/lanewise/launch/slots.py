@@ -122,11 +122,12 @@ class ArraySlot:
     fixed: how many of its last axes are as long as they were: that of a vector's components.
     """
 
-    __slots__ = ("_aligned", "_axes", "_cls", "_dtype", "_fixed", "_gpu", "_seen", "name")
+    __slots__ = ("_aligned", "_axes", "_cls", "_dtype", "_fixed", "_gpu", "_seen", "_shape", "name")
 
     def __init__(self, name: str, array: Any, fixed: int = 0) -> None:
         self.name, self._cls, self._dtype = name, type(array), array.dtype
         self._axes, self._fixed = array.ndim, array.shape[array.ndim - fixed :]
+        self._shape = array.shape  # the last one
         self._gpu = None if isinstance(array, np.ndarray) else array.data.device_id
         self._aligned = not isinstance(array, np.ndarray) and array.data.ptr % _ALIGNED == 0
         self._seen: Callable[[], Any] = _nothing
@@ -134,9 +135,12 @@ class ArraySlot:
     def take(self, value: Any, matched: Given) -> bool:
         if type(value) is not self._cls or value.dtype != self._dtype:
             return False
-        shape, fixed = value.shape, self._fixed
-        if len(shape) != self._axes or (fixed and shape[-len(fixed) :] != fixed):
-            return False
+        shape = value.shape
+        if shape != self._shape:
+            fixed = self._fixed
+            if len(shape) != self._axes or (fixed and shape[-len(fixed) :] != fixed):
+                return False
+            self._shape = shape
         if self._gpu is None:
             flags = value.flags
             if not (flags.c_contiguous and flags.writeable):

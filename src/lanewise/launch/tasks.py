@@ -19,7 +19,7 @@ from typing import NamedTuple
 from lanewise.compiler.pipeline import Program
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
-from lanewise.ir.names import is_own
+from lanewise.ir.names import is_own, is_view
 from lanewise.ir.traverse import statements
 from lanewise.layouts import Arrangement
 from lanewise.passes.uniform_parameters import UNIFORMS
@@ -137,6 +137,7 @@ def program_sequence(program: Program) -> Sequence:
     reference, tasks = program.reference, list[Task]()
     buffers: dict[str, Buffer] = {}
     scratch = {s.array: s for kernel in program.kernels for s in kernel.scratch}
+    results = {a.name for a in reference.arrays if a.written and is_own(a.name) and not is_view(a.name)}
     for kernel in program.kernels:
         constants = {b.array for b in kernel.buffers if b.constant}
         for array in kernel.arrays:
@@ -148,14 +149,15 @@ def program_sequence(program: Program) -> Sequence:
             elif array.name == UNIFORMS:
                 buffers[array.name] = Buffer(array.name, Role.KEPT, array.arrangement)
             else:
-                role = Role.RESULT if is_own(array.name) and array.written else Role.ARGUMENT
+                role = Role.RESULT if array.name in results else Role.ARGUMENT
                 buffers[array.name] = Buffer(array.name, role, array.arrangement)
         for name in sorted(constants):
             there = constant_of(kernel.name, name)
             buffers[there] = Buffer(there, Role.TEMPORARY, buffers[name].arrangement)
             tasks.append(Copy(name, there))
         tasks.append(Launch(kernel))
-    changed = frozenset(a.name for a in reference.arrays if a.written)
+    views = (a for k in program.kernels for a in k.arrays if a.written and is_view(a.name))
+    changed = frozenset(a.name for a in (*reference.arrays, *views) if a.written)
     return Sequence(reference.name, buffers, tuple(tasks), changed)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
@@ -180,6 +180,9 @@ def is_capturing(device: str) -> bool:
         return bool(cupy().cuda.get_current_stream().is_capturing())
 
 
+MOST_GRIDS = 1024  # of one kernel that are kept: each takes half a microsecond to make
+
+
 class CudaKernel:
     """One compiled kernel on one device."""
 
@@ -192,7 +195,8 @@ class CudaKernel:
             self._code = core.ObjectCode.from_cubin(cubin.code)
             self._kernel = self._code.get_kernel(f"{name}_kernel")
         self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
-        self._config = cache(partial(core.LaunchConfig, block=threads, shmem_size=shared))  # by the grid
+        config = partial(core.LaunchConfig, block=threads, shmem_size=shared)
+        self._config = lru_cache(MOST_GRIDS)(config)  # by the grid: sizes may change in every call
         if shared:
             self._allow(shared)
 

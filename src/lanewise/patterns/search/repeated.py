@@ -18,7 +18,7 @@ import numpy as np
 from lanewise.frontend.function import Signature
 from lanewise.language.target import is_gpu
 from lanewise.launch.arguments import Arguments, flatten_uniforms
-from lanewise.launch.repeated import Launchable, Repeatable, Result, Sized
+from lanewise.launch.repeated import Repeatable, Result, Sized
 from lanewise.launch.slots import Given, SameRecords, sizes_of, slots_of
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
@@ -153,11 +153,12 @@ def _key(arguments: Iterable[Any]) -> Key:
 class RepeatedSearches:
     """The calls of one kernel over a search that can be made again, the last one first."""
 
-    __slots__ = ("__weakref__", "_entries", "_found", "_tuned")
+    __slots__ = ("__weakref__", "_entries", "_found", "_last", "_tuned")
 
     def __init__(self) -> None:
         self._entries: tuple[Kept, ...] = ()
         self._found: dict[Key, tuple[Kept, ...]] = {}
+        self._last: Kept | None = None  # that was found: most calls of a loop are the one before
         self._tuned = True
 
     def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Kept, Given] | None:
@@ -165,8 +166,12 @@ class RepeatedSearches:
         if self._tuned is not (tuned := store_enabled()):
             self._keep(())
             self._tuned = tuned
+        last = self._last
+        if last is not None and (matched := last.call.match(arguments, named)) is not None:
+            return last, matched
         for kept in self._found.get(_key((*arguments, *named.values())), ()):
             if (matched := kept.call.match(arguments, named)) is not None:
+                self._last = kept
                 return kept, matched
         return None
 
@@ -181,7 +186,7 @@ class RepeatedSearches:
         found: dict[Key, tuple[Kept, ...]] = {}
         for entry in kept:
             found[entry.key] = (*found.get(entry.key, ()), entry)
-        self._entries, self._found = tuple(kept), found
+        self._entries, self._found, self._last = tuple(kept), found, None
 
     def remember(
         self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
@@ -199,17 +204,13 @@ class RepeatedSearches:
         if slots is None or template is None:
             return
         sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
-
-        def make(launches: Launchable) -> Repeatable:
-            sized: dict[Hashable, Sized] = {sizes: Sized.of(launches, results, own=True)}
-            return Repeatable(signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses)
-
-        call = make(template)
+        sized: dict[Hashable, Sized] = {sizes: Sized.of(template, results, own=True)}
+        call = Repeatable(signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses)
         if call.match(positional, named) is None:  # it would never be found, and push out another one
             return
         quick: Watched | None = None
         if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
-            quick = watched(looks, template.filling, template.kernel, template.turns, results, make)
+            quick = watched(looks, template.filling, template.kernel, template.turns, results, call)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
         arrays = tuple(weakref.ref(x, drop) for r in records for x in (r, places_of(r)))

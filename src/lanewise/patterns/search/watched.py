@@ -303,7 +303,7 @@ class DeviceFilling:
 
 @dataclass(frozen=True, slots=True)
 class DeviceWatched:
-    """call: with a `WatchedTemplate`, which is among what follows from its sizes (`sized`)."""
+    """call: without a look; sized: the same launches behind one, by a `WatchedTemplate`."""
 
     call: Repeatable
     sized: Sized
@@ -314,14 +314,13 @@ class DeviceWatched:
 
 
 def watched(
-    looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns, results: Sequence[Result],
-    again: Callable[[WatchedTemplate], Repeatable],
-) -> Watched | None:  # fmt: skip
-    """The quick way of a call, or None. `again`: a call with these launches."""
+    looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns, results: Sequence[Result], call: Repeatable
+) -> Watched | None:
+    """The quick way of a call, or None."""
     device = looks[0][0].device
     if is_gpu(device):
         behind = WatchedTemplate(device, looks, filling, kernel, turns)
-        return DeviceWatched(again(behind), Sized.of(behind, results, own=True))
+        return DeviceWatched(call, Sized.of(behind, results, own=True))
     checks = [_host_look(*look) for look in looks]
     quick = tuple(c for c in checks if c is not None)
     if len(quick) < len(checks):
