@@ -113,7 +113,7 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
             if isinstance(s, ir.LoadElement | ir.StoreElement) and s.array == array
         ]
         others = [
-            s
+            (s, n < max(loops))
             for n, top in enumerate(body)
             if n not in loops
             for s in statements((top,))
@@ -125,10 +125,14 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
             if others or len(places) > 1 or not all(alike(loop, first) for _, loop in shared):
                 return f"{array} is written in a loop and touched elsewhere: threads that share rounds would have to wait for each other"
         stored = False
-        for s in others:
+        for s, _ in others:
             if stored and isinstance(s, ir.LoadElement):
                 return f"{array} is read after it was written: threads that share a point would have to wait for each other"
             stored = stored or isinstance(s, ir.StoreElement)
+        if any(before and isinstance(s, ir.StoreElement) for s, before in others) and any(
+            isinstance(s, ir.LoadElement) for s, _ in others
+        ):  # all slices read it, each in its own time
+            return f"{array} is read and written before a loop: threads that share a point would have to wait for each other"
     return None
 
 
@@ -329,10 +333,15 @@ class _Writer:
                     kind = self.kinds[s.array]
                     zeros = tuple(ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind)) for n in s.names)
                     return (*zeros, ir.If(loading, (s,)))
+                case ir.While() if loading is not None and self.reads_written(s):
+                    return (ir.If(loading, (s,)),)  # the zeros of the others might never end it
                 case _:
                     return (s,)
 
         return visit
+
+    def reads_written(self, loop: ir.While) -> bool:
+        return any(isinstance(s, ir.LoadElement) and s.array in self.written for s in statements(loop.body))
 
     def shared(self, shareable: Shareable, number: int) -> ir.Block:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""

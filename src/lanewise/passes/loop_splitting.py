@@ -18,7 +18,7 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import join, neutral
 from lanewise.ir.names import MARK, own, partial_of
-from lanewise.ir.traverse import rename, statements, writes
+from lanewise.ir.traverse import flat_map, rename, statements, writes
 from lanewise.ir.values import value_array
 from lanewise.ir.verify import RANK
 from lanewise.language.types import I64, Scalar
@@ -76,7 +76,7 @@ def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[i
         for a, f in zip(arrays, shareable.folds, strict=True)
     )
     head, loop = _share(shareable, part, parts, neighbours=neighbours)
-    before = tuple(s for s in body[:at] if not isinstance(s, ir.StoreElement))
+    before = flat_map(body[:at], lambda s: () if isinstance(s, ir.StoreElement) else (s,))  # the second kernel stores
     first_body = nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
     length: ir.Expression = ir.Literal(parts, index)
     for p in points:
