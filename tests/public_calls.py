@@ -56,7 +56,6 @@ EXEMPT = {
     "Fate": "its three members",
     **dict.fromkeys(["Call", "Elementwise", "Pairwise", "Segmentwise", "Threadwise"], "made by kernels and decorators"),
     **{f"Search{m}": "what all searches have" for m in ("", ".describe", ".in_words", ".make", ".plan")},
-    "WallFractions": "looked at by Sitewise.sites",
     **{f"{r}.row_of": _INSIDE for r in ("Record", "gravity.Body", "gravity.Body64", "gravity.BodyMixed", "boids.Boid", "boids.Boid64")},
     **dict.fromkeys(["Layout"], "abstract"),
     **dict.fromkeys(["index_of"], "of elements in kernels: in Python it raises"),
@@ -320,6 +319,7 @@ CALLS: dict[str, Callable[[], Good]] = {
     # ------------------------------------------------------------ gravity
     **{f"gravity.{n}": lambda n=n: (getattr(gravity, n), [], {"position": (1, 2, 3), "mass": 1.0}) for n in ("Body", "Body64", "BodyMixed")},
     "gravity.Integrator": lambda: (gravity.Integrator, ["mine", 1, (1.0, 0.0), (1.0,)], {}),
+    "WallFractions": lambda: (lw.WallFractions, [np.array([9]), np.full((1, 9), 0.25)], {}),
     "gravity.Force": lambda: (gravity.Force, [near.bind(grains(), grains())], {"energy": grow.bind(grains(), np.ones(6))}),
     "gravity.Simulation": lambda: (
         gravity.Simulation, [bodies()],

@@ -86,3 +86,17 @@ def test_refusals(name: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         interpolation_weights(LATTICE, given, words_of(["#..."]), WALL)
     assert message in str(caught.value)
+
+
+def test_fractions_are_arrays_of_numbers() -> None:
+    """Lists are taken; anything else is refused where it is handed in."""
+    table = lw.WallFractions([9, 11], [[0.25] * 9] * 2)  # pyright: ignore[reportArgumentType]
+    assert (table.places.dtype, table.fractions.dtype, table.links) == (np.int64, np.float64, 18)
+    for places, fractions, text in (
+        ("a", [[0.5]], "WallFractions: places hold <U1; wanted numbers of sites"),
+        ([0.5], [[0.5]], "WallFractions: places hold float64; wanted numbers of sites"),
+        ([1], ["a"], "WallFractions: fractions hold <U1; wanted numbers"),
+    ):
+        with pytest.raises(lw.ArgumentError) as error:
+            lw.WallFractions(places, fractions)  # pyright: ignore[reportArgumentType]
+        assert str(error.value) == text

@@ -32,6 +32,7 @@ from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.flags import KIND_MASK, KIND_SHIFT
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import bring, require_memory
+from lanewise.support.checks import host_array
 from lanewise.support.errors import ArgumentError
 
 Floats = npt.NDArray[np.float64]
@@ -55,6 +56,15 @@ class WallFractions:
 
     places: Whole
     fractions: Floats
+
+    def __post_init__(self) -> None:
+        """Arrays of anything that has numbers; other values raise `ArgumentError`."""
+        for name, kinds, kept in (("places", "iu", np.int64), ("fractions", "fiu", np.float64)):
+            array = host_array(f"WallFractions: {name}", getattr(self, name))
+            if array.size and array.dtype.kind not in kinds:
+                wanted = "numbers of sites" if name == "places" else "numbers"
+                raise ArgumentError(f"WallFractions: {name} hold {array.dtype}; wanted {wanted}")
+            object.__setattr__(self, name, array.astype(kept, copy=False))
 
     @property
     def links(self) -> int:
