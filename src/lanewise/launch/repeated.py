@@ -165,7 +165,8 @@ class Repeatable:
             return None
         if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
             return None
-        if self._again is not None and (again := self._again.take(arguments)) is not None:
+        kept = self._again  # once: other threads may put another one there
+        if kept is not None and (again := kept.take(arguments)) is not None:
             if self._others > 1:
                 self._others -= 1
             return None if self._apart and self._overlap(again.complete()) else again
@@ -193,10 +194,11 @@ class Repeatable:
         return matched
 
     def _keep(self, arguments: tuple[Any, ...], matched: Given) -> None:
-        """Recognise the very same call from now on."""
-        self._again = Again.of(self._slots, arguments, matched)
-        if self._again is not None:
-            self._again.fill(matched.sized, partial(self._views, matched.arrays), matched)
+        """Recognise the very same call from now on. Other threads see it when it launches what it recognises."""
+        again = Again.of(self._slots, arguments, matched)
+        if again is not None:
+            again.fill(matched.sized, partial(self._views, matched.arrays), matched)
+        self._again = again
 
     def _sized(self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given) -> Sized | None:
         """What follows from the sizes of a call; None for one that has to go another way."""

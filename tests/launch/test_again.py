@@ -1,0 +1,59 @@
+"""The very same call again: what is kept of one call is never launched for another."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lanewise as lw
+from lanewise.launch.repeated import Repeatable
+
+
+class Weight(lw.Record):
+    mass: lw.f32
+
+
+KEEP = Repeatable._keep.__code__  # pyright: ignore[reportPrivateUsage]
+PLACES = sorted({line for *_, line in KEEP.co_lines() if line})[1:]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: f"line {place - PLACES[0]}")
+def test_another_thread_may_come_between(place: int) -> None:
+    """Before this line of what keeps a call, a thread makes other calls until one of them is kept."""
+
+    @lw.elementwise
+    def scaled(weight: Weight, by: lw.f32) -> lw.f32:
+        return by * weight.mass
+
+    ours, theirs = Weight.array(mass=np.ones(3)), Weight.array(mass=np.full(5, 2.0))
+    between: list[int] = []
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:
+        del argument
+        if frame.f_code is KEEP and event == "line" and frame.f_lineno == place and scaling and not between:
+            sys.settrace(None)
+            between.append(place)
+            for _ in range(70):
+                scaled(theirs, 3.0)
+        return trace if frame.f_code is KEEP else None
+
+    scaling = False
+    scaled(ours, 1.0)
+    scaling = True
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        n = 0
+        while not between and n < 40:
+            n += 1
+            assert np.array_equal(scaled(ours, float(n)), np.full(3, n, np.float32))
+    finally:
+        sys.settrace(before)
+    assert between
+    for _ in range(3):
+        assert np.array_equal(scaled(theirs, 3.0), np.full(5, 6, np.float32))
+    assert np.array_equal(scaled(ours, 19.0), np.full(3, 19, np.float32))
