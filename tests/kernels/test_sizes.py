@@ -343,6 +343,30 @@ def test_threads_may_bring_any_sizes_at_once() -> None:
     assert not wrong
 
 
+def test_threads_with_other_sizes_take_turns_at_own_memory() -> None:
+    """Partial sums of all sizes lie in one memory."""
+    kernel = lw.threadwise(weight.python)
+    arrays = {n: np.random.default_rng(n).random(n).astype(np.float32) for n in (70_000, 50_000, 90_000, 1_000)}
+    wanted = {n: weight(a, grid=n) for n, a in arrays.items()}
+    kernel(arrays[1_000], grid=1_000)  # which all others are like
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        for n in np.random.default_rng(seed).choice([*arrays], 60).tolist():
+            if kernel(arrays[n], grid=n) != wanted[n]:
+                wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    (kind,) = kinds(kernel)
+    turns = {id(sized.flat.turns) for sized in kind._sizes.values()}  # pyright: ignore
+    assert len(turns) == 1
+
+
 # ---------------------------------------------------------------- what a call costs
 
 

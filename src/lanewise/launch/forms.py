@@ -1,7 +1,8 @@
-"""The kernels of a program as launches for any number of elements: what follows from sizes is computed when they are known.
+"""The kernels of a program as launches for any number of elements.
 
-    Form (a kernel)  + counts, where arrays begin -> Piece (a launch that waits for addresses and numbers)
-Expressions of sizes become Python functions once, so that another size costs some microseconds.
+    Form (a kernel), counts, where arrays begin -> Piece (a launch that waits for addresses, numbers)
+What follows from sizes is computed when they are known. Expressions of sizes become Python
+functions once, so that another size costs some microseconds.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ Shape = tuple[Arrangement, int]
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Neighbouring arguments of a kernel that are buffers of one array. own: its shape, where no call has another one."""
+    """Neighbouring arguments of a kernel that are buffers of one array.
+
+    own: its shape, where no call has another one.
+    """
 
     array: str
     buffers: tuple[int, ...]
@@ -126,7 +130,10 @@ class HostForm:
     grain: Callable[[Environment, int], int]
 
     def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
-        """A launch with these counts. It waits for the arrays, and for the uniforms that are not known."""
+        """A launch with these counts.
+
+        It waits for the arrays, and for the uniforms that are not known.
+        """
         scalars = self.scalars
         arguments: list[Any] = [None] * (scalars.first + len(scalars.numbers))
         unknown = scalars.fill(arguments, environment)
@@ -158,7 +165,11 @@ def host_form(launch: Launch, function: cpu.RangeKernel) -> HostForm:
 
 @dataclass(frozen=True, slots=True)
 class DeviceForm:
-    """A kernel for a GPU. constants: arrays that are brought into its constant memory first, whose addresses are the last arguments."""
+    """A kernel for a GPU.
+
+    constants: arrays that are brought into its constant memory first, whose addresses are the last
+    arguments.
+    """
 
     kernel: ir.Kernel
     compiled: cuda.CudaKernel
@@ -171,7 +182,9 @@ class DeviceForm:
     constants: tuple[ir.BufferArgument, ...]
 
     def piece(self, environment: Environment, shapes: Mapping[str, Shape]) -> Piece:
-        """A launch with these counts. It waits for the arrays, and for the uniforms that are not known.
+        """A launch with these counts.
+
+        It waits for the arrays, and for the uniforms that are not known.
 
         Raises `PlanError` where there are more elements than a launch counts.
         """
@@ -198,7 +211,10 @@ class DeviceForm:
     def _behind_constants(
         self, launch: Callable[[Arguments], None], end: int, shapes: Mapping[str, Shape]
     ) -> Callable[[Arguments], None]:
-        """Fill constant memory, then launch. A loaded kernel has it once, for all calls that are bound to it."""
+        """Fill constant memory, then launch.
+
+        A loaded kernel has it once, for all calls that are bound to it.
+        """
         compiled, fills = self.compiled, [self._constant(b, shapes[b.array]) for b in self.constants]
 
         def run(bound: Arguments) -> None:
@@ -224,7 +240,8 @@ def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
     taken = tuple(b for b in kernel.buffers if b.space == "global" and not b.constant)
     constants = tuple(b for b in kernel.buffers if b.constant)
     scalars = Scalars.of(kernel, len(taken), host=False)
-    # Counts of other types are no numbers of things; a pattern that is inlined has wide indices where it needs them.
+    # Counts of other types are no numbers of things; a pattern that is inlined has wide indices
+    # where it needs them.
     counted = () if kernel.pattern.inlined else tuple(c.name for c in kernel.counts if c.type.kind == "i")
     behind = groups_of(kernel, constants, len(taken) + len(scalars.numbers))
     return DeviceForm(

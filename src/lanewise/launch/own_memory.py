@@ -1,4 +1,6 @@
-"""The memory that launches of a program have beside their arguments: partial sums, counters. It grows and never shrinks.
+"""The memory that launches of a program have beside their arguments: partial sums, counters.
+
+It grows and never shrinks.
 
 Launches of any size share it, one at a time: kernels are told how much of it is theirs.
 """
@@ -18,7 +20,10 @@ def nothing() -> None:
 
 
 class OwnMemory:
-    """Memory by name. `turns`: at all of it. grown: what is told when some of it has moved to a larger place."""
+    """Memory by name.
+
+    `turns`: at all of it. grown: what is told when some of it has moved to a larger place.
+    """
 
     __slots__ = ("_device", "_grown", "_kept", "turns")
 
@@ -33,9 +38,12 @@ class OwnMemory:
         return sum(data.nbytes for data in self._kept.values())
 
     def reserve(self, name: str, nbytes: int, what: str, *, zeroed: bool) -> Any:
-        """At least that many bytes, which stay where they are until more are asked for. zeroed: they are zero at first.
+        """At least that many bytes, which stay where they are until more are asked for.
 
-        What grows gets a quarter more than it had, so that sizes that grow step by step move seldom.
+        zeroed: they are zero at first.
+
+        What grows gets a quarter more than it had, so that sizes that grow step by step move
+        seldom.
         """
         kept = self._kept.get(name)
         if kept is not None and kept.nbytes >= nbytes:
@@ -53,7 +61,10 @@ class OwnMemory:
         return data
 
     def _wait(self) -> None:
-        """For launches that still use what is given back, on whatever stream they are. In a capture nothing runs."""
+        """For launches that still use what is given back, on whatever stream they are.
+
+        In a capture nothing runs.
+        """
         device = get_device(self._device)
         if not device.is_capturing():
             with self.turns:  # which follows the stream that used it last

@@ -1,8 +1,8 @@
-"""Calls like an earlier one: what was checked, chosen and bound for it holds, and only sizes, addresses and numbers are new.
+"""Calls like an earlier one: only sizes, addresses and numbers are new.
 
-the very same again (`again.py`)   records where they were, the same numbers: only results are new
-the same kind                      records, layouts, devices and types are the same; sizes are looked up, or computed once
-anything else                      the way of a first call, which also says what is wrong with it
+the very same again  records where they were, the same numbers: only results are new (`again.py`)
+the same kind        records, layouts, devices and types are the same; sizes are looked up
+anything else        the way of a first call, which also says what is wrong with it
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Result:
 class Repeats:
     """What calls like one have to be like besides.
 
-    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds: whether what was proved of a call of these
-    sizes is so for other values. whole: arrays that any thread reads any element of: no result may lie in their memory.
+    device_of: where one would run now. apart: arrays that share no memory, pair by pair. holds:
+    whether what was proved of a call of these sizes is so for other values. whole: arrays that any
+    thread reads any element of: no result may lie in their memory.
     """
 
     device_of: Callable[[], str]
@@ -72,7 +73,10 @@ class Repeats:
 
 
 Around = Callable[[dict[str, Any], Callable[[], None]], None]
-"""Runs a launch with what else a call does. The arrays by name may be changed: the launch takes those that are there then."""
+"""Runs a launch with what else a call does.
+
+The arrays by name may be changed: the launch takes those that are there then.
+"""
 
 
 class Launchable(Protocol):
@@ -83,10 +87,11 @@ class Launchable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What follows from the sizes of a call: launches that wait for arrays and values, and the results.
+    """What follows from the sizes of a call: launches that wait for arrays, and the results.
 
-    own: records are in the launches already. holds: whether what was proved of a call is so for other values. around: what a run does
-    besides its launches. made: names, shapes and types of the results.
+    own: records are in the launches already. holds: whether what was proved of a call is so for
+    other values. around: what a run does besides its launches. made: names, shapes and types of the
+    results.
     """
 
     flat: Launchable
@@ -112,7 +117,8 @@ class Sized:
 
 
 Resize = Callable[[tuple[Any, ...], Mapping[str, Any], Given], Sized | None]
-"""What follows from the sizes of a call, given its arguments, positional and named; None for a call that has to go another way.
+"""What follows from the sizes of a call, given its arguments, positional and named; None for a call
+that has to go another way.
 
 Raises what is wrong with it, as a first call does.
 """
@@ -137,16 +143,18 @@ class Repeatable:
     ) -> None:  # fmt: skip
         """named: the keyword arguments, in their order; the others are positional.
 
-        sizes: what is known already, by the sizes of slots. device_of: where a call like this runs, if no record says it. identical: the
-        two parameters whose arrays are one, or are two. apart: pairs of arrays that share no memory. uses: of records. own_only: whether
-        an element reads no fields but its own. whole: arrays in whose memory no result may lie.
+        sizes: what is known already, by the sizes of slots. device_of: where a call like this runs,
+        if no record says it. identical: the two parameters whose arrays are one, or are two. apart:
+        pairs of arrays that share no memory. uses: of records. own_only: whether an element reads
+        no fields but its own. whole: arrays in whose memory no result may lie.
         """
         self._whole = whole
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
         self._resize, self._sizes = resize, {} if sizes is None else sizes
         self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
-        # Arrays of records that may be others than before; the very same ones share what they shared when a first call took them.
+        # Arrays of records that may be others than before; the very same ones share what they
+        # shared when a first call took them.
         self._several = sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
         self._from, self._identical, self._uses, self._own_only = device_of, identical, uses, own_only
         self._module, self._views = array_module(device), _views_on(device)
@@ -327,10 +335,11 @@ class Repeated:
         sizes: dict[Hashable, Sized], *, identical: tuple[str, str, bool] | None = None, own: Mapping[str, Slot] = NOTHING,
         besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
     ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be recognised and launched with addresses and numbers alone.
+        """Keep a call for those like it, where they can be recognised.
 
-        sizes: where what follows from sizes is kept; who makes it may forget it. own: slots of arguments that a pattern makes arrays of,
-        which they bring along under the names in `arguments.added`. uses: of records.
+        sizes: where what follows from sizes is kept; who makes it may forget it. own: slots of
+        arguments that a pattern makes arrays of, which they bring along under the names in
+        `arguments.added`. uses: of records.
         """
         slots = slots_of(signature, positional, named, arguments, own=own, uses=uses)
         if slots is None:

@@ -1,4 +1,4 @@
-"""Whether a sequence is sound: every buffer is there, filled before it is read, and used for something; sizes are known."""
+"""Whether a sequence is sound: buffers are there, filled before they are read, and of known sizes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ def _check_order(sequence: Sequence) -> None:
     for task in sequence.tasks:
         if isinstance(task, Host) and task.gate and changed is not None:
             raise _unsound(sequence, task, f"may refuse a call after {changed.name} has changed its arguments")
-        # Threads that take turns, which clean memory counts, read what those before them have written.
+        # Threads that take turns, which clean memory counts, read what those before them have
+        # written.
         in_turns = any(sequence.buffers[a.buffer].clean for a in task.accesses)
         for access in task.accesses:
             if access.reads and access.buffer not in written and not (access.writes and in_turns):
@@ -60,7 +61,7 @@ def _check_order(sequence: Sequence) -> None:
 
 
 def _check_uses(sequence: Sequence) -> None:
-    """Results are written, and temporaries are read after that: what nobody reads need not be made."""
+    """Results are written, and temporaries are read after that."""
     last_read: dict[str, int] = {}
     last_write: dict[str, int] = {}
     for n, task in enumerate(sequence.tasks):

@@ -4,8 +4,9 @@
         Launch: a kernel, what it reads and writes, how many elements it runs over
         Copy: bytes of one buffer to another one
         Host: a function of the host, what it reads and writes
-Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes flat lists of launches
-of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is sound, and explanations list it.
+Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes
+flat lists of launches of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is sound,
+and explanations list it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,11 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Memory by name. count: of its elements; None: as many as the caller's array has. clean: zero before and after a run."""
+    """Memory by name.
+
+    count: of its elements; None: as many as the caller's array has. clean: zero before and after a
+    run.
+    """
 
     name: str
     role: Role
@@ -55,13 +60,19 @@ class Access(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel over so many elements. It is launched once, or for each turn of its series (`ir/series.py`)."""
+    """A kernel over so many elements.
+
+    It is launched once, or for each turn of its series (`ir/series.py`).
+    """
 
     kernel: ir.Kernel
 
     @cached_property
     def accesses(self) -> tuple[Access, ...]:
-        """What it does with the memory of the device. It is read off its statements when somebody asks."""
+        """What it does with the memory of the device.
+
+        It is read off its statements when somebody asks.
+        """
         return accesses_of(self.kernel)
 
     @property
@@ -80,7 +91,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The first bytes of a buffer, as many as fit, to another one: to the constant memory of a kernel."""
+    """The first bytes of a buffer, as many as fit, to the constant memory of a kernel."""
 
     source: str
     target: str
@@ -109,7 +120,10 @@ Task = Launch | Copy | Host
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """Tasks in their order, and the buffers that they touch. changed: arguments that a call may write."""
+    """Tasks in their order, and the buffers that they touch.
+
+    changed: arguments that a call may write.
+    """
 
     name: str
     buffers: Mapping[str, Buffer]
@@ -133,7 +147,7 @@ def constant_of(kernel: str, array: str) -> str:
 
 
 def program_sequence(program: Program) -> Sequence:
-    """The tasks of a compiled program: its kernels, with what they have in constant memory copied before."""
+    """The tasks of a compiled program: its kernels, and copies to constant memory before them."""
     reference, tasks = program.reference, list[Task]()
     buffers: dict[str, Buffer] = {}
     scratch = {s.array: s for kernel in program.kernels for s in kernel.scratch}
@@ -162,7 +176,7 @@ def program_sequence(program: Program) -> Sequence:
 
 
 def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:
-    """What a kernel reads and writes of arrays that lie in the memory of the device, in the order of its arguments."""
+    """What a kernel reads and writes of the device's memory, in the order of its arguments."""
     shared = {a.name for a in kernel.arrays if a.space == "shared"}
     arrays = {b.name: b.array for b in kernel.buffers} | {a.name: a.name for a in kernel.arrays}
     constants = {b.array for b in kernel.buffers if b.constant}

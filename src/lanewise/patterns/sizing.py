@@ -1,7 +1,8 @@
 """What follows from the sizes of calls of one kind: the same function, records, layouts and device.
 
-Calls that differ in numbers of elements alone are sized without looking at their arguments again: that takes some microseconds, as their
-plans are known by classes of sizes. All others are checked, proved and planned as first calls are, once for each combination of sizes.
+Calls that differ in numbers of elements alone are sized without looking at their arguments again:
+that takes some microseconds, as their plans are known by classes of sizes. All others are checked,
+proved and planned as first calls are, once for each combination of sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ Classify = Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a call runs. environment: its values and counts, by IR name. holds, around: see `launch.repeated.Sized`."""
+    """What a call runs.
+
+    environment: its values and counts, by IR name. holds, around: see `launch.repeated.Sized`.
+    """
 
     executable: Executable
     environment: Mapping[str, Any]
@@ -41,10 +45,10 @@ class Program:
 class Plain:
     """Calls of which sizes say nothing but how many elements there are.
 
-    records: parameters. values: types of the parameters that are arrays. arranged: how these and results lie in memory.
-    counts: of a call, by IR name; raises `ArgumentError` where its arguments differ in length. numbers: these, and what
-    follows from them. results: of so many elements with these axes. plan_class: of a number of elements, see
-    `ir.pattern.Pattern`.
+    records: parameters. values: types of the parameters that are arrays. arranged: how these and
+    results lie in memory. counts: of a call, by IR name; raises `ArgumentError` where its arguments
+    differ in length. numbers: these, and what follows from them. results: of so many elements with
+    these axes. plan_class: of a number of elements, see `ir.pattern.Pattern`.
     """
 
     records: tuple[str, ...]
@@ -93,7 +97,10 @@ class Sizing:
         self, classify: Classify, bound: Callable[[Arguments], Mapping[str, BoundArray]],
         program: Callable[[Arguments], Program | None], plain: Plain | None,
     ) -> None:  # fmt: skip
-        """bound: the arrays of a call. program: None where calls like it have none in common. plain: if calls like it are."""
+        """bound: the arrays of a call.
+
+        program: None where calls like it have none in common. plain: if calls like it are.
+        """
         self._classify, self._bound, self._program, self._plain = classify, bound, program, plain
         self.sizes: dict[Hashable, Sized] = {}
         self._own: dict[int, tuple[Executable, OwnMemory | None]] = {}

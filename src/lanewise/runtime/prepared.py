@@ -1,9 +1,10 @@
-"""Launches as a flat list of functions and their arguments: with everything bound, or open for arrays and values.
+"""Launches as a flat list of functions and their arguments, bound or open for arrays and values.
 
-What follows from sizes (grids, where buffers begin, how many elements there are) is in the list already. An open list waits for
-addresses and numbers, and launches with those of a call.
+What follows from sizes (grids, where buffers begin, how many elements there are) is in the list
+already. An open list waits for addresses and numbers, and launches with those of a call.
 
-Memory that belongs to a list is used in turns, one use at a time, whichever threads and streams call it.
+Memory that belongs to a list is used in turns, one use at a time, whichever threads and streams
+call it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Where the buffers of an array lie in its memory: from `starts` to `ends`, in bytes, with the types of what is in them."""
+    """Where the buffers of an array lie in its memory, in bytes, with the types of what is there."""
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -41,8 +42,8 @@ Views = Callable[[str, Places], Sequence[Any]]
 class Piece:
     """A launch. `run` launches with arguments like these; those that are open are None.
 
-    arrays: of each its name, where its buffers lie in it, and which arguments these are. values: uniforms by name, each with its
-    position. kept: memory that the arguments point to.
+    arrays: of each its name, where its buffers lie in it, and which arguments these are. values:
+    uniforms by name, each with its position. kept: memory that the arguments point to.
     """
 
     run: Callable[[Arguments], None]
@@ -71,7 +72,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """Launches that wait for arrays and values. They keep no memory alive but what a program has beside its arguments."""
+    """Launches that wait for arrays and values.
+
+    They keep no memory alive but what a program has beside its arguments.
+    """
 
     pieces: tuple[Piece, ...]
     turns: Turns | None
@@ -87,7 +91,7 @@ class Flat:
                 p.run(p.filled(views, values))
 
     def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Flat:
-        """The same launches with these arrays and all values filled in: they wait for the other arrays. It keeps these in memory."""
+        """The same launches with these arrays, which it keeps in memory, and all values filled in."""
         return Flat(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
 
 
@@ -99,10 +103,13 @@ def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str,
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """The launches of a program, bound: calling it launches them. `turns`: at memory that every launch writes anew.
+    """The launches of a program, bound: calling it launches them.
 
-    checks: that what is bound still lies where it did; each raises `ArgumentError` if not. fixed: whether values went into memory
-    when they were bound, so that others would have to be bound anew.
+    `turns`: at memory that every launch writes anew.
+
+    checks: that what is bound still lies where it did; each raises `ArgumentError` if not. fixed:
+    whether values went into memory when they were bound, so that others would have to be bound
+    anew.
     """
 
     pieces: tuple[Piece, ...]
@@ -111,7 +118,10 @@ class Prepared:
     fixed: bool = False
 
     def check(self) -> None:
-        """Raise `ArgumentError` where an array was changed in length. Graphs ask this before they launch, too."""
+        """Raise `ArgumentError` where an array was changed in length.
+
+        Graphs ask this before they launch, too.
+        """
         for check in self.checks:
             check()
 
@@ -127,7 +137,7 @@ class Prepared:
                 p.run(p.arguments)
 
     def opened(self, arrays: frozenset[str], values: frozenset[str]) -> Flat | None:
-        """The same launches for other memory of these arrays and for other values, by name; None where values are fixed."""
+        """The same launches, open for these arrays and values; None where values are fixed."""
         if self.fixed:
             return None
         return Flat(tuple(_opened(p, arrays, values) for p in self.pieces), self.turns)
@@ -146,7 +156,10 @@ _RENEWING = [threading.Lock()]  # held while a forked child makes locks of its o
 
 
 def _in_child() -> None:
-    """Nobody holds the child's. It is not one that is released here: that would stay held where Ctrl-C comes between."""
+    """Nobody holds the child's.
+
+    It is not one that is released here: that would stay held where Ctrl-C comes between.
+    """
     _RENEWING[0] = threading.Lock()
 
 
@@ -157,9 +170,10 @@ if hasattr(os, "register_at_fork"):
 class Turns:
     """A lock that is held while work is launched on memory that every call of it writes anew.
 
-    Threads wait for each other. On a GPU a launch is over before its work is: a call on another stream than the call before waits
-    for that stream first (`follow`, given the last stream, returns the present one). In a forked child nobody holds the lock. Where
-    somebody held it when the process forked, the memory is half written for good, and entering raises `ArgumentError`.
+    Threads wait for each other. On a GPU a launch is over before its work is: a call on another
+    stream than the call before waits for that stream first (`follow`, given the last stream,
+    returns the present one). In a forked child nobody holds the lock. Where somebody held it when
+    the process forked, the memory is half written for good, and entering raises `ArgumentError`.
     """
 
     __slots__ = ("_broken", "_follow", "_lock", "_process", "_stream", "_what")

@@ -1,8 +1,10 @@
 """Calls over a search like an earlier one: on the same arrays, whose elements may have moved.
 
-Positions are looked at in every call, as in a first one. Where the structure that would be made for them is the one of the earlier call,
-its launches fill it anew, and the kernel runs through it; only the results and the uniform arguments are new. So what a call gives does
-not depend on the calls before it. An entry goes when one of its arrays does: it keeps no memory of its user alive.
+Positions are looked at in every call, as in a first one. Where the structure that would be made for
+them is the one of the earlier call, its launches fill it anew, and the kernel runs through it; only
+the results and the uniform arguments are new. So what a call gives does not depend on the calls
+before it. An entry goes when one of its arrays does, or is changed in length: it keeps no memory of
+its user alive. Sizes may come in turn: as many calls are remembered as are small together.
 """
 
 from __future__ import annotations
@@ -36,12 +38,13 @@ WORKING = 4  # numbers of cells, keys and places that a build has beside its ord
 
 @dataclass(frozen=True, slots=True)
 class SearchedLaunch:
-    """The launches of one call: those of the structure, the gather of what the kernel reads, the kernel itself.
+    """The launches of one call: those of the structure, the gather of its sources, the kernel.
 
-    The structure's memory is this call's own, and every call fills it anew: threads that share the call take turns. guards: what looks at
-    positions before, on the host. looked: on a GPU, the filling together with a look at positions. follow: gives the launch of a plain
-    call on the elements where they are now, or None for this one; it is None itself where this one fits wherever they are. looks: the
-    guards, also on a GPU.
+    The structure's memory is this call's own, and every call fills it anew: threads that share the
+    call take turns. guards: what looks at positions before, on the host. looked: on a GPU, the
+    filling together with a look at positions. follow: gives the launch of a plain call on the
+    elements where they are now, or None for this one; it is None itself where this one fits
+    wherever they are. looks: the guards, also on a GPU.
     """
 
     structure: Structure
@@ -100,8 +103,9 @@ class SearchedTemplate:
 class Kept:
     """A call that can be made again.
 
-    places, sources: what it searches for and among, as they were. arrays: those of its user and where their records were, neither of
-    which it keeps alive. watched: its quick way, where the structure fits wherever the elements are and no choice depends on it.
+    places, sources: what it searches for and among, as they were. arrays: those of its user and
+    where their records were, neither of which it keeps alive. watched: its quick way, where the
+    structure fits wherever the elements are and no choice depends on it.
     """
 
     call: Repeatable
@@ -128,7 +132,10 @@ class Kept:
         return (sources if self.places is self.sources else self.places.again()), sources
 
     def fits(self, sources: Points, pick: Callable[[], Picked] | None) -> bool:
-        """Whether the same structure would be made for the sources as they are now. `pick`: what chooses it by what they are like."""
+        """Whether the same structure would be made for the sources as they are now.
+
+        `pick`: what chooses it by what they are like.
+        """
         if pick is not None and not self._unmoved(sources):
             picked = pick()
             if (picked.search, picked.plan) != (self.picked.search, self.picked.plan):
@@ -193,9 +200,10 @@ class RepeatedSearches:
         results: Sequence[Result], points: tuple[Points, Points], picked: Picked, looks: tuple[Look, ...],
         uses: Mapping[str, Uses],
     ) -> None:  # fmt: skip
-        """Keep a call for those like it, where they can be recognised and bound by addresses and numbers alone.
+        """Keep a call for those like it, where they can be recognised.
 
-        looks: what is looked at in every call, where nothing else has to be asked. uses: of records.
+        looks: what is looked at in every call, where nothing else has to be asked. uses: of
+        records.
         """
         slots = slots_of(signature, positional, named, arguments, SameRecords, uses=uses)
         values = frozenset(flatten_uniforms(signature, arguments.uniforms))
