@@ -2,6 +2,9 @@
 
 import io
 import json
+import re
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,6 +48,56 @@ def test_a_step_is_explained(streaming, device):
     console.print(found)
     assert "branch splitting" in console.export_text()
     assert (facts["bound"] == {}) == (device == "python")
+
+
+SUBSETS = tuple(kinds for r in range(1, 5) for kinds in combinations(range(4), r))
+
+
+def check_forms(found) -> dict[str, Any]:
+    """All forms of an explanation are there, without infinities: the facts."""
+    shortcuts = "that ignore NaN, infinity and rounding"
+    forms = (str(found), found.text(all=True), found._repr_html_(), repr(found), found.json())
+    shown = [re.sub(r"\s+", " ", form).replace(shortcuts, "") for form in forms]
+    assert not [word for form in shown for word in re.findall(r"\b(?:nan|inf|infinity)\b", form, re.IGNORECASE)]
+    assert all(share is None or np.isfinite(share) for share in found.shares())
+    return json.loads(forms[-1], parse_constant=pytest.fail)["analysis"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("streaming", ["in-place", "pull", "push"])
+@pytest.mark.parametrize("kinds", SUBSETS, ids=str)
+def test_masks_of_all_kinds(kinds, streaming):
+    check_mask(kinds, streaming)
+
+
+@pytest.mark.parametrize("kinds", [(1,), (2, 3)], ids=str)
+def test_masks_of_some_kinds(kinds):
+    check_mask(kinds, "push")
+
+
+def check_mask(kinds, streaming):
+    """Among them those of walls alone: no site is updated."""
+    mask = np.resize(kinds, (4, 5))
+    sites = FLOW.sites((4, 5), mask=mask, edges=EDGES, streaming=streaming, device="cpu")
+    facts = check_forms(FLOW.compile(sites, **VALUES).explain())
+    updated = int(np.isin(mask, (0, 1)).sum())
+    assert facts["updated_sites"] == updated
+    assert (facts["bytes_per_site"] is None) == (updated == 0)
+
+
+@pytest.mark.parametrize(("shape", "kinds"), [((1, 1), (1,)), ((3, 4), (1, 2)), ((3, 4), (0, 2))], ids=str)
+def test_masks_of_stencils(kinds, shape):
+    @lw.stencil(lw.D2Q5)
+    def kernel(u: lw.Field[lw.f32]) -> lw.f32:
+        return u[1]
+
+    kernel.wall(1, "wall")
+    kernel.wall(2, "cold", u="level")
+    mask = np.resize(kinds, shape)
+    sites = kernel.sites(shape, mask=mask, edges={"x": "wall", "y": "cold"}, device="cpu")
+    found = kernel.compile(sites, level=0.5).explain()
+    assert check_forms(found)["updated_sites"] == (mask == 0).sum()
+    assert ("about sites that it passes over: no site is updated" in str(found)) == (0 not in kinds)
 
 
 def test_the_row_of_the_classes_of_sites():

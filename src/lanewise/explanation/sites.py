@@ -134,16 +134,23 @@ def analyse_step(subject: Subject) -> Analysis:
         lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}"))
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
-    lines.append(("bytes", f"{traffic.nbytes / traffic.fluid:.1f} a step of a site that is updated"))
+    each = traffic.nbytes / traffic.fluid if traffic.fluid else None
+    lines.append(("bytes", _bytes_text(traffic, each)))
     if traffic.dense:
         runs = f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are passed over"
         lines.append(("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}"))
     lines += [("assumed", text) for text in ASSUMED]
     facts: dict[str, Any] = {
-        "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": traffic.nbytes / traffic.fluid,
+        "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": each,
         "special_sites": traffic.special, "updated_sites": traffic.fluid, "assumed": list(ASSUMED),
     }  # fmt: skip
     return Analysis(tuple(lines), facts)
+
+
+def _bytes_text(traffic: SiteTraffic, each: float | None) -> str:
+    if each is None:
+        return f"{traffic.nbytes:,.0f} a step, about sites that it passes over: no site is updated"
+    return f"{each:.1f} a step of a site that is updated"
 
 
 def kinds(reference: ir.Kernel) -> list[ir.Function]:
