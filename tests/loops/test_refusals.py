@@ -15,6 +15,14 @@ CALL = attract.bind(BODIES, BODIES, 0.01)
 SITES = full_of("pull", "cpu")
 
 
+@lw.stencil(lw.D2Q5)
+def blow(t: lw.Field[lw.f32], wind: lw.f32) -> lw.f32:
+    return t[0] + wind * (t[1] - t[0])
+
+
+AIR = blow.sites((6, 8), t=1.0, device="cpu")
+
+
 def nothing() -> None: ...
 
 
@@ -38,6 +46,8 @@ def nothing() -> None: ...
         ([lw.every(31, nothing), lw.every(37, nothing)], {}, "come again after 1,147 steps only"),
         ([CALL, move.bind(BODIES, np.zeros((4, 2)), 0.1, 0.0)], {}, "call 1, move, was bound to a copy of 'force': what is written there later the loop would not see; wanted a contiguous, writable array of the parameter's type on cpu"),
         ([move.bind(BODIES, np.zeros((2, 4), np.float32).T, 0.1, lw.by_step(float))], {}, "call 0, move, was bound to a copy of 'force'"),
+        ([blow.stepper(AIR, wind=np.ones((6, 8)))], {}, "call 0, blow, was bound to a copy of 'wind'"),
+        ([lw.couple(blow.stepper(AIR, wind=np.ones((6, 8))))], {}, "call 0, couple(blow), was bound to a copy of 'wind'"),
         ([[lw.every(4, CALL, at=1)], [CALL]], {"cycle": 2}, "call 0 of list 0 runs in no step: lw.every(4, ..., at=1) and cycle=2 have none in common"),
         ([CALL], {"structures": "kept"}, "structures is \"follow\" or \"keep\", found 'kept'"),
         ([CALL], {"profile": 1}, "profile is an lw.Profile(), found 1"),
@@ -89,3 +99,16 @@ def test_the_step_is_a_whole_number() -> None:
         loop.step = -1
     with pytest.raises(AttributeError, match="cycle"):
         loop.cycle = 3  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_arrays_that_are_taken_as_they_are() -> None:
+    """Of the right type: a loop sees what is written to them."""
+    wind = np.zeros((6, 8), np.float32)
+    air = blow.sites((6, 8), t=np.arange(48.0).reshape(6, 8), device="cpu")
+    loop = lw.steps([blow.stepper(air, wind=wind)])
+    before = np.array(blow.field(air, "t"))
+    loop.run(3)
+    assert np.array_equal(before, blow.field(air, "t"))
+    wind[:] = 0.5
+    loop.run(1)
+    assert not np.array_equal(before, blow.field(air, "t"))

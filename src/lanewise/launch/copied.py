@@ -19,10 +19,11 @@ def copied_arrays(
     Of lists and of other libraries' arrays nothing is said.
     """
     values = {**dict(zip(names, positional, strict=False)), **named}
-    return tuple(n for n, taken in arguments.unflattened.items() if _is_copy(values.get(n), taken))
+    return tuple(n for n, taken in arguments.unflattened.items() if is_copy(values.get(n), taken))
 
 
-def _is_copy(value: Any, taken: Any) -> bool:
+def is_copy(value: Any, taken: Any) -> bool:
+    """Whether what a call takes has other memory than the array that it was given."""
     if isinstance(value, np.ndarray):
         if not value.size:
             return False

@@ -122,12 +122,10 @@ class _Reader:
             case Call(copied=()):
                 return self._bound.task(call)
             case Call():
-                which = " and ".join(map(repr, call.copied))
-                raise ArgumentError(
-                    f"{place}, {call.compiled.name}, was bound to a copy of {which}: what is written "
-                    "there later the loop would not see; wanted a contiguous, writable array of the "
-                    f"parameter's type on {call.compiled.executable.device}"
-                )
+                raise _copied(place, call.compiled.name, call.copied, call.compiled.executable.device)
+            case SiteStepper() | CoupledStepper() if call.copied:
+                device = call.sites.device if isinstance(call, SiteStepper) else call.sites[0].device
+                raise _copied(place, call.name, call.copied, device)
             case SiteStepper():
                 return stepper_task(call)
             case CoupledStepper():
@@ -160,3 +158,13 @@ def _staged(task: Task, stage: str) -> Task:
         return [x if x.stage == BUILD else NamedLaunch(stage, x.name, x.call) for x in task.launches(states)]
 
     return replace(task, launches=launches)
+
+
+def _copied(place: str, name: str, copied: Sequence[str], device: str) -> ArgumentError:
+    """Of a call that would not see what is written to its arguments."""
+    which = " and ".join(map(repr, copied))
+    return ArgumentError(
+        f"{place}, {name}, was bound to a copy of {which}: what is written there later the loop would "
+        "not see; wanted a contiguous, writable array of the parameter's type on "
+        f"{device}"
+    )

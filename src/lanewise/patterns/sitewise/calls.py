@@ -228,12 +228,13 @@ class SiteStepper:
 
     def __init__(
         self, name: str, sites: Sites, calls: Callable[[int, bool], Sequence[NamedLaunch]], profile: Profile | None = None,
-        bound: BoundSteps | None = None, observed: tuple[Observed, ...] = (),
+        bound: BoundSteps | None = None, observed: tuple[Observed, ...] = (), copied: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper of the same.
 
-        `observed`: what is looked at before every step.
+        `observed`: what is looked at before every step. `copied`: the values whose arrays were copied.
         """
+        self.copied = copied
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
         self.observed = in_order(observed)
         if bound is None:
@@ -243,7 +244,7 @@ class SiteStepper:
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(self._name, self._sites, self._calls, profile, observed=self.observed)
+        return SiteStepper(self._name, self._sites, self._calls, profile, observed=self.observed, copied=self.copied)
 
     @property
     def name(self) -> str:

@@ -37,6 +37,11 @@ class CoupledStepper:
         return self._name
 
     @property
+    def copied(self) -> tuple[str, ...]:
+        """The values whose arrays were copied."""
+        return tuple(name for s in self._steppers for name in s.copied)
+
+    @property
     def sites(self) -> tuple[Sites, ...]:
         """What it steps."""
         return tuple(s.sites for s in self._steppers)

@@ -18,6 +18,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.language.types import F32, Scalar
 from lanewise.language.values import to_python_value
 from lanewise.launch.arguments import Arguments, bind_value_array, describe
+from lanewise.launch.copied import is_copy
 from lanewise.launch.executable import BoundArray
 from lanewise.patterns.sitewise.builder import Update
 from lanewise.patterns.sitewise.sites import Sites
@@ -33,7 +34,10 @@ Kinds = Mapping[str, t.ValueType]
 
 @dataclass(frozen=True, slots=True)
 class SiteValues:
-    """The values of a call, bound: arrays by name, and the scalars of the others by their names in the IR."""
+    """The values of a call, bound: arrays by name, and the scalars of the others by their names in the IR.
+
+    copied: whose arrays were copied, so that nobody sees what is written to them later.
+    """
 
     arrays_of: tuple[tuple[str, t.ValueType], ...]
     uniforms_of: tuple[tuple[str, t.ValueType], ...]
@@ -43,6 +47,7 @@ class SiteValues:
     tables_of: tuple[tuple[str, ArrayType], ...] = ()
     fields_of: tuple[tuple[str, Scalar], ...] = ()
     observed: tuple[Observed, ...] = ()
+    copied: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +137,7 @@ def classify_values(
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     observed: list[Observed] = []
+    copied: list[str] = []
     for name in written & fields.keys():
         arrays[name] = bind_value_array(sites.field(name, fields[name]), fields[name])
     for name, kind in kinds.items():
@@ -142,10 +148,13 @@ def classify_values(
             arrays[name] = bind_value_array(value.array, kind)
             continue
         if name in brought_fields:
-            arrays[name] = bind_value_array(_field(place, value, fields[name], sites), kind)
+            field = _field(place, value, fields[name], sites)
+            copied += [name] if is_copy(value, field) else []
+            arrays[name] = bind_value_array(field, kind)
             continue
         array = None if name in velocities else _array(place, arguments[name], kind, sites)
         if array is not None:
+            copied += [name] if is_copy(value, array) else []
             arrays[name] = bind_value_array(array, kind)
         else:
             environment.update(_uniform(place, name, arguments[name], kind, may_vary=name not in velocities))
@@ -161,6 +170,7 @@ def classify_values(
         tables_of=tuple(tables.items()),
         fields_of=tuple(fields.items()),
         observed=tuple(observed),
+        copied=tuple(copied),
     )
 
 

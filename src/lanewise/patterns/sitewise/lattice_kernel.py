@@ -109,7 +109,7 @@ class LatticeKernel(ABC):
         """What takes steps of these sites with values that are checked; `bound`: what an earlier one of the same has bound."""
         observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
         launches = partial(self._launches, sites, plan, values)
-        return SiteStepper(self.__name__, sites, launches, bound=bound, observed=observed)
+        return SiteStepper(self.__name__, sites, launches, bound=bound, observed=observed, copied=values.copied)
 
     def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
         """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
