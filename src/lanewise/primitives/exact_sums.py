@@ -41,12 +41,12 @@ def summed(
         with nullcontext() if turns is None else turns, on(device):
             try:
                 launch()
-            except BaseException:
+                for name, each in words.items():
+                    close(each, arrays[name], device)
+            except BaseException:  # the next call begins with words of zero, wherever Ctrl-C came
                 for each in words.values():
                     each[:] = 0
                 raise
-            for name, each in words.items():
-                close(each, arrays[name], device)
 
     return run
 
