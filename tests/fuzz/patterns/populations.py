@@ -22,6 +22,10 @@ def run(device, plan=None):
         return off([population.records, np.array(told)])
 
 
+def compiled(device, plan=None):
+    return kernel.compile(R.array(device=device, layout=layouts[0], **start), np.int32(0))
+
+
 def expected():
     class Row:
         pass
@@ -90,7 +94,7 @@ def write(rng: Random) -> str:
         "@lw.record", "class R:", *indented([f"{n}: {NAMES[k]}" for n, k in fields.items()]), "", "", *helpers, "", "",
         "@lw.elementwise", "def kernel(e: R, step: lw.i32) -> lw.Fate:", *indented(lines), "", "",
         "@lw.elementwise", "def begin(e: R):", f"    e.{first} = {w.literal(fields[first])}", "", "",
-        f"start, steps, renewed, plans = dict({start}), {rng.randint(1, 4)}, {rng.random() < 0.5}, False",
+        f"start, steps, renewed, plans, explains = dict({start}), {rng.randint(1, 4)}, {rng.random() < 0.5}, False, True",
         f"layouts = [{layout(rng, fields)}, None]",
     ]  # fmt: skip
     return "\n".join(text) + "\n" + RUN

@@ -77,6 +77,11 @@ def run(device, plan=None):
     both.run(1)
     both.run(steps)
     return off([first.field(a, "u"), second.populations(b)])
+
+
+def compiled(device, plan=None):
+    a, b = first.sites(shape, device=device, u=start), second.sites(shape, device=device, streaming=forms[1])
+    return first.compile(a, seen=look.of(b)) if explained == "first" else second.compile(b, heat=peek.of(a))
 """
 
 
@@ -183,6 +188,7 @@ def write_coupled(rng: Random) -> str:
         "@second.observer", "def look(f: lw.populations) -> lw.f32:", f"    return {w.tamed(t.F32, w.expression(looks, t.F32, 2))}", "", "",
         "@first.observer", "def peek(u: lw.Field[lw.f32]) -> lw.f32:", f"    return {w.tamed(t.F32, w.expression(peeks, t.F32, 2))}", "", "",
         f"shape, steps, seed, plans = {_shape(rng, dimension)}, {rng.randint(1, 3)}, {seed(rng)}, False",
+        f"explains, explained = True, {rng.choice(('first', 'second'))!r}",
         f"start, forms = drawn({seed(rng)}, 'f4', shape), {[rng.choice(FORMS), rng.choice(FORMS)]}",
     ]  # fmt: skip
     return "\n".join(text) + "\n" + COUPLED
