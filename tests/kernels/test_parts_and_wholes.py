@@ -293,8 +293,15 @@ def test_memory_of_others() -> None:
     assert numbers(met(whole, Body.array(memory, copy=False)))[0].all()
 
 
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param([*SLICES[:3], SLICES[1]], id="few"),
+        pytest.param([*SLICES[3:6], *SLICES[1:3]], id="others", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("search", ["every pair", "static grid"])
-def test_gradients_know_the_element_itself(search: str) -> None:
+def test_gradients_know_the_element_itself(search: str, parts: list[slice]) -> None:
     bodies, kernel = some(10, lw.SoA(), "cpu"), potential.using(SEARCHES[search])
     of_targets, of_sources = kernel.gradient("target.position"), kernel.gradient("source.position")
     whole, there = of_targets(bodies, bodies), of_sources(bodies, bodies)
@@ -304,7 +311,7 @@ def test_gradients_know_the_element_itself(search: str) -> None:
         of_targets(bodies, bodies, cotangent=weights),
         of_sources(bodies, bodies, cotangent=weights),
     )
-    for part in [*SLICES[:6], *SLICES[1:3]]:
+    for part in parts:
         np.testing.assert_allclose(of_targets(bodies[part], bodies), whole[part], rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(of_sources(bodies, bodies[part]), there[part], rtol=1e-4, atol=1e-4)
         mine = of_targets(bodies[part], bodies, cotangent=weights[part])

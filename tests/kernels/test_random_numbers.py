@@ -283,9 +283,10 @@ def test_refused_in_kernels(kernel: Any, lines: list[str]) -> None:
 
 
 SEEDS = [0, -1, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**40, -(2**31), -(2**31) - 1, -(2**40), 2**63 - 1, -(2**63)]
+INNER_SEEDS = [2**31 - 1, 2**32 - 1, 2**40, -(2**31), -(2**40)]  # the others are of every type, too
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [pytest.param(s, marks=pytest.mark.slow if s in INNER_SEEDS else []) for s in SEEDS])
 def test_a_seed_in_the_function_is_that_of_an_argument(seed: int) -> None:
     """Whole numbers of every size, as a constant, as an argument, and in ordinary Python."""
     names = module(f"""

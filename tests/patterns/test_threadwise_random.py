@@ -133,7 +133,7 @@ def arrays() -> dict[str, Any]:
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_random_kernels_mean_what_python_does(tmp_path: Path) -> None:
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
     @given(statements(("y", "x"), 0, 0))
     def holds(lines: list[str]) -> None:
         kernel, expected = load(lines, tmp_path), arrays()
@@ -175,7 +175,7 @@ def test_what_is_said_of_accesses_holds_wherever_they_happen(tmp_path: Path, mon
     monkeypatch.setattr(Interpreter, "_element", watched)
     count = {"affine": 0, "together": 0}
 
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
     @given(statements(("y", "x"), 0, 0))
     def holds(lines: list[str]) -> None:
         kernel, given_arrays = load(lines, tmp_path), arrays()

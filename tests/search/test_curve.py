@@ -94,7 +94,7 @@ def test_every_cloud(name: str) -> None:
 
 
 @NEEDS_COMPILER
-@pytest.mark.parametrize("count", [1, 8, 9, 33, 513, 2048, 2049])
+@pytest.mark.parametrize("count", [1, 9, 2049, *(pytest.param(n, marks=pytest.mark.slow) for n in (8, 33, 513, 2048))])
 def test_every_size_of_the_tree(count: int) -> None:
     x, _ = cloud("uniform", count, 3, "f4")
     compare(points_of(numbered(x), "position"), lw.Open(), 8)
