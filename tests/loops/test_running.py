@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -158,7 +160,25 @@ def test_a_function_cannot_set_the_step() -> None:
     loop.step = 0
     with pytest.raises(lw.ArgumentError, match="wanted"):
         lw.steps(calls).run(-1)
+
+    def value(n: int) -> float:
+        if n == 1:
+            stepped.step = 7
+        return DT
+
+    bodies = grains(4)
+    stepped = lw.steps([move.bind(bodies, np.zeros((4, 2), np.float32), lw.by_step(value), 0.0)])
+    with pytest.raises(lw.ArgumentError, match=r"or of lw.by_step, cannot set the step of its loop"):
+        stepped.run(3)
+    assert stepped.step == 1
     lw.steps(calls).run(3, callback=lambda loop: setattr(loop, "step", 0))
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_loop_is_not_copied(how: Callable[[Any], object]) -> None:
+    _, calls = small()
+    with pytest.raises(lw.ArgumentError, match="cannot be copied or pickled: save the arrays"):
+        how(lw.steps(calls))
 
 
 # ------------------------------------------------------------ values by step

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
@@ -50,6 +50,13 @@ class Steps:
         names = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
         return f"<loop of {names} on {self._device}, step {self.step:,}>"
 
+    def __reduce__(self) -> NoReturn:
+        """Copies would step the same arrays, each with a count of its own."""
+        raise ArgumentError(
+            "a loop of lw.steps is bound to its arrays, and cannot be copied or pickled: save the "
+            "arrays and loop.step, bind the calls anew, and set loop.step"
+        )
+
     @property
     def step(self) -> int:
         """How many steps led to the present state; the number of the next step.
@@ -64,7 +71,8 @@ class Steps:
         number = whole("the step of a loop", value)
         if self._within:
             raise ArgumentError(
-                "a function of the list cannot set the step of its loop, which is within one; a callback can"
+                "a function of the list, or of lw.by_step, cannot set the step of its loop, which "
+                "is within one; a callback can"
             )
         if not 0 <= number <= MOST_STEPS:
             raise ArgumentError(f"the step of a loop is from 0 to {MOST_STEPS:,}, found {number:,}")
@@ -160,12 +168,16 @@ class Steps:
         for task in self._rhythm.tasks:
             if task.ahead is not None:
                 task.ahead.clear()
-        for n in range(self._step, self._step + min(steps, AHEAD)):
-            try:
-                for ahead in self._rhythm.ahead_in(n):
-                    ahead.add(n)
-            except Exception as error:
-                return n - self._step, error
+        self._within = True
+        try:
+            for n in range(self._step, self._step + min(steps, AHEAD)):
+                try:
+                    for ahead in self._rhythm.ahead_in(n):
+                        ahead.add(n)
+                except Exception as error:
+                    return n - self._step, error
+        finally:
+            self._within = False
         return min(steps, AHEAD), None
 
     def _piece(self, steps: int) -> None:
@@ -218,9 +230,12 @@ def steps(
         raise ArgumentError(f"lw.steps: profile is an lw.Profile(), found {shown(profile)}")
     clock = Clock()
     rhythm, device = read_lists(calls, cycle, structures, clock, apart=profile is not None)
-    if rhythm.steps > LONGEST_CYCLE or rhythm.period > LONGEST_CYCLE:
+    cycle_of_all = rhythm.steps  # sites may lengthen it, which takes a look at each of its steps
+    if cycle_of_all <= LONGEST_CYCLE:
+        cycle_of_all = rhythm.period
+    if cycle_of_all > LONGEST_CYCLE:
         raise ArgumentError(
-            f"lw.steps: the same launches come again after {rhythm.period:,} steps only, and each of "
+            f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each of "
             f"these has a list of its own; wanted at most {LONGEST_CYCLE:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )
