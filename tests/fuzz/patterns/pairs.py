@@ -85,7 +85,8 @@ def expected():
             columns = zip(*(out if isinstance(out, tuple) else (out,) for out in pairs))
             values = [np.array([to_python_value(x, k) for x in c])[met] for c, k in zip(columns, kinds)]
             rows.append([reduced_places(form, v, np.flatnonzero(met)) for form, v in zip(forms, values)])
-    return [np.array(column) for column in zip(*rows)] * times
+    results = [np.array(column) for column in zip(*rows)] * times
+    return results + (off([given, list(named.values())]) if times == 1 else [])
 """
 
 
