@@ -1,13 +1,15 @@
 """What does a call cost the host, beside the launch that it is for?
 
-`python -m bench.call_cost [--device cuda]` writes bench/results/call_cost_{cpu,cuda}.{md,json}. Arrays are small, so that a call takes
-hardly longer than the host needs for it. Of every kernel the whole call and the bound one are measured in turns, after their results
-were held against each other; beside them what does the same with other packages. On a GPU only every hundredth call waits for the
-device, whose queue is longer than that.
+`python -m bench.call_cost [--device cuda]` writes bench/results/call_cost_{cpu,cuda}.{md,json}.
+Arrays are small, so that a call takes hardly longer than the host needs for it. Of every kernel the
+whole call and the bound one are measured in turns, after their results were held against each
+other; beside them what does the same with other packages. On a GPU only every hundredth call waits
+for the device, whose queue is longer than that.
 
 Of some kernels calls of several sizes are made in turn, so that no call is like the one before.
 
-Of a kernel over a grid, which works for long on a CPU, differences of large numbers scatter; a row over few elements stands beside it.
+Of a kernel over a grid, which works for long on a CPU, differences of large numbers scatter; a row
+over few elements stands beside it.
 """
 
 from __future__ import annotations
@@ -141,23 +143,45 @@ def rows(device: str) -> list[Row]:
     if device == "cuda":
         x, y = cuda.cupy().asarray(x), cuda.cupy().asarray(y)
     counts = np.full((COUNT // 8, 2), 4)  # a cell is one body in one list
-    items = lw.ragged(Sample.array(time=random.random(COUNT), weight=random.random(COUNT)), counts=counts).to(device)
+    items = lw.ragged(
+        Sample.array(time=random.random(COUNT), weight=random.random(COUNT)), counts=counts
+    ).to(device)
     lists = lw.ragged(random.random(2 * COUNT).astype("f4"), counts=np.full(COUNT, 2)).to(device)
-    few, sparse = (Body.array(**{name: a[:n] for name, a in fields.items()}, device=device) for n in (4, FEW))
+    few, sparse = (
+        Body.array(**{name: a[:n] for name, a in fields.items()}, device=device) for n in (4, FEW)
+    )
     sites, others = flow.sites(SITES, device=device), flow.sites(SITES, device=device)
     for s in (sites, others):
         flow.set_populations(s, random.random((9, *SITES)))
     stepper = flow.stepper(others, omega=0.5)
-    plate, other_plate = (heat.sites(SITES, device=device, t=random.random(SITES)) for _ in range(2))
+    plate, other_plate = (
+        heat.sites(SITES, device=device, t=random.random(SITES)) for _ in range(2)
+    )
     heating = heat.stepper(other_plate, rate=0.2)
     found = [
-        Row("pairwise", lambda: gravity(bodies, bodies, softening2=0.01), gravity.bind(bodies, bodies, 0.01)),
-        Row("elementwise, in place", lambda: kick_drift(moving, force, 1e-6), kick_drift.bind(moving, force, 1e-6)),
+        Row(
+            "pairwise",
+            lambda: gravity(bodies, bodies, softening2=0.01),
+            gravity.bind(bodies, bodies, 0.01),
+        ),
+        Row(
+            "elementwise, in place",
+            lambda: kick_drift(moving, force, 1e-6),
+            kick_drift.bind(moving, force, 1e-6),
+        ),
         Row("elementwise, result", lambda: energy(bodies), energy.bind(bodies)),
         Row("elementwise, arrays", lambda: axpy(2.0, x, y), axpy.bind(2.0, x, y)),
         Row("pairwise over a grid", lambda: crowd(bodies, bodies), crowd.bind(bodies, bodies)),
-        Row(f"pairwise over a grid, {FEW} elements", lambda: crowd(sparse, sparse), crowd.bind(sparse, sparse)),
-        Row("segmentwise", lambda: weighed(few, items, lists, scale=0.5), weighed.bind(few, items, lists, 0.5)),
+        Row(
+            f"pairwise over a grid, {FEW} elements",
+            lambda: crowd(sparse, sparse),
+            crowd.bind(sparse, sparse),
+        ),
+        Row(
+            "segmentwise",
+            lambda: weighed(few, items, lists, scale=0.5),
+            weighed.bind(few, items, lists, 0.5),
+        ),
         Row("segmentwise, one record", lambda: total(items), total.bind(items)),
         Row("sitewise", lambda: flow(sites, omega=0.5), lambda: stepper.run(1)),
         Row("stencil", lambda: heat(plate, rate=0.2), lambda: heating.run(1)),
@@ -176,21 +200,36 @@ def rows_in_turn(device: str, sizes: int) -> list[Row]:
     """Calls of so many sizes, one after the other."""
     random = np.random.default_rng(2)
     counts = [16 + 8 * n for n in range(sizes)]
-    bodies = [Body.array(position=random.random((n, 3)), mass=random.random(n), device=device) for n in counts]
+    bodies = [
+        Body.array(position=random.random((n, 3)), mass=random.random(n), device=device)
+        for n in counts
+    ]
     forces = [gravity(b, b, 0.01) for b in bodies]
     values = [np.ascontiguousarray(b.numpy()["mass"]) for b in bodies]
     if device == "cuda":
         values = [cuda.cupy().asarray(v) for v in values]
     kinds: dict[str, tuple[list[Callable[[], Any]], list[Callable[[], Any]]]] = {
-        "pairwise": ([partial(gravity, b, b, 0.01) for b in bodies], [gravity.bind(b, b, 0.01) for b in bodies]),
+        "pairwise": (
+            [partial(gravity, b, b, 0.01) for b in bodies],
+            [gravity.bind(b, b, 0.01) for b in bodies],
+        ),
         "elementwise, in place": (
             [partial(kick_drift, b, f, 1e-6) for b, f in zip(bodies, forces, strict=True)],
             [kick_drift.bind(b, f, 1e-6) for b, f in zip(bodies, forces, strict=True)],
         ),
-        "elementwise, result": ([partial(energy, b) for b in bodies], [energy.bind(b) for b in bodies]),
-        "elementwise, arrays": ([partial(axpy, 2.0, v, v) for v in values], [axpy.bind(2.0, v, v) for v in values]),
+        "elementwise, result": (
+            [partial(energy, b) for b in bodies],
+            [energy.bind(b) for b in bodies],
+        ),
+        "elementwise, arrays": (
+            [partial(axpy, 2.0, v, v) for v in values],
+            [axpy.bind(2.0, v, v) for v in values],
+        ),
     }
-    return [Row(f"{name}, {sizes} sizes in turn", InTurn(a), InTurn(b)) for name, (a, b) in kinds.items()]
+    return [
+        Row(f"{name}, {sizes} sizes in turn", InTurn(a), InTurn(b))
+        for name, (a, b) in kinds.items()
+    ]
 
 
 def peer_rows(device: str, x: Any, y: Any, expected: Any) -> list[Row]:
@@ -226,19 +265,29 @@ def main() -> None:
                 times[row.name][0].append(seconds(row.whole, device))
                 if row.bound is not None:
                     times[row.name][1].append(seconds(row.bound, device))
-    table = [(name, *(1e6 * statistics.median(t) if t else None for t in both)) for name, both in times.items()]
+    table = [
+        (name, *(1e6 * statistics.median(t) if t else None for t in both))
+        for name, both in times.items()
+    ]
     machine = describe_machine()
     target = TARGETS[device]
     text = [
-        f"# What a call costs the host ({device})", "",
-        f"{COUNT} elements, {SITES[0]} x {SITES[1]} sites; microseconds, medians of {ROUNDS} rounds of {CALLS} calls, in turns.", "",
-        f"| call | whole | bound | beyond (wanted: at most {target:g}) |", "|---|---:|---:|---:|",
+        f"# What a call costs the host ({device})",
+        "",
+        f"{COUNT} elements, {SITES[0]} x {SITES[1]} sites; microseconds, medians of {ROUNDS} "
+        f"rounds of {CALLS} calls, in turns.",
+        "",
+        f"| call | whole | bound | beyond (wanted: at most {target:g}) |",
+        "|---|---:|---:|---:|",
         *(
-            f"| {name} | {whole:.1f} | {f'{bound:.1f}' if bound else ''} | {f'{whole - bound:.1f}' if bound else ''} |"
+            f"| {name} | {whole:.1f} | {f'{bound:.1f}' if bound else ''} | "
+            f"{f'{whole - bound:.1f}' if bound else ''} |"
             for name, whole, bound in table
         ),
-        "", *(f"- {n}: {v}" for n, v in machine.items()), "",
-    ]  # fmt: skip
+        "",
+        *(f"- {n}: {v}" for n, v in machine.items()),
+        "",
+    ]
     path = Path(f"bench/results/call_cost_{device}.md")
     path.write_text("\n".join(text), encoding="utf-8")
     data = {"microseconds": {n: {"whole": w, "bound": b} for n, w, b in table}, "machine": machine}

@@ -26,7 +26,9 @@ def peers(device: str, x: Any, y: Any) -> Calls:
 
 def _cupy(x: Any, y: Any) -> Calls:
     module, count = cuda.cupy(), len(x)
-    element = module.ElementwiseKernel("float32 a, float32 x, float32 y", "float32 z", "z = a * x + y", "axpy")
+    element = module.ElementwiseKernel(
+        "float32 a, float32 x, float32 y", "float32 z", "z = a * x + y", "axpy"
+    )
     text = """extern "C" __global__ void axpy(float a, const float *x, const float *y, float *z, int n)
     { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) z[i] = a * x[i] + y[i]; }"""
     raw = module.RawKernel(text, "axpy")
@@ -63,12 +65,18 @@ def _warp(device: str, x: Any, y: Any) -> Calls:
 
     @wp.kernel
     def axpy(
-        a: wp.float32, x: wp.array(dtype=wp.float32), y: wp.array(dtype=wp.float32), z: wp.array(dtype=wp.float32)
+        a: wp.float32,
+        x: wp.array(dtype=wp.float32),
+        y: wp.array(dtype=wp.float32),
+        z: wp.array(dtype=wp.float32),
     ):  # type: ignore
         i = wp.tid()
         z[i] = a * x[i] + y[i]
 
-    inputs = [wp.array(np.asarray(v.get() if device == "cuda" else v), dtype=wp.float32, device=device) for v in (x, y)]
+    inputs = [
+        wp.array(np.asarray(v.get() if device == "cuda" else v), dtype=wp.float32, device=device)
+        for v in (x, y)
+    ]
 
     def launched() -> Any:
         z = wp.empty(len(x), dtype=wp.float32, device=device)

@@ -1,7 +1,9 @@
-"""Is lw.nearest on a CPU at least twice as fast as scipy's tree? Both build and search, on the same cores, in one run, interleaved.
+"""Is lw.nearest on a CPU at least twice as fast as scipy's tree? Both build and search, on the same
+cores, in one run, interleaved.
 
-`python -m bench.cpu_nearest [points]` writes bench/results/cpu_nearest.{md,json}: the 7 nearest within sqrt(18), 2^18 points evenly in a
-ball of radius 200 (the density of the thesis). Every version is compared with the others before it is timed.
+`python -m bench.cpu_nearest [points]` writes bench/results/cpu_nearest.{md,json}: the 7 nearest
+within sqrt(18), 2^18 points evenly in a ball of radius 200 (the density of the thesis). Every
+version is compared with the others before it is timed.
 """
 
 from __future__ import annotations
@@ -50,7 +52,9 @@ def check(name: str, found: Found, wanted: Found) -> None:
     same = (ours == theirs).all(axis=1)
     apart = np.abs(np.nan_to_num(near, posinf=RADIUS) - np.nan_to_num(far, posinf=RADIUS)).max()
     if same.mean() < 0.9999 or not apart < 1e-5 * WORLD:
-        raise ValueError(f"{name}: {1 - same.mean():.2%} of the lists differ, distances by up to {apart:.2e}")
+        raise ValueError(
+            f"{name}: {1 - same.mean():.2%} of the lists differ, distances by up to {apart:.2e}"
+        )
 
 
 def versions(x: Any, threads: int) -> dict[str, Callable[[], None]]:
@@ -66,7 +70,10 @@ def versions(x: Any, threads: int) -> dict[str, Callable[[], None]]:
 
     for name, search in SEARCHES.items():
         check(name, ours(search)(), wanted)
-    made = {f"lw.nearest, {name}, {threads} thread(s)": ours(search) for name, search in SEARCHES.items()}
+    made = {
+        f"lw.nearest, {name}, {threads} thread(s)": ours(search)
+        for name, search in SEARCHES.items()
+    }
     return {f"scipy cKDTree, workers={threads}": lambda: by_tree(x, threads), **made}
 
 
@@ -77,7 +84,10 @@ def main() -> None:
     for threads in sorted({1, cpu_threads()}):
         times |= interleave(versions(x, threads), ROUNDS)
     rows = [Measurement(name, seconds, count, "points") for name, seconds in times.items()]
-    title = f"The {K} nearest within sqrt(18) on a CPU, {count:,} points evenly in a ball of radius 200, float32, structure included"
+    title = (
+        f"The {K} nearest within sqrt(18) on a CPU, {count:,} points evenly in a ball of radius "
+        "200, float32, structure included"
+    )
     machine = describe_machine() | {
         "scipy": scipy.__version__,
         "programs running at the end": f"{os.getloadavg()[0]:.1f}",

@@ -1,9 +1,11 @@
-"""The nearest of many centres (the assignment of k-means) on a CPU, beside scikit-learn: on the same cores, in one run, interleaved.
+"""The nearest of many centres (the assignment of k-means) on a CPU, beside scikit-learn.
+
+On the same cores, in one run, interleaved.
 
     python -m bench.cpu_reductions [--points 200000] [--centers 200]
-Needs scikit-learn. Every version is compared with float64 before it is timed. `KMeans.predict` is scikit-learn's assignment;
-`pairwise_distances_argmin` is its reduction of pairs. Both work in float32, as lanewise does. Writes
-bench/results/cpu_reductions.{md,json}.
+Needs scikit-learn. Every version is compared with float64 before it is timed. `KMeans.predict` is
+scikit-learn's assignment; `pairwise_distances_argmin` is its reduction of pairs. Both work in
+float32, as lanewise does. Writes bench/results/cpu_reductions.{md,json}.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def closest(point: Point, center: Point) -> lw.ArgMin[lw.f32]:
 def check(name: str, found: Any, x: Any, y: Any) -> None:
     """Raise `ValueError` where a centre is clearly not the nearest one."""
     d2 = ((x[:CHECKED, None].astype("f8") - y[None]) ** 2).sum(-1)
-    if not np.allclose(d2[np.arange(CHECKED), np.asarray(found)[:CHECKED]], d2.min(1), rtol=1e-4, atol=1e-6):
+    if not np.allclose(
+        d2[np.arange(CHECKED), np.asarray(found)[:CHECKED]], d2.min(1), rtol=1e-4, atol=1e-6
+    ):
         raise ValueError(f"{name}: a centre that is not the nearest one")
 
 
@@ -50,9 +54,18 @@ def versions(x: Any, y: Any) -> dict[str, Callable[[], Any]]:
 
     means = KMeans(len(y), n_init=1, max_iter=1).fit(np.tile(y, (2, 1)))
     means.cluster_centers_ = np.ascontiguousarray(y)
-    points, centers = Point.array(position=x, layout=lw.SoA()), Point.array(position=y, layout=lw.SoA())
-    plans = {"default": None, "sources one by one": lw.Plan(across=0), "128 targets": lw.Plan(across=128)}
-    calls = {f"lanewise, {n}": closest.bind(points, centers, plan=plan) for n, plan in plans.items()}
+    points, centers = (
+        Point.array(position=x, layout=lw.SoA()),
+        Point.array(position=y, layout=lw.SoA()),
+    )
+    plans = {
+        "default": None,
+        "sources one by one": lw.Plan(across=0),
+        "128 targets": lw.Plan(across=128),
+    }
+    calls = {
+        f"lanewise, {n}": closest.bind(points, centers, plan=plan) for n, plan in plans.items()
+    }
     return {
         **calls,
         "scikit-learn, KMeans.predict": lambda: means.predict(x),
@@ -77,10 +90,18 @@ def main() -> None:
     times = interleave({n: only(c) for n, c in calls.items()}, ROUNDS)
     rows = [Measurement(n, t, given.points * given.centers, "pairs") for n, t in times.items()]
     for row in rows:
-        print(f"{row.name:44} least {1e3 * min(row.seconds):8.2f} ms  median {1e3 * row.median:8.2f} ms")
+        print(
+            f"{row.name:44} least {1e3 * min(row.seconds):8.2f} ms  median {1e3 * row.median:8.2f} "
+            "ms"
+        )
     out = Path(os.environ.get("OUT", "bench/results")) / "cpu_reductions.md"
     print(
-        write_results(out, f"Nearest of {given.centers:,} centres, {given.points:,} points", rows, describe_machine())
+        write_results(
+            out,
+            f"Nearest of {given.centers:,} centres, {given.points:,} points",
+            rows,
+            describe_machine(),
+        )
     )
 
 

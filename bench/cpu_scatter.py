@@ -1,9 +1,12 @@
-"""Scatters, histograms, compaction and prefix sums on a CPU beside NumPy's: on the same cores, in one run, interleaved.
+"""Scatters, histograms, compaction and prefix sums on a CPU beside NumPy's.
+
+On the same cores, in one run, interleaved.
 
     python -m bench.cpu_scatter [--values 1e7] [--bins 1e6] [--rounds 15]
-Every version is compared with NumPy's result, and runs twice: its bits have to be the same. NumPy's `bincount` is timed with the arrays
-that lanewise takes, and with those that it needs not convert (places of int64, weights of float64). Times are the least of all rounds,
-which a busy machine disturbs least: of the clock, and of all cores together by the time of the process. Writes
+Every version is compared with NumPy's result, and runs twice: its bits have to be the same. NumPy's
+`bincount` is timed with the arrays that lanewise takes, and with those that it needs not convert
+(places of int64, weights of float64). Times are the least of all rounds, which a busy machine
+disturbs least: of the clock, and of all cores together by the time of the process. Writes
 bench/results/cpu_scatter.md, or into the folder that the variable OUT names.
 """
 
@@ -56,7 +59,10 @@ def scattered(kernel: Any, bins: int, kind: Any, **arrays: Any) -> Callable[[], 
 def tasks(values: int, bins: int) -> dict[str, Task]:
     """What is compared: by its name, versions that give the same."""
     rng = np.random.default_rng(0)
-    place, v = rng.integers(0, bins, values, dtype=np.int32), rng.normal(size=values).astype(np.float32)
+    place, v = (
+        rng.integers(0, bins, values, dtype=np.int32),
+        rng.normal(size=values).astype(np.float32),
+    )
     place64, v64, few = place.astype(np.int64), v.astype(np.float64), (place % 256).astype(np.int32)
     half, hundredth = rng.random(values) < 0.5, rng.random(values) < 0.01
     out32, out64, outi = np.empty_like(v), np.empty_like(v64), np.empty_like(place)
@@ -80,13 +86,31 @@ def tasks(values: int, bins: int) -> dict[str, Task]:
             "lanewise histogram": lambda: lw.histogram(few, bins=256),
             "np.bincount": lambda: np.bincount(few, minlength=256),
         },
-        "compact float32, half": {"lanewise": lambda: lw.compact(v, half), "NumPy, v[mask]": lambda: v[half]},
-        "compact float32, 1 %": {"lanewise": lambda: lw.compact(v, hundredth), "NumPy, v[mask]": lambda: v[hundredth]},
-        "compact float64, half": {"lanewise": lambda: lw.compact(v64, half), "NumPy, v[mask]": lambda: v64[half]},
-        "cumsum float32": {"lanewise": lambda: lw.cumsum(v, out=out32), "np.cumsum": lambda: np.cumsum(v, out=out32)},
-        "cumsum float64": {"lanewise": lambda: lw.cumsum(v64, out=out64), "np.cumsum": lambda: np.cumsum(v64, out=out64)},
-        "cumsum int32": {"lanewise": lambda: lw.cumsum(place, out=outi), "np.cumsum": lambda: np.cumsum(place, out=outi)},
-    }  # fmt: skip
+        "compact float32, half": {
+            "lanewise": lambda: lw.compact(v, half),
+            "NumPy, v[mask]": lambda: v[half],
+        },
+        "compact float32, 1 %": {
+            "lanewise": lambda: lw.compact(v, hundredth),
+            "NumPy, v[mask]": lambda: v[hundredth],
+        },
+        "compact float64, half": {
+            "lanewise": lambda: lw.compact(v64, half),
+            "NumPy, v[mask]": lambda: v64[half],
+        },
+        "cumsum float32": {
+            "lanewise": lambda: lw.cumsum(v, out=out32),
+            "np.cumsum": lambda: np.cumsum(v, out=out32),
+        },
+        "cumsum float64": {
+            "lanewise": lambda: lw.cumsum(v64, out=out64),
+            "np.cumsum": lambda: np.cumsum(v64, out=out64),
+        },
+        "cumsum int32": {
+            "lanewise": lambda: lw.cumsum(place, out=outi),
+            "np.cumsum": lambda: np.cumsum(place, out=outi),
+        },
+    }
 
 
 def check(name: str, versions: Task) -> None:
@@ -97,7 +121,9 @@ def check(name: str, versions: Task) -> None:
         if version.startswith("lanewise") and one.tobytes() != other.tobytes():
             raise ValueError(f"{name}, {version}: other bits in another run")
         tolerance = 1e-3 if one.dtype == np.float32 or "cumsum" in name else 1e-10
-        if not np.allclose(one, expected, rtol=tolerance, atol=tolerance * max(1.0, np.abs(expected).max())):
+        if not np.allclose(
+            one, expected, rtol=tolerance, atol=tolerance * max(1.0, np.abs(expected).max())
+        ):
             raise ValueError(f"{name}, {version}: not what NumPy gives")
 
 
@@ -120,19 +146,31 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=15)
     given = parser.parse_args()
     values, bins = int(given.values), int(given.bins)
-    lines = ["| task | version | ms | ms of all cores | times lanewise |", "|---|---|---:|---:|---:|"]
+    lines = [
+        "| task | version | ms | ms of all cores | times lanewise |",
+        "|---|---|---:|---:|---:|",
+    ]
     before = os.getloadavg()
     for name, versions in tasks(values, bins).items():
         check(name, versions)
         times = timed(versions, given.rounds)
         first = next(iter(times.values()))[0]
         for version, (seconds, used) in times.items():
-            lines.append(f"| {name} | {version} | {1e3 * seconds:.2f} | {1e3 * used:.2f} | {seconds / first:.2f} |")
+            lines.append(
+                f"| {name} | {version} | {1e3 * seconds:.2f} | {1e3 * used:.2f} | "
+                f"{seconds / first:.2f} |"
+            )
             print(lines[-1], flush=True)
     loads = " to ".join(f"{x[0]:.1f}" for x in (before, os.getloadavg()))
     machine = ", ".join(f"{k}: {v}" for k, v in describe_machine().items() if "cuda" not in k)
-    head = f"# Scatters, histograms, compaction and prefix sums on a CPU\n\n{machine}, load of the machine: {loads}\n\n"
-    head += f"{values:,} values, {bins:,} bins; the least of {given.rounds} rounds in turn. Right, and the same bits again.\n\n"
+    head = (
+        f"# Scatters, histograms, compaction and prefix sums on a CPU\n\n{machine}, load of the "
+        f"machine: {loads}\n\n"
+    )
+    head += (
+        f"{values:,} values, {bins:,} bins; the least of {given.rounds} rounds in turn. Right, and "
+        "the same bits again.\n\n"
+    )
     path = Path(os.environ.get("OUT") or "bench/results") / "cpu_scatter.md"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")

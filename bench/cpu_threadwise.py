@@ -1,13 +1,17 @@
-"""How near to a copy, and to NumPy's BLAS, do naive array kernels come on a CPU? All cores, in one run, versions interleaved.
+"""How near to a copy, and to NumPy's BLAS, do naive array kernels come on a CPU? All cores, in one
+run, versions interleaved.
 
     python -m bench.cpu_threadwise [NAME ...]
-Every version is compared with float64 results first. Of kernels that read and write each element once the bound is a copy by as many
-threads, in the same rounds and between the very arrays that the kernel reads and writes: how fast a copy is hangs on where arrays lie, 29
-to 52 GB/s between pairs of arrays of one process. Where a kernel has but one large array its partner is one of the same size. (The row
-`copy` is a kernel that stores past the caches.) What writes alone, or reads alone, cannot have the bytes of a quick copy, which go both
-ways at once: beside it stands an array that is filled, or read, and nothing else. Of the matrix product the bound is NumPy's, that is its
-BLAS. Beside each kernel stands what NumPy offers for it in one call or few, and the kernel as it is written: with neither lanes nor
-tiles. Writes bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
+Every version is compared with float64 results first. Of kernels that read and write each element
+once the bound is a copy by as many
+threads, in the same rounds and between the very arrays that the kernel reads and writes: how fast a
+copy is hangs on where arrays lie, 29 to 52 GB/s between pairs of arrays of one process. Where a
+kernel has but one large array its partner is one of the same size. (The row `copy` is a kernel that
+stores past the caches.) What writes alone, or reads alone, cannot have the bytes of a quick copy,
+which go both ways at once: beside it stands an array that is filled, or read, and nothing else. Of
+the matrix product the bound is NumPy's, that is its BLAS. Beside each kernel stands what NumPy
+offers for it in one call or few, and the kernel as it is written: with neither lanes nor tiles.
+Writes bench/results/cpu_threadwise.{md,json}, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations
@@ -65,7 +69,10 @@ def copied(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32])
 
 @dataclass(frozen=True)
 class Benchmark:
-    """`make` gives the arguments and the grid, `expect` the float64 result; work is in bytes a call, or FLOP of the product."""
+    """`make` gives the arguments and the grid, `expect` the float64 result.
+
+    Work is in bytes a call, or FLOP of the product.
+    """
 
     name: str
     kernel: Any
@@ -118,7 +125,15 @@ def _maxima(g: Given) -> Any:
 
 def _laplace(g: Given, *, inside: bool) -> Any:
     w, i = g["a"].astype(np.float64), slice(1, -1)
-    s = w[:-2, i, i] + w[2:, i, i] + w[i, :-2, i] + w[i, 2:, i] + w[i, i, :-2] + w[i, i, 2:] - 6 * w[i, i, i]
+    s = (
+        w[:-2, i, i]
+        + w[2:, i, i]
+        + w[i, :-2, i]
+        + w[i, 2:, i]
+        + w[i, i, :-2]
+        + w[i, i, 2:]
+        - 6 * w[i, i, i]
+    )
     if not inside:
         return s
     found = np.zeros(w.shape)
@@ -149,7 +164,9 @@ def _vector() -> tuple[Given, tuple[int, ...]]:
     return {"a": random(N, N), "x": random(N), "c": blank(N)}, (N,)
 
 
-def _image(name: str = "a", out: str = "c", edge: int = 2, n: int = N) -> Callable[[], tuple[Given, tuple[int, ...]]]:
+def _image(
+    name: str = "a", out: str = "c", edge: int = 2, n: int = N
+) -> Callable[[], tuple[Given, tuple[int, ...]]]:
     return lambda: ({name: random(n + edge, n + edge), out: blank(n, n)}, (n, n))
 
 
@@ -160,32 +177,114 @@ def _cube(edge: int) -> Callable[[], tuple[Given, tuple[int, ...]]]:
 
 MATRIX = 4.0 * N * N  # bytes
 BENCHMARKS = (
-    Benchmark("matmul", matmul, _product, "c", lambda g: g["a"].astype(np.float64) @ g["b"], 2.0 * PRODUCT**3,
-              lambda g: np.matmul(g["a"], g["b"], out=g["c"]), unit="FLOP"),
-    Benchmark("matrix-vector", matvec, _vector, "c", lambda g: g["a"].astype(np.float64) @ g["x"], MATRIX,
-              lambda g: np.matmul(g["a"], g["x"], out=g["c"])),
-    Benchmark("transposed matrix-vector", transposed, _vector, "c", lambda g: g["x"].astype(np.float64) @ g["a"], MATRIX,
-              lambda g: np.matmul(g["x"], g["a"], out=g["c"])),
+    Benchmark(
+        "matmul",
+        matmul,
+        _product,
+        "c",
+        lambda g: g["a"].astype(np.float64) @ g["b"],
+        2.0 * PRODUCT**3,
+        lambda g: np.matmul(g["a"], g["b"], out=g["c"]),
+        unit="FLOP",
+    ),
+    Benchmark(
+        "matrix-vector",
+        matvec,
+        _vector,
+        "c",
+        lambda g: g["a"].astype(np.float64) @ g["x"],
+        MATRIX,
+        lambda g: np.matmul(g["a"], g["x"], out=g["c"]),
+    ),
+    Benchmark(
+        "transposed matrix-vector",
+        transposed,
+        _vector,
+        "c",
+        lambda g: g["x"].astype(np.float64) @ g["a"],
+        MATRIX,
+        lambda g: np.matmul(g["x"], g["a"], out=g["c"]),
+    ),
     Benchmark("copy", copied, _image(edge=0), "c", lambda g: g["a"], 2 * MATRIX),
-    Benchmark("outer product", outer, lambda: ({"u": random(N), "v": random(N), "c": blank(N, N)}, (N, N)), "c",
-              lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]), MATRIX,
-              lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"])),
-    Benchmark("sum", total, lambda: ({"a": random(N, N)}, (N, N)), "", lambda g: g["a"].sum(dtype=np.float64), MATRIX,
-              lambda g: g["a"].sum()),
-    Benchmark("transpose", transpose, _image(edge=0), "c", lambda g: g["a"].T, 2 * MATRIX, lambda g: np.copyto(g["c"], g["a"].T)),
-    Benchmark("transpose of 4096", transpose, _image(edge=0, n=4096), "c", lambda g: g["a"].T, 2 * MATRIX / 4),
-    Benchmark("transpose of 16384", transpose, _image(edge=0, n=16384), "c", lambda g: g["a"].T, 2 * MATRIX * 4),
+    Benchmark(
+        "outer product",
+        outer,
+        lambda: ({"u": random(N), "v": random(N), "c": blank(N, N)}, (N, N)),
+        "c",
+        lambda g: np.multiply.outer(g["u"].astype(np.float64), g["v"]),
+        MATRIX,
+        lambda g: np.multiply.outer(g["u"], g["v"], out=g["c"]),
+    ),
+    Benchmark(
+        "sum",
+        total,
+        lambda: ({"a": random(N, N)}, (N, N)),
+        "",
+        lambda g: g["a"].sum(dtype=np.float64),
+        MATRIX,
+        lambda g: g["a"].sum(),
+    ),
+    Benchmark(
+        "transpose",
+        transpose,
+        _image(edge=0),
+        "c",
+        lambda g: g["a"].T,
+        2 * MATRIX,
+        lambda g: np.copyto(g["c"], g["a"].T),
+    ),
+    Benchmark(
+        "transpose of 4096",
+        transpose,
+        _image(edge=0, n=4096),
+        "c",
+        lambda g: g["a"].T,
+        2 * MATRIX / 4,
+    ),
+    Benchmark(
+        "transpose of 16384",
+        transpose,
+        _image(edge=0, n=16384),
+        "c",
+        lambda g: g["a"].T,
+        2 * MATRIX * 4,
+    ),
     Benchmark("filter 3x3", filter3, _image(), "c", _filtered, 2 * MATRIX),
     Benchmark("demosaic", demosaic, _image("raw", "green"), "green", _green, 2 * MATRIX),
     Benchmark("maxima", maxima, _image(), "c", _maxima, 2 * MATRIX),
-    Benchmark("7-point stencil", stencil, _cube(2), "c", lambda g: _laplace(g, inside=False), 8.0 * CUBE**3),
-    Benchmark("7-point stencil with edges", laplace, _cube(0), "c", lambda g: _laplace(g, inside=True), 8.0 * CUBE**3),
-    Benchmark("softmax", softmax, lambda: ({"a": random(N, N), "c": blank(N, N)}, (N,)), "c", _soft, 2 * MATRIX, _soft32),
-)  # fmt: skip
+    Benchmark(
+        "7-point stencil",
+        stencil,
+        _cube(2),
+        "c",
+        lambda g: _laplace(g, inside=False),
+        8.0 * CUBE**3,
+    ),
+    Benchmark(
+        "7-point stencil with edges",
+        laplace,
+        _cube(0),
+        "c",
+        lambda g: _laplace(g, inside=True),
+        8.0 * CUBE**3,
+    ),
+    Benchmark(
+        "softmax",
+        softmax,
+        lambda: ({"a": random(N, N), "c": blank(N, N)}, (N,)),
+        "c",
+        _soft,
+        2 * MATRIX,
+        _soft32,
+    ),
+)
 
 
 def copier(source: Any, to: Any) -> tuple[Callable[[], None], float]:
-    """A copy of as many elements as both arrays have, in one piece for each thread; and the bytes that it reads and writes."""
+    """A copy of as many elements as both arrays have, in one piece for each thread.
+
+    And the bytes that it reads and writes.
+    """
     threads, count = cpu_threads(), min(source.size, to.size)
     pool = ThreadPoolExecutor(threads)
     edges = np.linspace(0, count, threads + 1).astype(int)
@@ -202,7 +301,10 @@ def copier(source: Any, to: Any) -> tuple[Callable[[], None], float]:
 
 
 def copy_of(b: Benchmark, given: Given) -> tuple[Callable[[], None], float]:
-    """A copy between the arrays of a benchmark: from the largest one that it reads to the one that it writes."""
+    """A copy between the arrays of a benchmark.
+
+    From the largest one that it reads to the one that it writes.
+    """
     result = given.get(b.result)
     read = max((a for a in given.values() if a is not result), key=lambda a: a.size)
     if result is None or 2 * result.size < read.size:
@@ -215,7 +317,9 @@ def copy_of(b: Benchmark, given: Given) -> tuple[Callable[[], None], float]:
 def filler(to: Any) -> Callable[[], None]:
     """One number written to all elements, by as many threads."""
     flat, pool = to.reshape(-1), ThreadPoolExecutor(cpu_threads())
-    pieces = [slice(*pair) for pair in pairwise(np.linspace(0, flat.size, cpu_threads() + 1).astype(int))]
+    pieces = [
+        slice(*pair) for pair in pairwise(np.linspace(0, flat.size, cpu_threads() + 1).astype(int))
+    ]
 
     def one(piece: slice) -> None:
         flat[piece].fill(0.5)
@@ -236,7 +340,9 @@ def largest(y: lw.index, a: lw.Array2[lw.f32], c: lw.Array1[lw.f32]):
 
 
 def one_way(b: Benchmark, given: Given) -> dict[str, Callable[[], Any]]:
-    """What reads or writes as many bytes as a kernel whose other arrays are small, and does little else; nothing for other kernels."""
+    """What reads or writes as many bytes as a kernel whose other arrays are small, and does little
+    else; nothing for other kernels.
+    """
     result = given.get(b.result)
     read = max((a for a in given.values() if a is not result), key=lambda a: a.size)
     if b.unit != "bytes":
@@ -250,8 +356,13 @@ def one_way(b: Benchmark, given: Given) -> dict[str, Callable[[], Any]]:
     return {f"{b.name}, the array filled": filler(result)} if 2 * read.size < result.size else {}
 
 
-def checked(b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | None) -> tuple[str, Callable[[], Any]]:
-    """A kernel bound to its arguments, and its plan with the seconds to its first result; raises ValueError for a wrong one."""
+def checked(
+    b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | None
+) -> tuple[str, Callable[[], Any]]:
+    """A kernel bound to its arguments, and its plan with the seconds to its first result.
+
+    Raises ValueError for a wrong one.
+    """
     if b.result:
         given[b.result].fill(0)
     start = time.perf_counter()
@@ -263,7 +374,10 @@ def checked(b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | N
     error = float(np.abs(found - expected).max() / np.abs(expected).max())
     if not error < b.tolerance:
         raise ValueError(f"{b.name}: off by {error:.1e} of the largest value")
-    return f"{bound.compiled.plan.short()}; first result after {first:.1f} s, off by {error:.0e}", bound.launch
+    return (
+        f"{bound.compiled.plan.short()}; first result after {first:.1f} s, off by {error:.0e}",
+        bound.launch,
+    )
 
 
 def measured(b: Benchmark) -> list[Measurement]:
@@ -285,13 +399,20 @@ def measured(b: Benchmark) -> list[Measurement]:
     best = bound.work / min(bound.seconds)
     rows = [
         Measurement(
-            f"{name}; {b.work / min(seconds) / best:.1%} by the least times", seconds, b.work, b.unit, bound.rate
+            f"{name}; {b.work / min(seconds) / best:.1%} by the least times",
+            seconds,
+            b.work,
+            b.unit,
+            bound.rate,
         )
         for name, seconds in times.items()
     ]
     rows = [*rows, bound] if b.unit == "bytes" else rows
     for row in rows:
-        print(f"{row.rate / bound.rate:7.1%}  {row.rate / 1e9:8.1f} G{row.unit}/s  {row.name}", flush=True)
+        print(
+            f"{row.rate / bound.rate:7.1%}  {row.rate / 1e9:8.1f} G{row.unit}/s  {row.name}",
+            flush=True,
+        )
     return rows
 
 
@@ -300,8 +421,10 @@ def main() -> None:
     chosen = [b for b in BENCHMARKS if not names or any(b.name.startswith(n) for n in names)]
     rows = [row for b in chosen for row in measured(b)]
     title = (
-        f"Naive array kernels on a CPU, {cpu_threads()} threads, float32: matrices of {N} x {N}, products of {PRODUCT}, cubes of {CUBE}; "
-        "bytes (FLOP of the product) a second; the bound is a copy of the same arrays in the same rounds, and NumPy for the product"
+        f"Naive array kernels on a CPU, {cpu_threads()} threads, float32: matrices of {N} x {N}, "
+        f"products of {PRODUCT}, cubes of {CUBE}; "
+        "bytes (FLOP of the product) a second; the bound is a copy of the same arrays in the same "
+        "rounds, and NumPy for the product"
     )
     path = Path(os.environ.get("OUT") or "bench/results") / "cpu_threadwise.md"
     machine = describe_machine() | {"load": f"{before:.1f} to {os.getloadavg()[0]:.1f}"}

@@ -1,9 +1,10 @@
 """How long does a step of a flock take on this GPU, and where does the time go?
 
-`python -m bench.gpu_boids` writes bench/results/gpu_boids.{md,json}, or into the folder that the variable OUT names. The flock has the
-thesis's rules (the 7 nearest within sqrt(18)) and the density of 2^17 agents in a world of radius 200. A step is everything:
-structure, search, steering, update; `advance` runs them in graphs and looks for lost agents at its end. Versions are interleaved, a
-step of each is held against float64 before. What fails says so and costs the other parts nothing.
+`python -m bench.gpu_boids` writes bench/results/gpu_boids.{md,json}, or into the folder that the
+variable OUT names. The flock has the thesis's rules (the 7 nearest within sqrt(18)) and the density
+of 2^17 agents in a world of radius 200. A step is everything: structure, search, steering, update;
+`advance` runs them in graphs and looks for lost agents at its end. Versions are interleaved, a step
+of each is held against float64 before. What fails says so and costs the other parts nothing.
 `--device cpu --most 15` tries it without a GPU.
 """
 
@@ -68,19 +69,35 @@ class Report:
     def text(self) -> str:
         lines = ["# Steps of flocks on one GPU", ""]
         for title, header, rows in self.sections:
-            lines += [f"## {title}", "", f"| {' | '.join(header)} |", "|---|" + "---:|" * (len(header) - 1)]
+            lines += [
+                f"## {title}",
+                "",
+                f"| {' | '.join(header)} |",
+                "|---|" + "---:|" * (len(header) - 1),
+            ]
             lines += [f"| {' | '.join(_cell(c) for c in row)} |" for row in rows] + [""]
-        lines += ["Machine and checks:", "", *(f"- {name}: {value}" for name, value in self.notes.items()), ""]
+        lines += [
+            "Machine and checks:",
+            "",
+            *(f"- {name}: {value}" for name, value in self.notes.items()),
+            "",
+        ]
         return "\n".join(lines + [f"```text\n{p}\n```\n" for p in self.problems])
 
     def write(self) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.write_text(self.text(), encoding="utf-8")
         data = {
-            "notes": self.notes, "problems": self.problems,
-            "sections": [{"title": t, "header": list(h), "rows": [list(r) for r in rows]} for t, h, rows in self.sections],
-        }  # fmt: skip
-        self.path.with_suffix(".json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+            "notes": self.notes,
+            "problems": self.problems,
+            "sections": [
+                {"title": t, "header": list(h), "rows": [list(r) for r in rows]}
+                for t, h, rows in self.sections
+            ],
+        }
+        self.path.with_suffix(".json").write_text(
+            json.dumps(data, indent=1) + "\n", encoding="utf-8"
+        )
 
 
 def _cell(value: Any) -> str:
@@ -89,7 +106,10 @@ def _cell(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the command line chose. most: the power of two of the largest flock; steps: of one measurement."""
+    """What the command line chose. most: the power of two of the largest flock; steps.
+
+    Of one measurement.
+    """
 
     device: str
     most: int
@@ -97,10 +117,18 @@ class Setting:
     rounds: int
     seconds: float
 
-    def flock(self, state: State, world: float, search: str, profile: lw.Profile | None = None) -> Flock:
+    def flock(
+        self, state: State, world: float, search: str, profile: lw.Profile | None = None
+    ) -> Flock:
         """A flock with its graphs made."""
         flock = Flock(
-            state=state, world=world, semantics="thesis", k=K, search=search, device=self.device, profile=profile
+            state=state,
+            world=world,
+            semantics="thesis",
+            k=K,
+            search=search,
+            device=self.device,
+            profile=profile,
         )
         flock.advance(WARM_UP)
         return flock
@@ -116,7 +144,10 @@ class Setting:
         return {name: 1e3 * statistics.median(t) / steps[name] for name, t in times.items()}
 
     def fitting(self, flock: Flock) -> int:
-        """As many steps as asked for; fewer where they take long, and the look for lost agents after them weighs little."""
+        """As many steps as asked for.
+
+        Fewer where they take long, and the look for lost agents after them weighs little.
+        """
         began = time.perf_counter()
         flock.advance(GRAPH)
         once = (time.perf_counter() - began) / GRAPH
@@ -156,7 +187,13 @@ def check(setting: Setting, report: Report) -> None:
 
 def steps(setting: Setting, report: Report) -> None:
     """Whole steps from 2^14 agents on."""
-    header = ("agents", *(f"{s}, ms" for s in SEARCHES), "target, ms", *(f"{name}, ms" for name in PEERS), "bound, ms")
+    header = (
+        "agents",
+        *(f"{s}, ms" for s in SEARCHES),
+        "target, ms",
+        *(f"{name}, ms" for name in PEERS),
+        "bound, ms",
+    )
     rows = report.section("A whole step", *header, *(f"{s}, ns an agent" for s in SEARCHES))
     bandwidth = report_bandwidth(setting, report)
     each: dict[str, dict[int, float]] = {s: {} for s in SEARCHES}
@@ -169,7 +206,16 @@ def steps(setting: Setting, report: Report) -> None:
         bound = 1e3 * STATE_BYTES * 2**power / bandwidth
         peers = (p.get(power) for p in PEERS.values())
         nanoseconds = {s: 1e6 * found[s] / 2**power for s in SEARCHES}
-        rows.append((f"2^{power}", *found.values(), TARGETS.get(power), *peers, bound, *nanoseconds.values()))
+        rows.append(
+            (
+                f"2^{power}",
+                *found.values(),
+                TARGETS.get(power),
+                *peers,
+                bound,
+                *nanoseconds.values(),
+            )
+        )
         rows.sort(key=lambda row: int(row[0][2:]))
         for s in SEARCHES:
             each[s][power] = nanoseconds[s]
@@ -181,7 +227,8 @@ def steps(setting: Setting, report: Report) -> None:
         least = min(by_size)
         later = max(by_size[by_size.index(least) :])
         report.notes[f"{s}: time an agent"] = (
-            f"least {least:.3g} ns; {by_size[0] / least:.2f} times that at first, {later / least:.2f} times at most in larger flocks "
+            f"least {least:.3g} ns; {by_size[0] / least:.2f} times that at first, "
+            f"{later / least:.2f} times at most in larger flocks "
             "(wanted: at most 1.5 once the GPU is full)"
         )
 
@@ -209,7 +256,13 @@ def parts_of_many(setting: Setting, report: Report) -> None:
 def stages(setting: Setting, report: Report, powers: Sequence[int]) -> None:
     """Where the time of a step goes."""
     rows = report.section(
-        "Stages of a step, ms", "agents, search", "build", "search", "update", "whole", "steps sampled"
+        "Stages of a step, ms",
+        "agents, search",
+        "build",
+        "search",
+        "update",
+        "whole",
+        "steps sampled",
     )
     for power in dict.fromkeys(min(p, setting.most) for p in powers):
         if out_of_time(setting, report, f"stages of 2^{power} agents"):
@@ -236,14 +289,20 @@ def elsewhere(setting: Setting, report: Report) -> None:
     small = world * 0.01 ** (1 / 3)
     even, ball, clusters = start(count), start(count, "ball", small), start(count, "clusters")
     cases = {
-        f"world {world:.0f}, evenly": (even, world), f"world {4 * world:.0f}, the same agents": (even, 4 * world),
-        "all in a ball of 1 % of the volume": (ball, world), "in eight balls, 1 % of the volume together": (clusters, world),
-    }  # fmt: skip
-    rows = report.section(f"2^{power} agents elsewhere", "agents", "search", "ms", "times evenly (dynamic: at most 2)")
+        f"world {world:.0f}, evenly": (even, world),
+        f"world {4 * world:.0f}, the same agents": (even, 4 * world),
+        "all in a ball of 1 % of the volume": (ball, world),
+        "in eight balls, 1 % of the volume together": (clusters, world),
+    }
+    rows = report.section(
+        f"2^{power} agents elsewhere", "agents", "search", "ms", "times evenly (dynamic: at most 2)"
+    )
     for search in SEARCHES[::-1]:
         if out_of_time(setting, report, f"elsewhere, {search}"):
             return
-        flocks = {name: setting.flock(state, radius, search) for name, (state, radius) in cases.items()}
+        flocks = {
+            name: setting.flock(state, radius, search) for name, (state, radius) in cases.items()
+        }
         found = replace(setting, rounds=3).milliseconds(flocks)
         first = next(iter(found.values()))
         rows += [(name, search, ms, ms / first) for name, ms in found.items()]
@@ -265,10 +324,14 @@ def nearest(setting: Setting, report: Report) -> None:
             cuda.cupy().cuda.Device().synchronize()
 
     rows = report.section("lw.nearest, k=7 within sqrt(18)", "points", "ms", "target, ms")
-    indices, distances = (np.asarray(a.get() if on_gpu else a) for a in lw.nearest(points, k=K, radius=RADIUS))
+    indices, distances = (
+        np.asarray(a.get() if on_gpu else a) for a in lw.nearest(points, k=K, radius=RADIUS)
+    )
     report.notes[f"lw.nearest, 2^{power} points"] = check_nearest(host, indices, distances)
     times = interleave({"nearest": call}, 2 * setting.rounds + 1)["nearest"]
-    rows.append((f"2^{power}", 1e3 * statistics.median(times), NEAREST_TARGET if power == 20 else None))
+    rows.append(
+        (f"2^{power}", 1e3 * statistics.median(times), NEAREST_TARGET if power == 20 else None)
+    )
 
 
 def check_nearest(points: Any, indices: Any, distances: Any) -> str:
@@ -284,7 +347,9 @@ def check_nearest(points: Any, indices: Any, distances: Any) -> str:
         wanted = np.sort(d)[:K]
         there = wanted < RADIUS
         if (indices[i] >= 0).sum() != there.sum():
-            raise ValueError(f"point {i} has {(indices[i] >= 0).sum()} neighbours, wanted {there.sum()}")
+            raise ValueError(
+                f"point {i} has {(indices[i] >= 0).sum()} neighbours, wanted {there.sum()}"
+            )
         worst = max(worst, float(np.abs(distances[i][there] - wanted[there]).max(initial=0.0)))
     if worst > 1e-3:
         raise ValueError(f"a distance is wrong by {worst:.1e}")
@@ -292,7 +357,10 @@ def check_nearest(points: Any, indices: Any, distances: Any) -> str:
 
 
 def profiled(setting: Setting, report: Report) -> None:
-    """What being measured costs, by two flocks without and two with it: equal flocks differ by where their memory lies, too."""
+    """What being measured costs, by two flocks without and two with it.
+
+    Equal flocks differ by where their memory lies, too.
+    """
     columns = (
         "without, ms",
         "with, ms",
@@ -305,13 +373,30 @@ def profiled(setting: Setting, report: Report) -> None:
         if out_of_time(setting, report, f"profile of 2^{power} agents"):
             continue
         state, world = start(2**power), world_of(2**power)
-        profiles = {"without": None, "with": lw.Profile(), "without again": None, "with again": lw.Profile()}
-        flocks = {name: setting.flock(state, world, SEARCHES[0], profile) for name, profile in profiles.items()}
+        profiles = {
+            "without": None,
+            "with": lw.Profile(),
+            "without again": None,
+            "with again": lw.Profile(),
+        }
+        flocks = {
+            name: setting.flock(state, world, SEARCHES[0], profile)
+            for name, profile in profiles.items()
+        }
         for steps in (setting.steps, 8 * setting.steps):
             longer = replace(setting, steps=steps, rounds=2 * setting.rounds + 1)
             a, b, c, d = longer.milliseconds(flocks).values()
             apart = (100 * abs(a / c - 1), 100 * abs(b / d - 1))
-            rows.append((f"2^{power}", steps, (a + c) / 2, (b + d) / 2, 100 * ((b + d) / (a + c) - 1), *apart))
+            rows.append(
+                (
+                    f"2^{power}",
+                    steps,
+                    (a + c) / 2,
+                    (b + d) / 2,
+                    100 * ((b + d) / (a + c) - 1),
+                    *apart,
+                )
+            )
 
 
 def out_of_time(setting: Setting, report: Report, what: str) -> bool:
@@ -337,7 +422,9 @@ def main() -> None:
     only = given.pop("only")
     setting = Setting(**given)
     name = "gpu_boids" + (f"_{only}" if only else "")
-    report = Report(Path(os.environ.get("OUT", "bench/results")) / f"{name}.md", notes=describe_machine())
+    report = Report(
+        Path(os.environ.get("OUT", "bench/results")) / f"{name}.md", notes=describe_machine()
+    )
     for part in (p for p in PARTS if only in (None, p.__name__)):
         began = time.perf_counter()
         try:

@@ -1,9 +1,11 @@
 """What do reductions over one array gain on a GPU when each pair is computed once for both sides?
 
-`python -m bench.gpu_both_ways [--bodies 262144 ...]` writes bench/results/gpu_both_ways.{md,json}, or into the folder that the variable OUT
-names. Each kernel runs from one side, by its default plan, and both ways with every number of targets; all results are held against those
-from one side (to the bit where the reduction is exact), and these of some targets against float64, before anything is timed. Rounds go
-through all versions in turn; times are medians of bound calls in a row, by events. The bound is that of the plan's busiest unit.
+`python -m bench.gpu_both_ways [--bodies 262144 ...]` writes bench/results/gpu_both_ways.{md,json},
+or into the folder that the variable OUT names. Each kernel runs from one side, by its default plan,
+and both ways with every number of targets; all results are held against those from one side (to the
+bit where the reduction is exact), and these of some targets against float64, before anything is
+timed. Rounds go through all versions in turn; times are medians of bound calls in a row, by events.
+The bound is that of the plan's busiest unit.
 """
 
 from __future__ import annotations
@@ -157,13 +159,37 @@ def rows_of(count: int) -> list[dict[str, Any]]:
         medians = {n: statistics.median(t) for n, t in times.items()}
         plan = calls["default"].compiled.plan
         counts = {"$target.count": count, "$source.count": count, "radius2": RADIUS2}
-        bound = 1e3 * least_time(calls["default"].compiled.executable.program, counts, device_model("cuda")).seconds
-        best = min((n for n in medians if n not in ("one side", "default")), key=medians.__getitem__)
-        rows.append(
-            {"kernel": name, "bodies": count, "bound": bound, "medians": medians, "times": times, "best": best}
-            | {"default": f"{plan.reciprocity}, {plan.targets}" if plan.reciprocity != "off" else "one side"}
+        bound = (
+            1e3
+            * least_time(
+                calls["default"].compiled.executable.program, counts, device_model("cuda")
+            ).seconds
         )
-        print(rows[-1]["kernel"], count, {n: round(t, 4) for n, t in medians.items()}, rows[-1]["default"], flush=True)
+        best = min(
+            (n for n in medians if n not in ("one side", "default")), key=medians.__getitem__
+        )
+        rows.append(
+            {
+                "kernel": name,
+                "bodies": count,
+                "bound": bound,
+                "medians": medians,
+                "times": times,
+                "best": best,
+            }
+            | {
+                "default": f"{plan.reciprocity}, {plan.targets}"
+                if plan.reciprocity != "off"
+                else "one side"
+            }
+        )
+        print(
+            rows[-1]["kernel"],
+            count,
+            {n: round(t, 4) for n, t in medians.items()},
+            rows[-1]["default"],
+            flush=True,
+        )
     return rows
 
 
@@ -172,17 +198,20 @@ def text_of(rows: list[dict[str, Any]], machine: dict[str, str]) -> str:
     lines = [
         "# Reductions over one array, from one side and both ways",
         "",
-        "Milliseconds of a call; in brackets how pairs are computed, and targets a thread. The bound: the default plan's busiest unit,",
+        "Milliseconds of a call; in brackets how pairs are computed, and targets a thread. The "
+        "bound: the default plan's busiest unit,",
         "which for the five smallest counts an insertion for every pair (they are rare).",
         "",
-        "| kernel | bodies | one side | default | | both ways, best | | faster than one side: default, best | bound |",
+        "| kernel | bodies | one side | default | | both ways, best | | faster than one side: "
+        "default, best | bound |",
         "|---|---:|---:|---:|---|---:|---|---:|---:|",
     ]
     for r in rows:
         m = r["medians"]
         one, default, best = m["one side"], m["default"], m[r["best"]]
         lines.append(
-            f"| {r['kernel']} | {r['bodies']:,} | {one:.4g} | {default:.4g} | ({r['default']}) | {best:.4g} | ({r['best']}) | "
+            f"| {r['kernel']} | {r['bodies']:,} | {one:.4g} | {default:.4g} | ({r['default']}) | "
+            f"{best:.4g} | ({r['best']}) | "
             f"{one / default:.2f}, {one / best:.2f} | {r['bound']:.4g} |"
         )
     return "\n".join([*lines, "", *(f"- {n}: {v}" for n, v in machine.items())]) + "\n"

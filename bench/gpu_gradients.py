@@ -1,7 +1,10 @@
-"""Gradients against their forward kernels, in turns: the force of gravity's potential energy, and of a Lennard-Jones cut-off.
+"""Gradients against their forward kernels, in turns.
+
+The force of gravity's potential energy, and of a Lennard-Jones cut-off.
 
     python bench/gpu_gradients.py [--bodies 65536] [--rounds 15] [--device cuda]
-Every round times each kernel once, in turns; the median of the rounds is shown, and the gradient's time over the forward kernel's.
+Every round times each kernel once, in turns; the median of the rounds is shown, and the gradient's
+time over the forward kernel's.
 """
 
 from __future__ import annotations
@@ -49,7 +52,9 @@ def bodies(n: int, device: str) -> Any:
     rng = np.random.default_rng(1)
     grid = np.stack(np.meshgrid(*[np.arange(side)] * 3, indexing="ij"), -1).reshape(-1, 3)[:n]
     position = (grid + rng.uniform(-0.1, 0.1, grid.shape)).astype("f4")
-    return Body.array(position=position, mass=rng.uniform(0.5, 1.5, len(position)).astype("f4"), device=device)
+    return Body.array(
+        position=position, mass=rng.uniform(0.5, 1.5, len(position)).astype("f4"), device=device
+    )
 
 
 def timed(call: Callable[[], Any], device: str, repeats: int) -> float:
@@ -80,8 +85,14 @@ def pairs(n: int, device: str) -> dict[str, tuple[Callable[[], Any], Callable[[]
         import cupy
 
         cotangent = cupy.asarray(cotangent)
-    energy, force = potential_energy.bind(a, a, softening2=0.01), potential_energy.gradient(wrt="position")
-    target, weighed = potential_energy.gradient(wrt="target.position"), potential_energy.gradient(wrt="position")
+    energy, force = (
+        potential_energy.bind(a, a, softening2=0.01),
+        potential_energy.gradient(wrt="position"),
+    )
+    target, weighed = (
+        potential_energy.gradient(wrt="target.position"),
+        potential_energy.gradient(wrt="position"),
+    )
     softening = potential_energy.gradient(wrt="softening2")
     return {
         "gravity, both roles": (energy, force.bind(a, a, softening2=0.01)),
@@ -95,7 +106,10 @@ def pairs(n: int, device: str) -> dict[str, tuple[Callable[[], Any], Callable[[]
             lennard_jones.bind(a, a, **values),
             lennard_jones.gradient(wrt="position").bind(a, a, **values),
         ),
-        "Lennard-Jones, neighbours": (near.bind(a, a, **values), near.gradient(wrt="position").bind(a, a, **values)),
+        "Lennard-Jones, neighbours": (
+            near.bind(a, a, **values),
+            near.gradient(wrt="position").bind(a, a, **values),
+        ),
     }
 
 
@@ -116,12 +130,21 @@ def main() -> None:
                 for kept, s in zip(times[name], seconds, strict=True):
                     kept.append(s)
     rows = {n: [statistics.median(x) for x in both] for n, both in times.items()}
-    print(f"{options.bodies} bodies on {options.device}, median of {options.rounds} rounds in turns")
+    print(
+        f"{options.bodies} bodies on {options.device}, median of {options.rounds} rounds in turns"
+    )
     for name, (forward, gradient) in rows.items():
-        print(f"{name:28} {forward * 1e3:9.3f} ms  {gradient * 1e3:9.3f} ms  {gradient / forward:5.2f}")
+        print(
+            f"{name:28} {forward * 1e3:9.3f} ms  {gradient * 1e3:9.3f} ms  "
+            f"{gradient / forward:5.2f}"
+        )
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"bodies": options.bodies, "device": options.device, "seconds": rows}, file, indent=1)
+            json.dump(
+                {"bodies": options.bodies, "device": options.device, "seconds": rows},
+                file,
+                indent=1,
+            )
 
 
 if __name__ == "__main__":

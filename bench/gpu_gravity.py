@@ -1,7 +1,9 @@
-"""How fast is direct gravity on this GPU, per kernel and per leapfrog step, and what memory does a body take?
+"""How fast is direct gravity on this GPU, per kernel and per leapfrog step, and what memory does a
+body take?
 
-`python -m bench.gpu_gravity [folder with compiled anchor programs]` writes bench/results/gpu_gravity.{md,json}.
-Results are held against float64 before they are timed. The bound of each row is that of its plan's busiest unit.
+`python -m bench.gpu_gravity [folder with compiled anchor programs]` writes
+bench/results/gpu_gravity.{md,json}. Results are held against float64 before they are timed. The
+bound of each row is that of its plan's busiest unit.
 """
 
 from __future__ import annotations
@@ -70,15 +72,19 @@ def main() -> None:
         name = f"{bodies:,} {precision}" + (" from one side" if plan else "")
         force = simulation._law.gravity
         counts = {"$target.count": bodies, "$source.count": bodies, "softening2": SOFTENING**2}
-        bounds[name] = least_time(force.compiled.executable.program, counts, device_model("cuda")).seconds
+        bounds[name] = least_time(
+            force.compiled.executable.program, counts, device_model("cuda")
+        ).seconds
         notes[name] = (
             f"plan {force.compiled.plan.short()}; {force.compiled.resources}; error {error:.1e}; "
             f"{(pool.used_bytes() - before) / bodies:.1f} bytes a body in use"
         )
         versions[f"{name}: force kernel"] = (force, float(bodies) ** 2, "pairs")
         versions[f"{name}: leapfrog step in a graph ({steps} steps)"] = (
-            lambda s=simulation, k=steps: s.advance(k, 1e-5), float(bodies) ** 2 * steps, "pairs",
-        )  # fmt: skip
+            lambda s=simulation, k=steps: s.advance(k, 1e-5),
+            float(bodies) ** 2 * steps,
+            "pairs",
+        )
     times: dict[str, list[float]] = {name: [] for name in versions}
     for turn in range(7):
         for name in list(versions)[:: -1 if turn % 2 else 1]:
@@ -88,9 +94,15 @@ def main() -> None:
     for name, seconds in times.items():
         subject = name.partition(":")[0]
         count = float(subject.split()[0].replace(",", ""))
-        rows.append(Measurement(name, seconds, versions[name][1], versions[name][2], count**2 / bounds[subject]))
+        rows.append(
+            Measurement(
+                name, seconds, versions[name][1], versions[name][2], count**2 / bounds[subject]
+            )
+        )
     machine = describe_machine()
-    machine["bound"] = "of the plan's own instructions and bytes (models/roofline.py), at the highest clock"
+    machine["bound"] = (
+        "of the plan's own instructions and bytes (models/roofline.py), at the highest clock"
+    )
     text = write_results(RESULT, "Direct gravity on a GPU", rows, machine | notes)
     print(text)
     for program in sys.argv[1:]:

@@ -1,8 +1,10 @@
-"""How fast does lattice Boltzmann flow run on this GPU, for each lattice, storage type, streaming form and layout?
+"""How fast does lattice Boltzmann flow run on this GPU, for each lattice, storage type, streaming
+form and layout?
 
-`python -m bench.gpu_lbm [folder with compiled anchor programs]` writes bench/results/gpu_lbm.{md,json}.
-Every version is held against float64 on the CPU, in a small box of the same rules, before it is timed. The bound is the measured
-bandwidth of a copy divided by the bytes that a site reads and writes.
+`python -m bench.gpu_lbm [folder with compiled anchor programs]` writes
+bench/results/gpu_lbm.{md,json}. Every version is held against float64 on the CPU, in a small box of
+the same rules, before it is timed. The bound is the measured bandwidth of a copy divided by the
+bytes that a site reads and writes.
 """
 
 from __future__ import annotations
@@ -52,9 +54,19 @@ class Case:
     @property
     def name(self) -> str:
         size = "x".join(map(str, reversed(self.shape)))
-        parts = [self.lattice.name, self.storage, size, self.streaming, str(self.layout or "default")]
+        parts = [
+            self.lattice.name,
+            self.storage,
+            size,
+            self.streaming,
+            str(self.layout or "default"),
+        ]
         parts += [self.operator] if self.operator != "bgk" else []
-        parts += [f"{self.solid_fraction:.0%} solid, grains of {self.radius:g}"] if self.solid_fraction else []
+        parts += (
+            [f"{self.solid_fraction:.0%} solid, grains of {self.radius:g}"]
+            if self.solid_fraction
+            else []
+        )
         parts += [] if self.walls else ["periodic"]
         parts += [] if self.dense else ["marks"]
         parts += [self.plan.short()] if self.plan is not None else []
@@ -77,16 +89,24 @@ def make_sites(case: Case, flow: Any, device: str, storage: str) -> Any:
     edges = {"x": "wall", "y": ("wall", "lid"), "z": "wall"} if case.walls else {}
     mask = grains(case.shape, case.solid_fraction, case.radius) if case.solid_fraction else None
     sites = flow.sites(
-        case.shape, mask=mask, edges={a: e for a, e in edges.items() if a in "xyz"[: case.lattice.dimension]},
-        storage=storage, streaming=case.streaming, layout=case.layout if device == "cuda" else None, device=device,
-    )  # fmt: skip
+        case.shape,
+        mask=mask,
+        edges={a: e for a, e in edges.items() if a in "xyz"[: case.lattice.dimension]},
+        storage=storage,
+        streaming=case.streaming,
+        layout=case.layout if device == "cuda" else None,
+        device=device,
+    )
     return sites
 
 
 @lru_cache(1)
 def grains(shape: tuple[int, ...], fraction: float, radius: float) -> Any:
     """The mask of overlapping grains; cases that follow each other share it."""
-    return porous(shape, solid_fraction=fraction, radius=min(radius, min(shape) / 4)).astype(np.uint8) * WALL
+    return (
+        porous(shape, solid_fraction=fraction, radius=min(radius, min(shape) / 4)).astype(np.uint8)
+        * WALL
+    )
 
 
 def values_of(case: Case) -> dict[str, Any]:
@@ -96,14 +116,19 @@ def values_of(case: Case) -> dict[str, Any]:
 
 
 def check(case: Case) -> float:
-    """The largest difference from float64 on the CPU after 30 steps of a small box, relative to the largest population."""
+    """The largest difference from float64 on the CPU after 30 steps of a small box, relative to the
+    largest population.
+    """
     small = replace(case, shape=(24, 40, 128) if case.lattice.dimension == 3 else (520, 128))
     start = np.random.default_rng(1).standard_normal((case.lattice.size, *small.shape)) * 1e-3
     found = []
     for device, precision, storage in (("cuda", "f32", case.storage), ("cpu", "f64", "f64")):
         flow = make_flow(case.lattice, precision, case.operator)
         sites = make_sites(small, flow, device, storage)
-        flow.set_populations(sites, np.where(sites.kinds == 0, start, 0.0).astype("f4" if precision == "f32" else "f8"))
+        flow.set_populations(
+            sites,
+            np.where(sites.kinds == 0, start, 0.0).astype("f4" if precision == "f32" else "f8"),
+        )
         flow.run(sites, 30, plan=case.plan if device == "cuda" else None, **values_of(small))
         found.append(flow.populations(sites, lid_velocity=values_of(small)["lid_velocity"]))
     error = float(np.abs(found[0] - found[1]).max() / np.abs(found[1]).max())
@@ -137,7 +162,10 @@ CASES = (
     Case(lw.D2Q9, (8192, 8192), streaming="in-place"),
     Case(lw.D2Q9, (4096, 4096)),
     Case(lw.D2Q9, (8192, 8192), storage="f16"),
-    *(Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, radius=r) for r in (32.0, 24.0, 16.0, 8.0)),
+    *(
+        Case(lw.D3Q19, (256, 512, 512), solid_fraction=0.3, radius=r)
+        for r in (32.0, 24.0, 16.0, 8.0)
+    ),
     Case(lw.D3Q19, (256, 512, 512), streaming="in-place", solid_fraction=0.3),
     Case(lw.D3Q19, (256, 512, 512), storage="f16", solid_fraction=0.3),
     Case(lw.D2Q9, (4096, 8192), solid_fraction=0.3, radius=24.0),
@@ -168,15 +196,21 @@ def main() -> None:
             errors[case] = check(case)
         except Exception as problem:  # the other rows are still worth having
             print(f"{case.name}: {type(problem).__name__}: {problem}", flush=True)
-    rows = [row for part in batches(tuple(errors)) for row in measure(part, errors, bandwidth, notes)]
+    rows = [
+        row for part in batches(tuple(errors)) for row in measure(part, errors, bandwidth, notes)
+    ]
     small(notes)
     write_results(
         RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes
     )  # whatever else happens
     for program in sys.argv[1:]:
         if not program.startswith("--"):
-            notes[Path(program).name] = subprocess.run([program], capture_output=True, text=True, check=False).stdout
-    print(write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes))
+            notes[Path(program).name] = subprocess.run(
+                [program], capture_output=True, text=True, check=False
+            ).stdout
+    print(
+        write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes)
+    )
 
 
 def batches(cases: tuple[Case, ...]) -> list[list[Case]]:
@@ -185,7 +219,9 @@ def batches(cases: tuple[Case, ...]) -> list[list[Case]]:
     found: list[list[Case]] = [[]]
     taken = 0.0
     for case in cases:
-        need = np.prod(case.shape) * (case.site_bytes / (2 if case.streaming == "in-place" else 1) + 8)
+        need = np.prod(case.shape) * (
+            case.site_bytes / (2 if case.streaming == "in-place" else 1) + 8
+        )
         if taken + need > free:
             found.append([])
             taken = 0.0
@@ -194,12 +230,17 @@ def batches(cases: tuple[Case, ...]) -> list[list[Case]]:
     return found
 
 
-def measure(cases: list[Case], errors: dict[Case, float], bandwidth: float, notes: dict[str, str]) -> list[Measurement]:
+def measure(
+    cases: list[Case], errors: dict[Case, float], bandwidth: float, notes: dict[str, str]
+) -> list[Measurement]:
     """The rows of some cases, interleaved."""
     began = time.perf_counter()
     prepared = {case: prepare(case) for case in cases}
     print(f"{len(cases)} cases prepared in {time.perf_counter() - began:.0f} s", flush=True)
-    steps = {c: max(64, round(0.05 * bandwidth / (c.site_bytes * np.prod(c.shape))) // 64 * 64) for c in cases}
+    steps = {
+        c: max(64, round(0.05 * bandwidth / (c.site_bytes * np.prod(c.shape))) // 64 * 64)
+        for c in cases
+    }
     seconds: dict[Case, list[float]] = {case: [] for case in cases}
     for _ in range(ROUNDS):
         for case, (run, _) in prepared.items():
@@ -209,11 +250,18 @@ def measure(cases: list[Case], errors: dict[Case, float], bandwidth: float, note
     rows: list[Measurement] = []
     for case, (_, sites) in prepared.items():
         fluid = sites.count - sites.wall_sites
-        row = Measurement(case.name, seconds[case], fluid, "fluid sites", bandwidth / case.site_bytes)
-        notes[case.name] = (
-            f"{sites.layout}, {sites.nbytes / sites.count:.2f} bytes a site; relative difference from float64 {errors[case]:.1e}"
+        row = Measurement(
+            case.name, seconds[case], fluid, "fluid sites", bandwidth / case.site_bytes
         )
-        print(f"{row.rate / 1e6:8.0f} MLUPS {row.rate / row.bound:.3f}  {case.name}  {notes[case.name]}", flush=True)
+        notes[case.name] = (
+            f"{sites.layout}, {sites.nbytes / sites.count:.2f} bytes a site; relative difference "
+            f"from float64 {errors[case]:.1e}"
+        )
+        print(
+            f"{row.rate / 1e6:8.0f} MLUPS {row.rate / row.bound:.3f}  {case.name}  "
+            f"{notes[case.name]}",
+            flush=True,
+        )
         rows.append(row)
     del prepared
     cuda.cupy().get_default_memory_pool().free_all_blocks()
@@ -221,7 +269,9 @@ def measure(cases: list[Case], errors: dict[Case, float], bandwidth: float, note
 
 
 def copy_kernel_bandwidth() -> float:
-    """Bytes a second of a copy of 4 GiB by a kernel of 16-byte loads and stores, read and written bytes together."""
+    """Bytes a second of a copy of 4 GiB by a kernel of 16-byte loads and stores, read and written
+    bytes together.
+    """
     module, nbytes = cuda.cupy(), 4 << 30
     text = """extern "C" __global__ void copy(const float4 *from, float4 *to, long long n)
     { const long long i = blockIdx.x * 256LL + threadIdx.x; if (i < n) to[i] = from[i]; }"""
@@ -229,7 +279,8 @@ def copy_kernel_bandwidth() -> float:
     source, target = module.zeros(nbytes, "u1"), module.zeros(nbytes, "u1")
     timed, count = get_device("cuda").seconds, nbytes // 16
     seconds = [
-        timed(lambda: kernel((-(-count // 256),), (256,), (source, target, np.int64(count)))) for _ in range(ROUNDS + 2)
+        timed(lambda: kernel((-(-count // 256),), (256,), (source, target, np.int64(count))))
+        for _ in range(ROUNDS + 2)
     ]
     return 2 * nbytes / sorted(seconds)[len(seconds) // 2]
 
@@ -239,7 +290,11 @@ def small(notes: dict[str, str]) -> None:
     case = Case(lw.D2Q9, (256, 256))
     run, sites = prepare(case)
     flow = make_flow(lw.D2Q9, "f32")
-    times: dict[str, list[float]] = {"in graphs": [], "bound calls one by one": [], "step by step from Python": []}
+    times: dict[str, list[float]] = {
+        "in graphs": [],
+        "bound calls one by one": [],
+        "step by step from Python": [],
+    }
     single = make_sites(case, flow, "cuda", "f32")
     flow(single, **values_of(case))
     flow(single, **values_of(case))
@@ -259,7 +314,9 @@ def small(notes: dict[str, str]) -> None:
         times["bound calls one by one"].append((time.perf_counter() - start) / 4096)
     for name, seconds in times.items():
         middle = sorted(seconds)[len(seconds) // 2]
-        notes[f"D2Q9 256x256 {name}"] = f"{middle * 1e6:.2f} us a step, {sites.count / middle / 1e6:.0f} MLUPS"
+        notes[f"D2Q9 256x256 {name}"] = (
+            f"{middle * 1e6:.2f} us a step, {sites.count / middle / 1e6:.0f} MLUPS"
+        )
         print(name, notes[f"D2Q9 256x256 {name}"], flush=True)
 
 

@@ -1,9 +1,11 @@
-"""How fast are random numbers stored on a GPU? Beside PyTorch's and CuPy's generators of the same kind, and a copy.
+"""How fast are random numbers stored on a GPU? Beside PyTorch's and CuPy's generators of the same
+kind, and a copy.
 
-`python -m bench.gpu_random [--numbers 268435456]` writes bench/results/gpu_random.{md,json}, or into the folder that the variable OUT
-names. Every number is Philox4x32-10 of a seed, a step and its place; what lanewise stores is compared first with the functions of NumPy
-that define it, to the bit, at places over the whole array. Bytes are those that are written; the bound is what a copy moves, which reads
-as many as it writes. All versions go in turn; times are medians by events.
+`python -m bench.gpu_random [--numbers 268435456]` writes bench/results/gpu_random.{md,json}, or
+into the folder that the variable OUT names. Every number is Philox4x32-10 of a seed, a step and its
+place; what lanewise stores is compared first with the functions of NumPy that define it, to the
+bit, at places over the whole array. Bytes are those that are written; the bound is what a copy
+moves, which reads as many as it writes. All versions go in turn; times are medians by events.
 """
 
 from __future__ import annotations
@@ -90,7 +92,9 @@ def versions(numbers: int) -> dict[str, Callable[[], Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--numbers", type=int, default=2**28)
     numbers = parser.parse_args().numbers
     made = versions(numbers)
@@ -102,10 +106,20 @@ def main() -> None:
             if turn:
                 times[name].append(seconds)
     copy = 4 * numbers / statistics.median(times["a copy"])
-    rows = [Measurement(name, seconds, 4.0 * numbers, "bytes", copy) for name, seconds in times.items()]
-    title = f"Random numbers stored on a GPU: {numbers:,} of float32, bytes written a second; the bound is what a copy moves"
+    rows = [
+        Measurement(name, seconds, 4.0 * numbers, "bytes", copy) for name, seconds in times.items()
+    ]
+    title = (
+        f"Random numbers stored on a GPU: {numbers:,} of float32, bytes written a second; the "
+        "bound is what a copy moves"
+    )
     print(
-        write_results(Path(os.environ.get("OUT") or "bench/results") / "gpu_random.md", title, rows, describe_machine())
+        write_results(
+            Path(os.environ.get("OUT") or "bench/results") / "gpu_random.md",
+            title,
+            rows,
+            describe_machine(),
+        )
     )
 
 

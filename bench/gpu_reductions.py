@@ -1,10 +1,13 @@
-"""Reductions of pairs on one GPU: the nearest of many centres and Gaussian sums, by several plans, beside KeOps where it is installed.
+"""Reductions of pairs on one GPU.
+
+The nearest of many centres and Gaussian sums, by several plans, beside KeOps where it is installed.
 
     python -m bench.gpu_reductions [--targets 1000000] [--sources 100000] [--seconds 40]
-Needs CuPy and an NVIDIA GPU. Some targets of every version are compared with float64 first. Versions take turns, one call each a round;
-times are medians, with the whole call in them. The bound: every pair issues the instructions that its formula needs, one a clock and
-lane; the reciprocal throughput of the exponential unit where that is more. Writes bench/results/gpu_reductions_NAME.md, or into the folder
-that the variable OUT names.
+Needs CuPy and an NVIDIA GPU. Some targets of every version are compared with float64 first.
+Versions take turns, one call each a round; times are medians, with the whole call in them. The
+bound: every pair issues the instructions that its formula needs, one a clock and lane; the
+reciprocal throughput of the exponential unit where that is more. Writes
+bench/results/gpu_reductions_NAME.md, or into the folder that the variable OUT names.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ ROUNDS = 5
 CHECKED = 256  # targets
 LANES, EXPONENTIALS = 128, 16  # of a multiprocessor, a clock
 ARGMIN_SLOTS = 9  # 3 differences, 3 products with sums, 1 comparison, 2 selections
-GAUSSIAN_SLOTS = 9  # 3 differences, 3 products with sums, 1 product, 1 exponential, 1 product with a sum
+# 3 differences, 3 products with sums, 1 product, 1 exponential, 1 product with a sum
+GAUSSIAN_SLOTS = 9
 
 
 @lw.record
@@ -51,7 +55,10 @@ def gaussian(point: Point, center: Point) -> lw.f32:
 
 @lw.pairwise
 def powers(point: Point, center: Point) -> lw.f32:
-    """The same of positions that were multiplied by sqrt(log2(e)): the exponential unit computes powers of two, and no product is left."""
+    """The same of positions that were multiplied by sqrt(log2(e)).
+
+    The exponential unit computes powers of two, and no product is left.
+    """
     d = point.position - center.position
     return center.weight * lw.exp2(-d.x * d.x - d.y * d.y - d.z * d.z)
 
@@ -62,7 +69,8 @@ def soft(point: Point, center: Point) -> lw.LogSumExp[lw.f32]:
     return -lw.dot(d, d)
 
 
-PARTED = lw.Plan(targets=8, unroll=4, block=256, tile=256, slices=1, parts=16)  # no few last blocks that run alone
+# no few last blocks that run alone
+PARTED = lw.Plan(targets=8, unroll=4, block=256, tile=256, slices=1, parts=16)
 PLANS: dict[str, lw.Plan | None] = {
     "default": None,
     "4 targets": lw.Plan(targets=4, unroll=8, block=256, tile=256, slices=1, parts=1),
@@ -100,10 +108,15 @@ def answers(x: Any, y: Any, weight: Any) -> dict[str, Any]:
 
 
 def check(name: str, found: Any, answer: Any) -> None:
-    """Raise `AssertionError` for a wrong result; a nearest centre may be another one that is as near in float32."""
+    """Raise `AssertionError` for a wrong result.
+
+    A nearest centre may be another one that is as near in float32.
+    """
     found = np.asarray(found.cpu() if hasattr(found, "cpu") else found.get()).reshape(-1)[:CHECKED]
     if name == "argmin":
-        np.testing.assert_allclose(answer[np.arange(CHECKED), found], answer.min(1), rtol=1e-4, atol=1e-9)
+        np.testing.assert_allclose(
+            answer[np.arange(CHECKED), found], answer.min(1), rtol=1e-4, atol=1e-9
+        )
     else:
         np.testing.assert_allclose(found, answer, rtol=2e-4)
 
@@ -123,7 +136,9 @@ def main() -> None:
     centers = Point.array(position=y, weight=weight, device="cuda")
     scale = np.sqrt(np.log2(np.e))
     scaled = (
-        Point.array(position=(x * scale).astype("f4"), weight=np.ones(given.targets, "f4"), device="cuda"),
+        Point.array(
+            position=(x * scale).astype("f4"), weight=np.ones(given.targets, "f4"), device="cuda"
+        ),
         Point.array(position=(y * scale).astype("f4"), weight=weight, device="cuda"),
     )
     peers, exact = keops(cp.asarray(x), cp.asarray(y), cp.asarray(weight)), answers(x, y, weight)
@@ -169,7 +184,11 @@ def main() -> None:
 
         rounds = ROUNDS if time.perf_counter() < deadline else 1
         times = interleave({n: waiting(c) for n, c in calls.items()}, rounds)
-        bound = LANES * clock / ARGMIN_SLOTS if name == "argmin" else min(LANES / GAUSSIAN_SLOTS, EXPONENTIALS) * clock
+        bound = (
+            LANES * clock / ARGMIN_SLOTS
+            if name == "argmin"
+            else min(LANES / GAUSSIAN_SLOTS, EXPONENTIALS) * clock
+        )
         rows = [Measurement(n, t, pairs, "pairs", bound) for n, t in times.items()]
         print(
             write_results(

@@ -1,10 +1,14 @@
-"""Scatters of floats, histograms and compaction on one GPU, beside CuPy and PyTorch: milliseconds, rates, parts of a copy.
+"""Scatters of floats, histograms and compaction on one GPU, beside CuPy and PyTorch.
+
+Milliseconds, rates, parts of a copy.
 
     python -m bench.gpu_scatter [--values 100000000] [--bins 1000000] [NAME ...]
-Needs CuPy and an NVIDIA GPU; PyTorch is timed where it is installed. Everything is checked first: sums of floats against the exact ones
-for all bins in float64, and twice for the same bits; times are medians of rounds that go through all versions in turn. Bytes are those
-that have to move: what is added and where is read once, the bins are written once; of a compaction the values and the mask are read
-once and what is kept is written once. Writes bench/results/gpu_scatter.md, or into the folder that the variable OUT names.
+Needs CuPy and an NVIDIA GPU; PyTorch is timed where it is installed. Everything is checked first:
+sums of floats against the exact ones for all bins in float64, and twice for the same bits; times
+are medians of rounds that go through all versions in turn. Bytes are those that have to move: what
+is added and where is read once, the bins are written once; of a compaction the values and the mask
+are read once and what is kept is written once. Writes bench/results/gpu_scatter.md, or into the
+folder that the variable OUT names.
 """
 
 from __future__ import annotations
@@ -53,7 +57,10 @@ def largest(place: lw.i32, v: lw.f32, tops: lw.Array1[lw.f32]):
 
 @dataclass
 class Task:
-    """What is timed together: bytes that have to move, versions by name, whether what one leaves is right."""
+    """What is timed together.
+
+    Bytes that have to move, versions by name, whether what one leaves is right.
+    """
 
     moved: float
     versions: dict[str, Callable[[], Any]] = field(default_factory=dict)
@@ -135,7 +142,9 @@ def _tasks(values: int, bins: int) -> dict[str, Task]:
         lambda r: bool((cp.asarray(r) == many[longer]).all()),
     )
     records = max(1, values // 4)
-    particles = Particle.array(position=cp.zeros((records, 3), cp.float32), mass=v[:records], device="cuda")
+    particles = Particle.array(
+        position=cp.zeros((records, 3), cp.float32), mass=v[:records], device="cuda"
+    )
     kept = mask[:records].copy()
     tasks["compact records of 16 bytes"] = Task(
         17.0 * records + 16.0 * int(kept.sum()),
@@ -146,12 +155,16 @@ def _tasks(values: int, bins: int) -> dict[str, Task]:
     return tasks
 
 
-def _with_torch(tasks: dict[str, Task], place: Any, v: Any, wide: Any, mask: Any, bins: int) -> None:
+def _with_torch(
+    tasks: dict[str, Task], place: Any, v: Any, wide: Any, mask: Any, bins: int
+) -> None:
     try:
         import torch
     except ImportError:
         return
-    at, weights, doubles, chosen = (torch.as_tensor(x, device="cuda") for x in (place, v, wide, mask))
+    at, weights, doubles, chosen = (
+        torch.as_tensor(x, device="cuda") for x in (place, v, wide, mask)
+    )
     sums, sums64 = (torch.zeros(bins, device="cuda", dtype=x.dtype) for x in (weights, doubles))
     import cupy as cp
 
@@ -159,7 +172,9 @@ def _with_torch(tasks: dict[str, Task], place: Any, v: Any, wide: Any, mask: Any
         "PyTorch index_add": lambda: cp.asarray(sums.zero_().index_add_(0, at, weights)),
         "PyTorch bincount": lambda: cp.asarray(torch.bincount(at, weights=weights, minlength=bins)),
     }
-    tasks["add float64"].versions["PyTorch index_add"] = lambda: cp.asarray(sums64.zero_().index_add_(0, at, doubles))
+    tasks["add float64"].versions["PyTorch index_add"] = lambda: cp.asarray(
+        sums64.zero_().index_add_(0, at, doubles)
+    )
     tasks["compact float32"].versions["PyTorch masked_select"] = lambda: cp.asarray(
         torch.masked_select(weights, chosen)
     )
@@ -171,7 +186,11 @@ def _copy_rate() -> float:
 
     source = cp.zeros(200_000_000, cp.float32)
     to = cp.empty_like(source)
-    return 2.0 * source.nbytes / statistics.median(_seconds(lambda: cp.copyto(to, source)) for _ in range(ROUNDS))
+    return (
+        2.0
+        * source.nbytes
+        / statistics.median(_seconds(lambda: cp.copyto(to, source)) for _ in range(ROUNDS))
+    )
 
 
 def _seconds(run: Callable[[], Any]) -> float:
@@ -197,7 +216,9 @@ def _timed(task: Task) -> list[tuple[str, float, str]]:
         again = run()
         right = task.right(first)
         same = not hasattr(first, "tobytes") or bool(cp.asarray(first == again).all())
-        notes[name] = ("right" if right else "WRONG") + (", the same bits again" if same else ", other bits again")
+        notes[name] = ("right" if right else "WRONG") + (
+            ", the same bits again" if same else ", other bits again"
+        )
     times: dict[str, list[float]] = {n: [] for n in task.versions}
     for _ in range(ROUNDS):
         for name, run in task.versions.items():
@@ -206,7 +227,9 @@ def _timed(task: Task) -> list[tuple[str, float, str]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="tasks, all by default")
     parser.add_argument("--values", type=int, default=100_000_000)
     parser.add_argument("--bins", type=int, default=1_000_000)
@@ -217,7 +240,8 @@ def main() -> None:
         "",
         ", ".join(f"{k}: {v}" for k, v in describe_machine().items()),
         "",
-        f"{options.values:,} values, {options.bins:,} bins; a copy moves {copy / 1e12:.2f} TB/s. Median of {ROUNDS} rounds in turn.",
+        f"{options.values:,} values, {options.bins:,} bins; a copy moves {copy / 1e12:.2f} TB/s. "
+        f"Median of {ROUNDS} rounds in turn.",
         "",
         "| task | version | ms | TB/s | of a copy | bound, ms | check |",
         "|---|---|---|---|---|---|---|",
@@ -228,7 +252,9 @@ def main() -> None:
         for version, seconds, note in _timed(task):
             rate = task.moved / seconds
             bound = task.moved / copy
-            figures = f"{seconds * 1e3:.3f} | {rate / 1e12:.2f} | {rate / copy:.0%} | {bound * 1e3:.3f}"
+            figures = (
+                f"{seconds * 1e3:.3f} | {rate / 1e12:.2f} | {rate / copy:.0%} | {bound * 1e3:.3f}"
+            )
             row = f"| {name} | {version} | {figures} | {note} |"
             lines.append(row)
             print(row, flush=True)

@@ -1,9 +1,11 @@
-"""How fast do stencils and Shan-Chen's two phases run on this GPU, beside a copy and beside flow of one phase?
+"""How fast do stencils and Shan-Chen's two phases run on this GPU, beside a copy and beside flow of
+one phase?
 
-`python -m bench.gpu_stencil [--quick]` writes bench/results/gpu_stencil.{md,json}, or into the folder that the variable OUT names.
-Every version of a stencil is held against array expressions in float64 before it is timed: ten steps of a small box by NumPy, with the
-plan of the large one, and a step of the large one by CuPy. Flows are held against the CPU. Rounds go through all versions in turn, the
-copy of the same bytes among them; times are medians.
+`python -m bench.gpu_stencil [--quick]` writes bench/results/gpu_stencil.{md,json}, or into the
+folder that the variable OUT names. Every version of a stencil is held against array expressions in
+float64 before it is timed: ten steps of a small box by NumPy, with the plan of the large one, and a
+step of the large one by CuPy. Flows are held against the CPU. Rounds go through all versions in
+turn, the copy of the same bytes among them; times are medians.
 """
 
 from __future__ import annotations
@@ -42,11 +44,15 @@ def heat1(t: lw.Field[lw.f32], rate: lw.f32) -> lw.f32:
 
 
 @lw.stencil(lw.D2Q5)
-def react(u: lw.Field[lw.f32], v: lw.Field[lw.f32], feed: lw.f32, kill: lw.f32) -> tuple[lw.f32, lw.f32]:
+def react(
+    u: lw.Field[lw.f32], v: lw.Field[lw.f32], feed: lw.f32, kill: lw.f32
+) -> tuple[lw.f32, lw.f32]:
     spread_u = u[1] + u[2] + u[3] + u[4] - 4 * u[0]
     spread_v = v[1] + v[2] + v[3] + v[4] - 4 * v[0]
     eaten = u[0] * v[0] * v[0]
-    return u[0] + 0.2 * spread_u - eaten + feed * (1 - u[0]), v[0] + 0.1 * spread_v + eaten - (feed + kill) * v[0]
+    return u[0] + 0.2 * spread_u - eaten + feed * (1 - u[0]), v[0] + 0.1 * spread_v + eaten - (
+        feed + kill
+    ) * v[0]
 
 
 @lw.function
@@ -133,7 +139,9 @@ def smoothed(t: Any, at: Any, rate: float) -> tuple[Any, ...]:
 
 def reacted(u: Any, v: Any, at: Any, feed: float, kill: float) -> tuple[Any, ...]:
     spread_u, spread_v = (sum(at(a, q) for q in range(1, 5)) - 4 * a for a in (u, v))
-    return u + 0.2 * spread_u - u * v * v + feed * (1 - u), v + 0.1 * spread_v + u * v * v - (feed + kill) * v
+    return u + 0.2 * spread_u - u * v * v + feed * (1 - u), v + 0.1 * spread_v + u * v * v - (
+        feed + kill
+    ) * v
 
 
 STENCILS: dict[str, tuple[Any, dict[str, float], Callable[..., tuple[Any, ...]]]] = {
@@ -159,7 +167,8 @@ def check_stencil(name: str, sites: Any, plan: Any, storage: str, steps: int, xp
     """The largest difference of some steps from array expressions in float64, of NumPy or CuPy."""
     kernel, values, formula = STENCILS[name]
     rng, velocities = np.random.default_rng(1), kernel.lattice.velocities
-    begin = {n: 0.3 * rng.random(sites.shape, np.float32) for n in kernel.fields}  # so little reacts slowly
+    # so little reacts slowly
+    begin = {n: 0.3 * rng.random(sites.shape, np.float32) for n in kernel.fields}
     begin = {n: a.astype(storage_type(storage)) for n, a in begin.items()}
     kernel.set_fields(sites, **begin)
     kernel.run(sites, steps, plan=plan, **values)
@@ -231,7 +240,9 @@ def copy_of(nbytes: int) -> Callable[[int], None]:
     return run
 
 
-def compare(versions: dict[str, tuple[Callable[[int], None], float]], sites: int) -> list[dict[str, Any]]:
+def compare(
+    versions: dict[str, tuple[Callable[[int], None], float]], sites: int
+) -> list[dict[str, Any]]:
     """A row for each version: (what runs, bytes of a step), the first the copy."""
     calls = {name: timed(run) for name, (run, _) in versions.items()}
     times = interleave(calls, ROUNDS)
@@ -240,18 +251,22 @@ def compare(versions: dict[str, tuple[Callable[[int], None], float]], sites: int
     bandwidth = versions[copied][1] / seconds[copied]
     return [
         {
-            "name": name, "us": seconds[name] * 1e6, "GSites/s": sites / seconds[name] / 1e9, "GB/s": nbytes / seconds[name] / 1e9,
+            "name": name,
+            "us": seconds[name] * 1e6,
+            "GSites/s": sites / seconds[name] / 1e9,
+            "GB/s": nbytes / seconds[name] / 1e9,
             "share of the copy": nbytes / seconds[name] / bandwidth,
         }
         for name, (_, nbytes) in versions.items()
-    ]  # fmt: skip
+    ]
 
 
 def stencil_rows(
     name: str, shape: tuple[int, ...], plans: dict[str, Any], storage: str = "f32"
 ) -> list[dict[str, Any]]:
     kernel, values, _ = STENCILS[name]
-    small = {1: (4096,), 2: (98, 128), 3: (26, 42, 64)}[len(shape)]  # that groups of rows and layers do not divide
+    # that groups of rows and layers do not divide
+    small = {1: (4096,), 2: (98, 128), 3: (26, 42, 64)}[len(shape)]
     size, count = {"f16": 2, "f32": 4, "f64": 8}[storage], int(np.prod(shape))
     nbytes = 2 * size * count * len(kernel.fields)
     box = " x ".join(map(str, reversed(shape)))
@@ -262,11 +277,18 @@ def stencil_rows(
     for label, plan in plans.items():
         used = kernel.compile(sites, plan=plan, **values).plan
         if shape[-1] % 4 == 0:
-            check_stencil(name, kernel.sites(small, device="cuda", storage=storage), used, storage, 10, np)
+            check_stencil(
+                name, kernel.sites(small, device="cuda", storage=storage), used, storage, 10, np
+            )
         error = check_stencil(name, sites, plan, storage, 1, cuda.cupy())
         stepper = kernel.stepper(sites, plan=plan, **values)
-        sites_a_thread = " x ".join(str(n) for n in (used.targets, used.rows, used.layers)[: len(shape)])
-        versions[f"{name}, {box}, {storage}, {label} ({sites_a_thread} sites a thread), off by {error:.0e}"] = (
+        sites_a_thread = " x ".join(
+            str(n) for n in (used.targets, used.rows, used.layers)[: len(shape)]
+        )
+        versions[
+            f"{name}, {box}, {storage}, {label} ({sites_a_thread} sites a thread), off by "
+            f"{error:.0e}"
+        ] = (
             stepper.run,
             nbytes,
         )
@@ -288,7 +310,9 @@ def flow_rows(side: int, plans: dict[str, Any], storage: str = "f32") -> list[di
             sites = flow.sites((side, side), device="cuda", storage=storage)
             for q in range(9):
                 setattr(
-                    sites.current, f"q{q}", cuda.cupy().asarray(np.tile(line[q, 0].astype(sites.storage.dtype), side))
+                    sites.current,
+                    f"q{q}",
+                    cuda.cupy().asarray(np.tile(line[q, 0].astype(sites.storage.dtype), side)),
                 )
             nbytes = base if flow is one_phase else base + base / 2 + 8 * count
             versions[f"{name}, {side}^2, {storage}, {label}, off by {error:.0e}"] = (
@@ -332,10 +356,16 @@ def write(groups: list[list[dict[str, Any]]]) -> str:
     folder = Path(os.environ.get("OUT", "bench/results"))
     machine = describe_machine()
     lines = ["# Stencils and fields at neighbours on a GPU", ""]
-    lines += ["| version | us a step | GSites/s | GB/s | share of the copy |", "|---|---:|---:|---:|---:|"]
+    lines += [
+        "| version | us a step | GSites/s | GB/s | share of the copy |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for rows in groups:
         for r in rows:
-            numbers = f"{r['us']:.1f} | {r['GSites/s']:.1f} | {r['GB/s']:.0f} | {r['share of the copy']:.3f}"
+            numbers = (
+                f"{r['us']:.1f} | {r['GSites/s']:.1f} | {r['GB/s']:.0f} | "
+                f"{r['share of the copy']:.3f}"
+            )
             lines.append(f"| {r['name']} | {numbers} |")
     lines += ["", *(f"- {k}: {v}" for k, v in machine.items()), ""]
     (folder / "gpu_stencil.md").write_text("\n".join(lines), encoding="utf-8")

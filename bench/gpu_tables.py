@@ -1,8 +1,8 @@
 """Gathers from tables beside the copy of the same bytes, on one GPU: `python -m bench.gpu_tables`.
 
-Each element reads a float32 and an index or a coordinate, and writes a float32. The calls take turns, round after round, and the least
-time of each counts. Tables have 1,024 and 1,000,000 elements; the indices are in random order, in order, or the coordinates of an
-interpolation.
+Each element reads a float32 and an index or a coordinate, and writes a float32. The calls take
+turns, round after round, and the least time of each counts. Tables have 1,024 and 1,000,000
+elements; the indices are in random order, in order, or the coordinates of an interpolation.
 """
 
 from __future__ import annotations
@@ -79,7 +79,10 @@ def measure(count: int, rounds: int) -> dict[str, Any]:
     for call in calls.values():
         call()
     times = least(calls, rounds)
-    return {n: {"ms": ms, "GB/s": 12 * count / ms / 1e6, "of the copy": times["copy"] / ms} for n, ms in times.items()}
+    return {
+        n: {"ms": ms, "GB/s": 12 * count / ms / 1e6, "of the copy": times["copy"] / ms}
+        for n, ms in times.items()
+    }
 
 
 def main() -> None:
@@ -90,7 +93,10 @@ def main() -> None:
     arguments = parser.parse_args()
     result = measure(arguments.count, arguments.rounds)
     for name, row in result.items():
-        print(f"{name:24} {row['ms']:8.3f} ms {row['GB/s']:8.0f} GB/s {row['of the copy']:6.2f} of the copy")
+        print(
+            f"{name:24} {row['ms']:8.3f} ms {row['GB/s']:8.0f} GB/s {row['of the copy']:6.2f} of "
+            "the copy"
+        )
     print(json.dumps(result))
 
 

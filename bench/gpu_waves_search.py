@@ -1,10 +1,13 @@
-"""How long does a hierarchical search of a thesis's size take on this GPU, and a hundred times as much?
+"""How long does a hierarchical search of a thesis's size take on this GPU, and a hundred times as
+much?
 
-`python -m bench.gpu_waves_search` writes bench/results/gpu_waves_search.{md,json}, or into the folder that the variable OUT names.
-84 stacks of 45 SFTs of two detectors, 45 directions, 9 spin-downs, 161 frequencies (J. Breitbart, Case studies on GPU usage and data
-structure design, 2008, chapter 4): F, Hough maps, and the best 100 candidates of each map. Loading the data stands apart. The candidates
-of a direction are held against the CPU's kernels, those of a map against the definition in NumPy. LALPulsar's search of these data takes
-41.5 s on one core. `--device cpu --small` tries it without a GPU.
+`python -m bench.gpu_waves_search` writes bench/results/gpu_waves_search.{md,json}, or into the
+folder that the variable OUT names. 84 stacks of 45 SFTs of two detectors, 45 directions, 9
+spin-downs, 161 frequencies (J. Breitbart, Case studies on GPU usage and data structure design,
+2008, chapter 4): F, Hough maps, and the best 100 candidates of each map. Loading the data stands
+apart. The candidates of a direction are held against the CPU's kernels, those of a map against the
+definition in NumPy. LALPulsar's search of these data takes 41.5 s on one core. `--device cpu
+--small` tries it without a GPU.
 """
 
 from __future__ import annotations
@@ -43,9 +46,16 @@ def grids_of(frequencies: int, ephemeris: waves.Ephemeris) -> Any:
     """Data of noise for that many frequencies, and the grids of the search."""
     count = STACKS * 45
     search = waves.Search(
-        freq=60.0, freq_band=(frequencies - 1) / SPAN, f1dot=-4 * STEP, f1dot_band=8 * STEP, f1dot_step=STEP,
-        reference=START * S + count * 1800 * S // 2, stack=float(SPAN), most_stacks=STACKS, residuals=1,
-    )  # fmt: skip
+        freq=60.0,
+        freq_band=(frequencies - 1) / SPAN,
+        f1dot=-4 * STEP,
+        f1dot_band=8 * STEP,
+        f1dot_step=STEP,
+        reference=START * S + count * 1800 * S // 2,
+        stack=float(SPAN),
+        most_stacks=STACKS,
+        residuals=1,
+    )
     low, high = waves.search_cover(search, START * S, (START + 1800 * count) * S, 1800.0)
     margin = waves.search_margin(8) / 1800 + 0.01
     starts = {d: [START + 1800 * i for i in range(count)] for d in ("H1", "L1")}
@@ -86,7 +96,9 @@ def check(ready: Prepared, ephemeris: waves.Ephemeris, device: str) -> None:
         if name == device:
             continue
         ours = merged(list(ready.search.candidates(work, KEPT)), KEPT)
-        theirs = merged(list(MapSearch(ready.grids, ephemeris, device=name).candidates(work, KEPT)), KEPT)
+        theirs = merged(
+            list(MapSearch(ready.grids, ephemeris, device=name).candidates(work, KEPT)), KEPT
+        )
         for field in ("freq", "alpha", "delta", "f1dot", "count"):
             if not (ours[field] == theirs[field]).all():
                 raise ValueError(f"{device} and {name} find other candidates: {field}")
@@ -113,16 +125,24 @@ def main() -> None:
         rows.append(Measurement("ten times: directions", ten, 10 * maps, "maps"))
         wide = prepare(10 * FREQUENCIES, ephemeris, asked.device, directions)
         hundred = [run(wide.search, wide.grids, 10 * directions)[1] for _ in range(3)]
-        rows.append(Measurement("a hundred times: 10 x directions, 10 x band", hundred, 10 * maps, "maps"))
+        rows.append(
+            Measurement("a hundred times: 10 x directions, 10 x band", hundred, 10 * maps, "maps")
+        )
     folder = Path(os.environ.get("OUT") or "bench/results")
     text = write_results(
-        folder / "gpu_waves_search.md", "A hierarchical search of a thesis's size", rows, describe_machine()
+        folder / "gpu_waves_search.md",
+        "A hierarchical search of a thesis's size",
+        rows,
+        describe_machine(),
     )
     once = statistics.median(seconds)
     text += f"\nLoading and the first search, kernels compiled: {ready.loading:.2f} s. "
     text += f"Wanted for the search: {TARGET} s; LALPulsar on one core: {LAL} s.\n"
     for row, times in zip(rows[1:], (10, 100), strict=False):
-        text += f"{row.name}: {row.median / once / times:.2f} of {times} times the time (wanted: at most 1.2).\n"
+        text += (
+            f"{row.name}: {row.median / once / times:.2f} of {times} times the time (wanted: at "
+            "most 1.2).\n"
+        )
     (folder / "gpu_waves_search.md").write_text(text, encoding="utf-8")
     print(text)
 

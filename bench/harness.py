@@ -1,4 +1,7 @@
-"""Timing that compares fairly: versions interleaved in one run, medians, and a note of the machine and the date."""
+"""Timing that compares fairly.
+
+Versions interleaved in one run, medians, and a note of the machine and the date.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ class Measurement:
     Attributes:
         name: the version.
         seconds: one time a round.
-        work: what one call does, counted in `unit` (pairs, bytes, sites); 0 when there is nothing to count.
+        work: what one call does, counted in `unit` (pairs, bytes, sites); 0 when there is nothing
+        to count.
         unit: the name of what is counted.
         bound: the rate that the hardware cannot exceed; 0 when none is stated.
     """
@@ -50,9 +54,9 @@ class Measurement:
 def interleave(versions: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each version in each round, after one call each that is not counted.
 
-    A round times every version once, so a clock that changes or a busy neighbour hits all of them alike. Every second
-    round goes backwards: no version always follows the same other one. A version that starts work elsewhere (a GPU)
-    has to wait for it.
+    A round times every version once, so a clock that changes or a busy neighbour hits all of them
+    alike. Every second round goes backwards: no version always follows the same other one. A
+    version that starts work elsewhere (a GPU) has to wait for it.
     """
     for run in versions.values():
         run()
@@ -66,7 +70,10 @@ def interleave(versions: dict[str, Callable[[], None]], rounds: int) -> dict[str
 
 
 def describe_machine() -> dict[str, str]:
-    """What a reader needs to judge the numbers: processor, cores, versions, date, and GPUs where there are any."""
+    """What a reader needs to judge the numbers.
+
+    Processor, cores, versions, date, and GPUs where there are any.
+    """
     facts = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "CPU": _cpu_model(),
@@ -86,20 +93,28 @@ def describe_machine() -> dict[str, str]:
 
 
 def _cpu_model() -> str:
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines() if Path("/proc/cpuinfo").exists() else []
+    lines = (
+        Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        if Path("/proc/cpuinfo").exists()
+        else []
+    )
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.processor() or "unknown")
 
 
 def _gpus() -> dict[str, str]:
-    """One entry a GPU with driver, clocks and power limit as nvidia-smi gives them; nothing without nvidia-smi."""
+    """One entry a GPU with driver, clocks and power limit as nvidia-smi gives them.
+
+    Nothing without nvidia-smi.
+    """
     if not shutil.which("nvidia-smi"):
         return {}
     command = ["nvidia-smi", f"--query-gpu={','.join(GPU_FIELDS)}", "--format=csv,noheader"]
     lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
     return {
         f"GPU {index}": ", ".join(
-            f"{field} {value.strip()}" for field, value in zip(GPU_FIELDS, line.split(","), strict=True)
+            f"{field} {value.strip()}"
+            for field, value in zip(GPU_FIELDS, line.split(","), strict=True)
         )
         for index, line in enumerate(lines)
         if line.count(",") == len(GPU_FIELDS) - 1
@@ -111,16 +126,33 @@ def _first_line(*command: str) -> str:
     return next(iter(output.splitlines()), "unknown")
 
 
-def write_results(path: Path, title: str, rows: Sequence[Measurement], machine: dict[str, str]) -> str:
-    """Writes `path` (a markdown table) and the same numbers as JSON beside it; returns the markdown text."""
+def write_results(
+    path: Path, title: str, rows: Sequence[Measurement], machine: dict[str, str]
+) -> str:
+    """Writes `path` (a markdown table) and the same numbers as JSON beside it.
+
+    Returns the markdown text.
+    """
     best = min(row.median for row in rows)
     unit = next((row.unit for row in rows if row.unit), "work")
-    share = any(row.bound for row in rows)  # of a bound where one is stated, else of the best version
+    # of a bound where one is stated, else of the best version
+    share = any(row.bound for row in rows)
     compared = "% of the bound" if share else "best / this"
-    lines = [f"# {title}", "", f"| version | median s | {unit}/s | {compared} | rounds |", "|---|---:|---:|---:|---:|"]
+    lines = [
+        f"# {title}",
+        "",
+        f"| version | median s | {unit}/s | {compared} | rounds |",
+        "|---|---:|---:|---:|---:|",
+    ]
     for row in rows:
         rate = f"{row.rate:.3e}" if row.work else ""
-        part = f"{best / row.median:.2f}" if not share else f"{100 * row.rate / row.bound:.1f}" if row.bound else ""
+        part = (
+            f"{best / row.median:.2f}"
+            if not share
+            else f"{100 * row.rate / row.bound:.1f}"
+            if row.bound
+            else ""
+        )
         lines.append(f"| {row.name} | {row.median:.6f} | {rate} | {part} | {len(row.seconds)} |")
     lines += ["", "Machine:", "", *(f"- {name}: {value}" for name, value in machine.items())]
     text = "\n".join(lines) + "\n"

@@ -1,8 +1,10 @@
-"""How good are the plans? The default one against the tuned one, that one against an exhaustive search, predictions against times.
+"""How good are the plans? The default one against the tuned one, that one against an exhaustive
+search, predictions against times.
 
-`python -m bench.optimiser [device] [kernel or kernel:elements ...]` writes bench/results/optimiser_DEVICE.{md,json}. All plans of one
-size are compiled, held against the default plan's result, and timed by the same measurer. The exhaustive search measures every plan of the
-grids below, whatever the models think of it.
+`python -m bench.optimiser [device] [kernel or kernel:elements ...]` writes
+bench/results/optimiser_DEVICE.{md,json}. All plans of one size are compiled, held against the
+default plan's result, and timed by the same measurer. The exhaustive search measures every plan of
+the grids below, whatever the models think of it.
 """
 
 from __future__ import annotations
@@ -178,7 +180,9 @@ def make_job(subject: Subject, count: int, device: str) -> Job:
     for f in subject.record.__record__.fields:
         length = getattr(f.type, "length", 0)
         values = rng.normal(size=(count, length) if length else count)
-        fields[f.name] = (np.abs(values) + 0.5 if f.name == "mass" else values).astype(scalar_of(f.type).dtype)
+        fields[f.name] = (np.abs(values) + 0.5 if f.name == "mass" else values).astype(
+            scalar_of(f.type).dtype
+        )
     array = subject.record.array(**fields, device=device)
     arguments = (array, array) if subject.pairs else (array,)
     job = subject.kernel.tuning_job(*arguments, **subject.values, plan=subject.wanted)
@@ -194,7 +198,10 @@ def make_job(subject: Subject, count: int, device: str) -> Job:
 
     reference = gathering.apply(job.reference, "body")
     return replace(
-        job, reference=reference, workload=workload, key=replace(job.key, kernel=f"{job.key.kernel}_gathered")
+        job,
+        reference=reference,
+        workload=workload,
+        key=replace(job.key, kernel=f"{job.key.kernel}_gathered"),
     )
 
 
@@ -202,7 +209,9 @@ def make_job(subject: Subject, count: int, device: str) -> Job:
 
 
 def grid(job: Job, pairs: bool) -> Iterator[Plan]:
-    """Every plan that the exhaustive search measures, completed by the defaults for what it leaves open."""
+    """Every plan that the exhaustive search measures, completed by the defaults for what it leaves
+    open.
+    """
     for wanted in _gpu_grid(pairs) if job.kind == "cuda" else _cpu_grid(pairs):
         yield complete_plan(wanted.filled(job.wish), job.machine, job.work)
 
@@ -220,7 +229,13 @@ def _gpu_grid(pairs: bool) -> Iterator[Plan]:
     ):
         if block // slices >= 32:
             yield Plan(
-                reciprocity="off", block=block, tile=block, targets=targets, slices=slices, parts=parts, unroll=unroll
+                reciprocity="off",
+                block=block,
+                tile=block,
+                targets=targets,
+                slices=slices,
+                parts=parts,
+                unroll=unroll,
             )
 
 
@@ -245,8 +260,12 @@ def measure_all(job: Job, plans: list[Plan]) -> dict[Plan, float]:
         ready += [p for p, failure in found.items() if failure is None]
     first = {p: statistics.median(t) for p, t in measurer.measure(ready, 2).items()}
     best = min(first.values())
-    finalists = [p for p, t in first.items() if t <= CLOSE * best or p == job.default or p in plans[:1]]
-    return first | {p: statistics.median(t) for p, t in measurer.measure(finalists, FINAL_ROUNDS).items()}
+    finalists = [
+        p for p, t in first.items() if t <= CLOSE * best or p == job.default or p in plans[:1]
+    ]
+    return first | {
+        p: statistics.median(t) for p, t in measurer.measure(finalists, FINAL_ROUNDS).items()
+    }
 
 
 def run(subject: Subject, count: int, device: str) -> dict[str, Any]:
@@ -259,17 +278,35 @@ def run(subject: Subject, count: int, device: str) -> dict[str, Any]:
     executable = build_executable(build_program(job.reference, job.default, job.kind), device)
     resources = [c.resources for c in executable.cubins]
     expected = predict(
-        executable.program, job.environment, device_model(device), resources or None, in_graph=job.kind == "cuda"
+        executable.program,
+        job.environment,
+        device_model(device),
+        resources or None,
+        in_graph=job.kind == "cuda",
     )
     least = least_time(executable.program, job.environment, device_model(device))
     row = {
-        "kernel": subject.name, "elements": count, "default": times[job.default], "tuned": times[tuned.plan],
-        "exhaustive": times[best], "plans": len(times), "default_plan": job.default.short(),
-        "tuned_plan": tuned.plan.short(), "best_plan": best.short(), "tuning_seconds": tuned.about["elapsed"],
-        "predicted": expected.seconds, "bound": least.seconds, "limiter": expected.busy.limiter,
-    }  # fmt: skip
-    times_text = "  ".join(f"{n} {row[n]:.3e}" for n in ("default", "tuned", "exhaustive", "predicted", "bound"))
-    print(f"{subject.name:14} {count:>10,}  {times_text}  {row['limiter']}  {row['plans']} plans", flush=True)
+        "kernel": subject.name,
+        "elements": count,
+        "default": times[job.default],
+        "tuned": times[tuned.plan],
+        "exhaustive": times[best],
+        "plans": len(times),
+        "default_plan": job.default.short(),
+        "tuned_plan": tuned.plan.short(),
+        "best_plan": best.short(),
+        "tuning_seconds": tuned.about["elapsed"],
+        "predicted": expected.seconds,
+        "bound": least.seconds,
+        "limiter": expected.busy.limiter,
+    }
+    times_text = "  ".join(
+        f"{n} {row[n]:.3e}" for n in ("default", "tuned", "exhaustive", "predicted", "bound")
+    )
+    print(
+        f"{subject.name:14} {count:>10,}  {times_text}  {row['limiter']}  {row['plans']} plans",
+        flush=True,
+    )
     print(f"{'':26}{row['tuned_plan']} | {row['best_plan']}", flush=True)
     return row
 
@@ -277,20 +314,38 @@ def run(subject: Subject, count: int, device: str) -> dict[str, Any]:
 def table(rows: list[dict[str, Any]], machine: dict[str, str], device: str) -> str:
     """The results as text."""
     columns = (
-        "kernel", "elements", "default s", "tuned s", "best of all s", "default / tuned", "tuned / best", "plans",
-        "predicted / measured", "% of bound", "limited by",
-    )  # fmt: skip
+        "kernel",
+        "elements",
+        "default s",
+        "tuned s",
+        "best of all s",
+        "default / tuned",
+        "tuned / best",
+        "plans",
+        "predicted / measured",
+        "% of bound",
+        "limited by",
+    )
     head = f"| {' | '.join(columns)} |\n|---|{'---:|' * (len(columns) - 2)}---|\n"
     lines: list[str] = []
     for r in rows:
         cells = (
-            r["kernel"], f"{r['elements']:,}", f"{r['default']:.4e}", f"{r['tuned']:.4e}", f"{r['exhaustive']:.4e}",
-            f"{r['default'] / r['tuned']:.3f}", f"{r['tuned'] / r['exhaustive']:.3f}", str(r["plans"]),
-            f"{r['predicted'] / r['default']:.2f}", f"{100 * r['bound'] / r['default']:.1f}", r["limiter"],
-        )  # fmt: skip
+            r["kernel"],
+            f"{r['elements']:,}",
+            f"{r['default']:.4e}",
+            f"{r['tuned']:.4e}",
+            f"{r['exhaustive']:.4e}",
+            f"{r['default'] / r['tuned']:.3f}",
+            f"{r['tuned'] / r['exhaustive']:.3f}",
+            str(r["plans"]),
+            f"{r['predicted'] / r['default']:.2f}",
+            f"{100 * r['bound'] / r['default']:.1f}",
+            r["limiter"],
+        )
         lines.append(f"| {' | '.join(cells)} |")
     plans = [
-        f"- {r['kernel']}, {r['elements']:,}: default `{r['default_plan']}`; tuned in {r['tuning_seconds']:.0f} s "
+        f"- {r['kernel']}, {r['elements']:,}: default `{r['default_plan']}`; tuned in "
+        f"{r['tuning_seconds']:.0f} s "
         f"`{r['tuned_plan']}`; best of all `{r['best_plan']}`"
         for r in rows
     ]
@@ -309,7 +364,10 @@ def table(rows: list[dict[str, Any]], machine: dict[str, str], device: str) -> s
 
 
 def main() -> None:
-    """Measure all rows, or those named as `kernel` or `kernel:elements`; rows that were measured before are kept."""
+    """Measure all rows, or those named as `kernel` or `kernel:elements`.
+
+    Rows that were measured before are kept.
+    """
     device, wanted = (sys.argv[1] if len(sys.argv) > 1 else "cuda"), sys.argv[2:]
     os.environ["LANEWISE_CACHE_DIR"] = tempfile.mkdtemp()  # tuned plans of this run only
     kind = target_of(device).name
@@ -322,7 +380,10 @@ def main() -> None:
             if wanted and subject.name not in wanted and f"{subject.name}:{count}" not in wanted:
                 continue
             rows[subject.name, count] = run(subject, count, device)
-            order = sorted(rows.values(), key=lambda r: ([s.name for s in SUBJECTS].index(r["kernel"]), r["elements"]))
+            order = sorted(
+                rows.values(),
+                key=lambda r: ([s.name for s in SUBJECTS].index(r["kernel"]), r["elements"]),
+            )
             path.write_text(json.dumps({"machine": machine, "rows": order}, indent=1))
             path.with_suffix(".md").write_text(table(order, machine, device))
 

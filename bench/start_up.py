@@ -1,11 +1,14 @@
 """How long does a newcomer wait for the first result of a command, and for what?
 
-`python -m bench.start_up [--device cuda]` writes bench/results/start_up_{cpu,cuda}.{md,json}. Each command runs in fresh processes, in
-turns: cold, with an empty cache of compiled kernels, and warm, with what the cold start left there. Steps are few, so that computing costs
-a few tenths of a second. Each run's numbers are checked, and a warm start must give those of the cold one to the bit.
+`python -m bench.start_up [--device cuda]` writes bench/results/start_up_{cpu,cuda}.{md,json}. Each
+command runs in fresh processes, in
+turns: cold, with an empty cache of compiled kernels, and warm, with what the cold start left there.
+Steps are few, so that computing costs a few tenths of a second. Each run's numbers are checked, and
+a warm start must give those of the cold one to the bit.
 
-The parts of a start exclude each other. What a module imports while the frontend runs counts as import; what a worker process compiles
-counts as waiting, and only as far as the command waits for it. With `--cores 1` there are no workers: that shows the parts of the compiler.
+The parts of a start exclude each other. What a module imports while the frontend runs counts as
+import; what a worker process compiles counts as waiting, and only as far as the command waits for
+it. With `--cores 1` there are no workers: that shows the parts of the compiler.
 """
 
 from __future__ import annotations
@@ -36,7 +39,14 @@ COMMANDS = {
     "sphere": "lbm run sphere --steps 5",
 }
 ROUNDS = 3
-TIMED = ("seconds", "pairs_per_second", "steps_per_second", "agents_per_second", "mlups", "bandwidth_fraction")
+TIMED = (
+    "seconds",
+    "pairs_per_second",
+    "steps_per_second",
+    "agents_per_second",
+    "mlups",
+    "bandwidth_fraction",
+)
 
 # What is timed, by module and function; of several that are active the innermost counts.
 PLACES = {
@@ -46,15 +56,22 @@ PLACES = {
     "lanewise.launch.executable": {"generated_text": "emission"},
     "lanewise.runtime.nvrtc": {"compile_cubin": "NVRTC"},
     "lanewise.runtime.cuda": {"CudaKernel.__init__": "loading", "use": "CUDA starts"},
-    "lanewise.runtime.kernel_cache": {"KernelCache.load_overload": "loading", "KernelCache.save_overload": "loading"},
+    "lanewise.runtime.kernel_cache": {
+        "KernelCache.load_overload": "loading",
+        "KernelCache.save_overload": "loading",
+    },
     "lanewise.runtime.compile_workers": {"_fork": "workers", "taken": "waiting for workers"},
     "lanewise.runtime.cpu": {"run_range": "computing", "run_slabs": "computing"},
     "numba.core.compiler": {"CompilerBase._compile_core": "Numba: other passes"},
     "numba.core.typed_passes": {
-        "BaseTypeInference.run_pass": "Numba: types", "BaseNativeLowering.run_pass": "Numba: lowering",
+        "BaseTypeInference.run_pass": "Numba: types",
+        "BaseNativeLowering.run_pass": "Numba: lowering",
     },
-    "numba.core.codegen": {"CPUCodeLibrary.add_ir_module": "LLVM", "CPUCodeLibrary.finalize": "LLVM"},
-}  # fmt: skip
+    "numba.core.codegen": {
+        "CPUCodeLibrary.add_ir_module": "LLVM",
+        "CPUCodeLibrary.finalize": "LLVM",
+    },
+}
 
 
 class Stopwatch:
@@ -99,7 +116,11 @@ def probe(result: Path, begun: float, command: list[str]) -> None:
             place: Any = sys.modules[name]
             for owner in owners:
                 place = getattr(place, owner, None)
-            if place is not None and hasattr(place, function) and not hasattr(getattr(place, function), "__timed__"):
+            if (
+                place is not None
+                and hasattr(place, function)
+                and not hasattr(getattr(place, function), "__timed__")
+            ):
                 timed = watch.around(getattr(place, function), part)
                 timed.__timed__ = True  # type: ignore[attr-defined]
                 setattr(place, function, timed)
@@ -118,14 +139,25 @@ def probe(result: Path, begun: float, command: list[str]) -> None:
     runpy.run_module("lanewise", run_name="__main__")
 
 
-def start(command: list[str], cache: Path, cores: int) -> tuple[float, dict[str, float], dict[str, Any]]:
+def start(
+    command: list[str], cache: Path, cores: int
+) -> tuple[float, dict[str, float], dict[str, Any]]:
     """Wall seconds of a fresh process, their parts, and what the command found."""
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "parts.json"
         environment = {n: v for n, v in os.environ.items() if n != "PYTHONDONTWRITEBYTECODE"}
         environment |= {"LANEWISE_CACHE_DIR": str(cache), "LANEWISE_TUNED": "off"}
         begun = time.time()
-        line = [sys.executable, "-m", "bench.start_up", "--probe", str(result), repr(begun), *command, "--json"]
+        line = [
+            sys.executable,
+            "-m",
+            "bench.start_up",
+            "--probe",
+            str(result),
+            repr(begun),
+            *command,
+            "--json",
+        ]
         if cores:
             environment["BENCH_CORES"] = str(cores)
         done = subprocess.run(line, capture_output=True, text=True, check=False, env=environment)
@@ -152,7 +184,9 @@ def numbers(found: Any) -> list[float]:
 
 
 def check(name: str, found: dict[str, Any], before: dict[str, Any] | None) -> None:
-    """That a run ended with finite numbers, made its steps, kept what has to be kept, and repeats an earlier one."""
+    """That a run ended with finite numbers, made its steps, kept what has to be kept, and repeats
+    an earlier one.
+    """
     values = numbers(found)
     if not all(map(math.isfinite, values)):
         raise ValueError(f"{name}: not all numbers are finite: {found}")
@@ -171,56 +205,88 @@ def main() -> None:
         return
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    options.add_argument("--only", nargs="+", default=list(COMMANDS), choices=list(COMMANDS), metavar="NAME")
+    options.add_argument(
+        "--only", nargs="+", default=list(COMMANDS), choices=list(COMMANDS), metavar="NAME"
+    )
     options.add_argument("--rounds", type=int, default=ROUNDS)
     options.add_argument("--cores", type=int, default=0, help="of the machine (default all)")
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument("--out", type=Path, help="instead of bench/results/start_up_DEVICE.md")
     chosen = options.parse_args()
     if chosen.out and chosen.out.suffix != ".md":
-        options.error(f"--out {chosen.out}: wanted the name of the text, which ends in .md; the numbers lie beside it")
+        options.error(
+            f"--out {chosen.out}: wanted the name of the text, which ends in .md; the numbers lie "
+            "beside it"
+        )
     measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]] = {}
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in chosen.only:  # what Python compiles once after an installation is there
             subprocess.run(
-                [sys.executable, "-m", "lanewise", *COMMANDS[name].split(), "--help"], capture_output=True, check=True
+                [sys.executable, "-m", "lanewise", *COMMANDS[name].split(), "--help"],
+                capture_output=True,
+                check=True,
             )
         start(COMMANDS["gravity"].split(), Path(folder) / "first", 0)
         for turn in range(chosen.rounds):
             for name in chosen.only[:: -1 if turn % 2 else 1]:
                 for state in ("cold", "warm"):
-                    command = [*COMMANDS[name].split(), *(["--device", "cuda"] if chosen.device == "cuda" else [])]
-                    wall, parts, summary = start(command, Path(folder) / f"{name}{turn}", chosen.cores)
+                    command = [
+                        *COMMANDS[name].split(),
+                        *(["--device", "cuda"] if chosen.device == "cuda" else []),
+                    ]
+                    wall, parts, summary = start(
+                        command, Path(folder) / f"{name}{turn}", chosen.cores
+                    )
                     check(name, summary, found.get(name))
                     found[name] = summary
                     measured.setdefault((name, state), []).append((wall, parts))
     report(measured, chosen)
 
 
-def report(measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]], chosen: argparse.Namespace) -> None:
+def report(
+    measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]],
+    chosen: argparse.Namespace,
+) -> None:
     """Write and show medians of the walls, with the parts of the run in the middle."""
     from rich.console import Console
 
     from bench.harness import describe_machine
 
-    rows = [(*key, sorted(runs, key=lambda r: r[0])[(len(runs) - 1) // 2]) for key, runs in measured.items()]
-    names = list(dict.fromkeys(p for *_, (_, parts) in rows for p, s in parts.items() if s >= 0.005))
+    rows = [
+        (*key, sorted(runs, key=lambda r: r[0])[(len(runs) - 1) // 2])
+        for key, runs in measured.items()
+    ]
+    names = list(
+        dict.fromkeys(p for *_, (_, parts) in rows for p, s in parts.items() if s >= 0.005)
+    )
     names = [
         "import",
         *(n for n in names if n not in ("import", "the rest", "end of the process")),
         "the rest",
         "end of the process",
     ]
-    cells = [[n, s, f"{w:.2f}", *(f"{parts.get(p, 0.0):.2f}" for p in names)] for n, s, (w, parts) in rows]
+    cells = [
+        [n, s, f"{w:.2f}", *(f"{parts.get(p, 0.0):.2f}" for p in names)]
+        for n, s, (w, parts) in rows
+    ]
     machine = describe_machine() | ({"cores used": str(chosen.cores)} if chosen.cores else {})
     head = ["command", "start", "wall", *names]
     text = [
-        f"# First results ({chosen.device})", "",
-        f"Seconds from the start of a fresh process to its end; of {chosen.rounds} starts each, in turns, the one in the middle.", "",
-        f"| {' | '.join(head)} |", f"|---|---|{'---:|' * (len(head) - 2)}", *(f"| {' | '.join(row)} |" for row in cells), "",
-        *(f"- `{n}`: `lanewise {COMMANDS[n]}`" for n in chosen.only), "", *(f"- {n}: {v}" for n, v in machine.items()), "",
-    ]  # fmt: skip
+        f"# First results ({chosen.device})",
+        "",
+        f"Seconds from the start of a fresh process to its end; of {chosen.rounds} starts each, in "
+        "turns, the one in the middle.",
+        "",
+        f"| {' | '.join(head)} |",
+        f"|---|---|{'---:|' * (len(head) - 2)}",
+        *(f"| {' | '.join(row)} |" for row in cells),
+        "",
+        *(f"- `{n}`: `lanewise {COMMANDS[n]}`" for n in chosen.only),
+        "",
+        *(f"- {n}: {v}" for n, v in machine.items()),
+        "",
+    ]
     path: Path = chosen.out or Path(f"bench/results/start_up_{chosen.device}.md")
     path.write_text("\n".join(text), encoding="utf-8")
     data = {
@@ -233,11 +299,18 @@ def report(measured: dict[tuple[str, str], list[tuple[float, dict[str, float]]]]
         print(json.dumps(data))
         return
     for state in ("cold", "warm"):
-        Console().print(turned(head, [row for row in cells if row[1] == state], f"{text[0].lstrip('# ')}, {state}"))
+        Console().print(
+            turned(
+                head, [row for row in cells if row[1] == state], f"{text[0].lstrip('# ')}, {state}"
+            )
+        )
 
 
 def turned(head: list[str], cells: list[list[str]], title: str) -> Table:
-    """Starts of one kind as they are printed, in 80 columns: a row for each part that takes time, a column for each command."""
+    """Starts of one kind as they are printed, in 80 columns.
+
+    A row for each part that takes time, a column for each command.
+    """
     from rich import box
     from rich.table import Table
 

@@ -1,10 +1,10 @@
 """What does a time loop cost: `lw.steps` beside the same calls in a loop of Python?
 
 `python -m bench.steps [--device cuda]` writes bench/results/steps_{cpu,cuda}.{md,json}. First the
-bits of every problem are compared after some steps; then plain calls, bound calls and the loop run in
-turns. Arrays are small, so that what a step costs beside its kernels shows. On a GPU the host waits
-once a turn. "beyond" is what a call of the loop takes beside the compiled functions that it runs,
-called by hand (CPU).
+bits of every problem are compared after some steps; then plain calls, bound calls and the loop run
+in turns. Arrays are small, so that what a step costs beside its kernels shows. On a GPU the host
+waits once a turn. "beyond" is what a call of the loop takes beside the compiled functions that it
+runs, called by hand (CPU).
 """
 
 from __future__ import annotations
@@ -80,12 +80,17 @@ def move(grain: Grain, push: lw.vec2, dt: lw.f32, shake: lw.f32):
 def heat(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], rate: lw.f32):
     h, w = a.shape
     if y > 0 and x > 0 and y < h - 1 and x < w - 1:
-        b[y, x] = a[y, x] + rate * (a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1] - 4 * a[y, x])
+        b[y, x] = a[y, x] + rate * (
+            a[y - 1, x] + a[y + 1, x] + a[y, x - 1] + a[y, x + 1] - 4 * a[y, x]
+        )
 
 
 @dataclass(frozen=True)
 class Problem:
-    """calls: of a step. state: what is compared. plain, bound: step n; bound is None where values change."""
+    """calls: of a step. state: what is compared. plain, bound: step n.
+
+    Bound is None where values change.
+    """
 
     calls: int
     state: Callable[[], list[Any]]
@@ -128,7 +133,14 @@ def leapfrog(count: int, device: str) -> Problem:
         force()
 
     by_hand = _functions(kick, force) if device == "cpu" else None
-    return Problem(2, lambda: [bodies.position, bodies.velocity], plain, bound, lw.steps([kick, force]), by_hand)
+    return Problem(
+        2,
+        lambda: [bodies.position, bodies.velocity],
+        plain,
+        bound,
+        lw.steps([kick, force]),
+        by_hand,
+    )
 
 
 def shaken(count: int, device: str) -> Problem:
@@ -290,7 +302,10 @@ def table(rows: dict[str, dict[str, Any]]) -> list[str]:
         bound = f"{row['bound']:.1f}" if "bound" in row else ""
         beyond = f"{row['beyond']:.2f}" if "beyond" in row else ""
         ratio = row["plain"] / row["lw.steps"]
-        lines.append(f"| {name} | {row['plain']:.1f} | {bound} | {row['lw.steps']:.1f} | {ratio:.1f} | {beyond} |")
+        lines.append(
+            f"| {name} | {row['plain']:.1f} | {bound} | {row['lw.steps']:.1f} | {ratio:.1f} | "
+            f"{beyond} |"
+        )
     return lines
 
 
@@ -310,12 +325,19 @@ def main() -> None:
     ours = simulation(device, arguments.rounds)
     machine = describe_machine()
     text = [
-        f"# What a step of a loop costs ({device})", "",
-        f"Microseconds a step, medians of {arguments.rounds} rounds in turns; the bits of all problems are those of plain calls.",
-        "", *table(rows), "",
-        f"A step of `lanewise.sims.gravity` with 256 bodies (leapfrog, three kernels) takes {ours:.1f}.",
-        "", *(f"- {key}: {value}" for key, value in machine.items()), "",
-    ]  # fmt: skip
+        f"# What a step of a loop costs ({device})",
+        "",
+        f"Microseconds a step, medians of {arguments.rounds} rounds in turns; the bits of all "
+        "problems are those of plain calls.",
+        "",
+        *table(rows),
+        "",
+        "A step of `lanewise.sims.gravity` with 256 bodies (leapfrog, three kernels) takes "
+        f"{ours:.1f}.",
+        "",
+        *(f"- {key}: {value}" for key, value in machine.items()),
+        "",
+    ]
     path = Path(arguments.out or Path(__file__).parent / "results" / f"steps_{device}.md")
     path.write_text("\n".join(text), encoding="utf-8")
     data = {"machine": machine, "rounds": arguments.rounds, "rows": rows, "simulation": ours}

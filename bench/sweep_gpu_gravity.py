@@ -82,15 +82,25 @@ def main() -> None:
         for u in (4, 8, 16)
     ]
     large += [
-        lw.Plan(targets=t, block=256, tile=256, unroll=u, slices=s) for t in (2, 4) for s in (2, 4) for u in (8, 16)
+        lw.Plan(targets=t, block=256, tile=256, unroll=u, slices=s)
+        for t in (2, 4)
+        for s in (2, 4)
+        for u in (8, 16)
     ]
     small = [
         lw.Plan(targets=t, block=b, tile=b, unroll=u, slices=s, parts=1)
-        for t in (1, 2, 4) for b, s in ((128, 4), (256, 4), (256, 8), (512, 8), (512, 16), (1024, 16)) for u in (8, 16)
-    ]  # fmt: skip
+        for t in (1, 2, 4)
+        for b, s in ((128, 4), (256, 4), (256, 8), (512, 8), (512, 16), (1024, 16))
+        for u in (8, 16)
+    ]
     for n, plans, rounds in ((524_288, large, 3), (16_384, small, 15)):
-        print(f"N = {n:,}; default plan:", gravity.compile(*[Body.zeros(n, device="cuda")] * 2, softening2=1e-4).plan)
-        for rate, name in measure(n, [lw.Plan(), *plans], rounds)[: int(sys.argv[1]) if len(sys.argv) > 1 else 14]:
+        print(
+            f"N = {n:,}; default plan:",
+            gravity.compile(*[Body.zeros(n, device="cuda")] * 2, softening2=1e-4).plan,
+        )
+        for rate, name in measure(n, [lw.Plan(), *plans], rounds)[
+            : int(sys.argv[1]) if len(sys.argv) > 1 else 14
+        ]:
             print(f"  {rate:.3e}  {name}")
     bound = 132 * 128 * 1.98e9 / 13
     print(f"bound: {bound:.3e} pairs/s (13 issue slots, 1.98 GHz)")

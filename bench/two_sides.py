@@ -1,8 +1,9 @@
 """What does it cost to look at one field of an array on a GPU every tenth step?
 
-`python -m bench.two_sides` writes bench/results/two_sides.{md,json}: a time loop of 100 steps whose positions are read on the host ten
-times, in four ways; and one copy of the field alone, in both directions, with what the link between device and host gives to pinned memory
-as its bound. All ways are checked against each other. Needs a GPU.
+`python -m bench.two_sides` writes bench/results/two_sides.{md,json}: a time loop of 100 steps whose
+positions are read on the host ten times, in four ways; and one copy of the field alone, in both
+directions, with what the link between device and host gives to pinned memory as its bound. All ways
+are checked against each other. Needs a GPU.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ def copies(count: int, layout: lw.Layout) -> dict[str, float]:
 
 
 def bound(nbytes: int) -> dict[str, float]:
-    """Seconds of one transfer of as many contiguous bytes, from and to pinned and ordinary memory."""
+    """Seconds of one transfer of as many contiguous bytes, from and to pinned and ordinary
+    memory.
+    """
     module = cuda.cupy()
     device = module.zeros(nbytes, "u1")
     pinned, plain = get_device("cuda").pinned(nbytes, "the bound"), np.ones(nbytes, "u1")
@@ -126,7 +129,8 @@ def main() -> None:
     machine, results = describe_machine(), []
     text = ["# One field of an array on a GPU, read on the host every tenth step", ""]
     text += [
-        f"{STEPS} steps, positions (12 of 28 bytes) read {STEPS // EVERY} times; milliseconds, medians of {ROUNDS} loops in turns.",
+        f"{STEPS} steps, positions (12 of 28 bytes) read {STEPS // EVERY} times; milliseconds, "
+        f"medians of {ROUNDS} loops in turns.",
         "",
     ]
     text += ["| bodies | layout | " + " | ".join(WAYS) + " |", "|---:|---|" + "---:|" * len(WAYS)]
@@ -135,16 +139,29 @@ def main() -> None:
             found = loops(count, layout)
             print(count, layout, found, flush=True)
             results.append({"bodies": count, "layout": str(layout), "loops": found})
-            text.append(f"| {count:,} | {layout} | " + " | ".join(f"{1e3 * found[way]:.2f}" for way in WAYS) + " |")
-    text += ["", "One copy of the positions between both sides, GB/s; the host's side is SoA and pinned.", ""]
-    text += ["| bodies | layout | to host | to device | host's side made, ms |", "|---:|---|---:|---:|---:|"]
+            text.append(
+                f"| {count:,} | {layout} | "
+                + " | ".join(f"{1e3 * found[way]:.2f}" for way in WAYS)
+                + " |"
+            )
+    text += [
+        "",
+        "One copy of the positions between both sides, GB/s; the host's side is SoA and pinned.",
+        "",
+    ]
+    text += [
+        "| bodies | layout | to host | to device | host's side made, ms |",
+        "|---:|---|---:|---:|---:|",
+    ]
     for count in COPIED:
         for layout in (lw.SoA(), lw.AoS(), lw.SoAoAS()):
             found = copies(count, layout)
             print(count, layout, found, flush=True)
             results.append({"bodies": count, "layout": str(layout), "copies": found})
             made = found["host's side made"]
-            rates = " | ".join(f"{12 * count / found[way] / 1e9:.1f}" for way in ("to host", "to device"))
+            rates = " | ".join(
+                f"{12 * count / found[way] / 1e9:.1f}" for way in ("to host", "to device")
+            )
             text.append(f"| {count:,} | {layout} | {rates} | {1e3 * made:.1f} |")
         limits = bound(12 * count)
         results.append({"bodies": count, "bound": limits})

@@ -1,9 +1,11 @@
-"""Sheep and wolves: two populations on a meadow whose sides meet, with births, deaths and ids that stay.
+"""Sheep and wolves: two populations on a meadow whose sides meet, with births, deaths and ids that
+stay.
 
-Sheep multiply where there is room and are caught by the wolves that are near; wolves live on what they catch, and starve without. What an
-animal does is one function of that animal: it moves, and returns its fate. A model of agents in the manner of A. J. Lotka (Elements of
-Physical Biology, 1925) and V. Volterra (1926); the numbers of both rise and fall in turns. When the last wolf has died the run goes on: an
-array may be empty.
+Sheep multiply where there is room and are caught by the wolves that are near; wolves live on what
+they catch, and starve without. What an animal does is one function of that animal: it moves, and
+returns its fate. A model of agents in the manner of A. J. Lotka (Elements of Physical Biology,
+1925) and V. Volterra (1926); the numbers of both rise and fall in turns. When the last wolf has
+died the run goes on: an array may be empty.
 
     python examples/birth_and_death.py [sheep] [steps] [device]
 """
@@ -65,7 +67,9 @@ def hunt(wolf: Animal, sheep: lw.f32, step: lw.i32) -> lw.Fate:
 
 def herd_of(count: int, seed: int) -> lw.Population:
     position = SIZE * np.random.default_rng(seed).random((count, 2))
-    return lw.Population(Animal.array(position=position, energy=1.0, id=np.arange(count), device=DEVICE), ids="id")
+    return lw.Population(
+        Animal.array(position=position, energy=1.0, id=np.arange(count), device=DEVICE), ids="id"
+    )
 
 
 sheep, wolves = herd_of(SHEEP, 1), herd_of(SHEEP // 10, 2)

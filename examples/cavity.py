@@ -1,6 +1,9 @@
-"""A lid-driven cavity from scratch: one site's collision (BGK) is written here, the rest is made from it.
+"""A lid-driven cavity from scratch.
 
-The walls lie half a link outside the sites. The velocity on the centre line stands beside Ghia, Ghia & Shin (1982).
+One site's collision (BGK) is written here, the rest is made from it.
+
+The walls lie half a link outside the sites. The velocity on the centre line stands beside Ghia,
+Ghia & Shin (1982).
 
     python examples/cavity.py [sites along a side] [steps]
 """
@@ -18,7 +21,8 @@ LID, RE = (0.1, 0.0), 100
 
 @lw.function
 def moments(f):
-    density, momentum = lw.f32(1), lw.vec2(0)  # populations are stored less their weights, whose sum is 1
+    # populations are stored less their weights, whose sum is 1
+    density, momentum = lw.f32(1), lw.vec2(0)
     for q in lw.D2Q9:
         density += f[q]
         momentum += f[q] * q.velocity
@@ -30,7 +34,9 @@ def flow(f: lw.populations, omega: lw.f32):
     density, u = moments(f)
     for q in lw.D2Q9:
         c = q.along(u)
-        equilibrium = q.weight * (density - 1 + density * (3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u)))
+        equilibrium = q.weight * (
+            density - 1 + density * (3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u))
+        )
         f[q] += omega * (equilibrium - f[q])
 
 
@@ -52,7 +58,12 @@ def main() -> None:
     _, velocity = look(sites, lid_velocity=LID)
     u = velocity.reshape(SIZE, SIZE, 2)[..., 0] / LID[0]
     places, line = (np.arange(SIZE) + 0.5) / SIZE, u[:, SIZE // 2 - 1 : SIZE // 2 + 1].mean(axis=1)
-    for y, published in ((0.1719, -0.10150), (0.4531, -0.21090), (0.7344, 0.00332), (0.9531, 0.68717)):
+    for y, published in (
+        (0.1719, -0.10150),
+        (0.4531, -0.21090),
+        (0.7344, 0.00332),
+        (0.9531, 0.68717),
+    ):
         print(f"  u at y = {y:.4f}: {np.interp(y, places, line):+.4f}, published {published:+.4f}")
     drag = flow.force(sites, ["lid"], weights=True, lid_velocity=LID)[0]
     print(f"  force on the lid {drag:+.4f}")

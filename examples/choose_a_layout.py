@@ -1,4 +1,5 @@
-"""Which layout suits all kernels of a simulation together? The answer may be that no change is worth making.
+"""Which layout suits all kernels of a simulation together? The answer may be that no change is
+worth making.
 
 python examples/choose_a_layout.py [stars]
 """
@@ -33,9 +34,11 @@ def grow_older(star: Star, dt: lw.f32):
 
 def main() -> None:
     streamed = [attraction, lw.Use(grow_older, weight=0.1)]  # the age every tenth step
-    gathered = [lw.Use(attraction, pattern="gathered", weight=8), lw.Use(grow_older, weight=0.1)]  # as neighbours
+    # as neighbours
+    gathered = [lw.Use(attraction, pattern="gathered", weight=8), lw.Use(grow_older, weight=0.1)]
     for uses in (streamed, gathered):
-        for device in ("cpu", "cuda"):  # "cuda" needs no GPU: without one it plans for an NVIDIA H200
+        # "cuda" needs no GPU: without one it plans for an NVIDIA H200
+        for device in ("cpu", "cuda"):
             choice = lw.choose_layout(Star, uses, device=device, count=STARS)
             print(f"{choice}\n-> {choice.layout}\n")
 

@@ -1,4 +1,5 @@
-"""Find a bug: call the kernel function as ordinary Python, or run the whole kernel on the interpreter.
+"""Find a bug: call the kernel function as ordinary Python, or run the whole kernel on the
+interpreter.
 
 python examples/debugging.py
 """
@@ -21,7 +22,8 @@ class Body:
 @lw.pairwise
 def gravity(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
     d = source.position - target.position
-    inv = 1 / lw.sqrt(lw.dot(d, d) + softening2)  # 1 / 0 where a body meets itself and nothing is softened
+    # 1 / 0 where a body meets itself and nothing is softened
+    inv = 1 / lw.sqrt(lw.dot(d, d) + softening2)
     return source.mass * inv**3 * d
 
 
@@ -30,7 +32,8 @@ def main() -> None:
     bodies = Body.array(position=position, mass=1.0)
     print("compiled:", gravity(bodies, bodies, softening2=0.0)[0])
 
-    # The same function, one pair at a time. print(), pdb, breakpoint() and NumPy's error states work inside it.
+    # The same function, one pair at a time. print(), pdb, breakpoint() and NumPy's error states
+    # work inside it.
     for i, source in enumerate(bodies):
         try:
             with np.errstate(divide="raise"):
@@ -39,7 +42,8 @@ def main() -> None:
             frame = traceback.extract_tb(error.__traceback__)[-1]
             print(f"pair 0, {i}: {error}, in line {frame.lineno}: {frame.line}")
 
-    # The whole kernel on the interpreter, which defines what compiled kernels mean: the same fault, so it is ours.
+    # The whole kernel on the interpreter, which defines what compiled kernels mean: the same fault,
+    # so it is ours.
     slow = bodies.to("python")
     print("interpreted:", gravity(slow, slow, softening2=0.0)[0])
 

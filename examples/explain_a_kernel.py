@@ -1,4 +1,6 @@
-"""What became of each optimisation, why, and what the model expects: an explanation is data, and prints as a table.
+"""What became of each optimisation, why, and what the model expects.
+
+An explanation is data, and prints as a table.
 
 python examples/explain_a_kernel.py [charges]
 """
@@ -29,11 +31,17 @@ def coulomb(target: Charge, source: Charge, core2: lw.f32) -> lw.vec3:
 
 def main() -> None:
     rng = np.random.default_rng(5)
-    charges = Charge.array(position=rng.normal(size=(CHARGES, 3)), charge=rng.choice([-1.0, 1.0], CHARGES))
-    report = coulomb.compile(charges, charges, core2=1e-3).explain(measure=True)  # without measure=True in no time
+    charges = Charge.array(
+        position=rng.normal(size=(CHARGES, 3)), charge=rng.choice([-1.0, 1.0], CHARGES)
+    )
+    # without measure=True in no time
+    report = coulomb.compile(charges, charges, core2=1e-3).explain(measure=True)
     print(report)
     root = report.row("rsqrt")  # `coulomb` divides by a square root; lanewise leaves that to you
-    print(f"\nwith rsqrt={root.best!r}: predicted {root.predicted:.2f} x, measured {root.measured:.2f} x")
+    print(
+        f"\nwith rsqrt={root.best!r}: predicted {root.predicted:.2f} x, measured "
+        f"{root.measured:.2f} x"
+    )
 
 
 if __name__ == "__main__":

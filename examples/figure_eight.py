@@ -1,4 +1,5 @@
-"""Three bodies that chase each other along a figure eight, for one period, and a picture of their path.
+"""Three bodies that chase each other along a figure eight, for one period, and a picture of their
+path.
 
 python examples/figure_eight.py [picture.png]
 """
@@ -21,11 +22,19 @@ def main() -> None:
     start, start_energy = bodies.numpy()["position"], simulation.energy()
 
     path = [start]
-    simulation.run(STEPS, PERIOD / STEPS, callback=lambda s: path.append(s.bodies.numpy()["position"]), every=20)
+    simulation.run(
+        STEPS,
+        PERIOD / STEPS,
+        callback=lambda s: path.append(s.bodies.numpy()["position"]),
+        every=20,
+    )
 
     print(f"after one period, t = {simulation.time:.6f}:")
     print(f"  every body is back within {np.abs(path[-1] - start).max():.1e}")
-    print(f"  relative energy error     {(simulation.energy() - start_energy) / abs(start_energy):+.1e}")
+    print(
+        "  relative energy error     "
+        f"{(simulation.energy() - start_energy) / abs(start_energy):+.1e}"
+    )
 
     figure = Figure(figsize=(7, 3.2), layout="constrained")
     axes = figure.subplots()
@@ -33,7 +42,9 @@ def main() -> None:
         line = np.array([p[body] for p in path])
         (drawn,) = axes.plot(line[:, 0], line[:, 1], lw=1, alpha=0.6)
         axes.plot(*start[body, :2], "o", color=drawn.get_color())
-    axes.set(aspect="equal", xlabel="x", ylabel="y", title="The figure eight of Chenciner and Montgomery")
+    axes.set(
+        aspect="equal", xlabel="x", ylabel="y", title="The figure eight of Chenciner and Montgomery"
+    )
     figure.savefig(PICTURE, dpi=150)
     print(f"  picture: {PICTURE}")
 

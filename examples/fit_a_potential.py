@@ -1,4 +1,6 @@
-"""Fit the parameters of a pair potential to energies: gradient descent with momentum on what `kernel.gradient` gives.
+"""Fit the parameters of a pair potential to energies.
+
+Gradient descent with momentum on what `kernel.gradient` gives.
 
 python examples/fit_a_potential.py [steps] [device]
 """
@@ -33,7 +35,8 @@ def main() -> None:
     rng = np.random.default_rng(1)
     grid = np.stack(np.meshgrid(*[np.arange(4.0)] * 3), -1).reshape(-1, 3)
     atoms = Atom.array(position=grid + rng.uniform(-0.1, 0.1, grid.shape), device=DEVICE)
-    measured = energy(atoms, atoms, depth=1.3, width=1.7)  # what an experiment gave: an energy for each atom
+    # what an experiment gave: an energy for each atom
+    measured = energy(atoms, atoms, depth=1.3, width=1.7)
 
     slope = energy.gradient(wrt=("depth", "width"))
     parameters, velocity = np.array([0.5, 1.0]), np.zeros(2)
@@ -42,7 +45,8 @@ def main() -> None:
         error = energy(atoms, atoms, depth, width) - measured
         if step % 100 == 0:
             print(
-                f"step {step:3}: depth {depth:.4f}, width {width:.4f}, mean squared error {float((error**2).mean()):.2e}"
+                f"step {step:3}: depth {depth:.4f}, width {width:.4f}, mean squared error "
+                f"{float((error**2).mean()):.2e}"
             )
         velocity = 0.9 * velocity - 0.001 * np.array(
             slope(atoms, atoms, depth, width, cotangent=2 * error / len(atoms))

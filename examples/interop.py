@@ -1,4 +1,6 @@
-"""In and out without copies: fields are NumPy arrays, or CuPy arrays on a GPU, and anything with DLPack comes in.
+"""In and out without copies.
+
+Fields are NumPy arrays, or CuPy arrays on a GPU, and anything with DLPack comes in.
 
 python examples/interop.py [device]
 """
@@ -50,7 +52,8 @@ def main() -> None:
     print("after writing and scaling:", points.position[0], points.position[1])
 
     if DEVICE == "cpu":
-        out = np.from_dlpack(points.position)  # any library with from_dlpack takes it, torch.from_dlpack for one
+        # any library with from_dlpack takes it, torch.from_dlpack for one
+        out = np.from_dlpack(points.position)
         out[1, 0] = -1
         print("written through DLPack:", points[1])
     print("copies on the host:", {name: array.shape for name, array in points.numpy().items()})

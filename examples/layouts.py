@@ -40,7 +40,9 @@ def field(target: Charge, source: Charge, core2: lw.f32) -> lw.vec3:
 def main() -> None:
     rng = np.random.default_rng(2)
     charges = Charge.array(
-        position=rng.normal(size=(BODIES, 3)), velocity=np.zeros((BODIES, 3)), charge=rng.choice([-1.0, 1.0], BODIES)
+        position=rng.normal(size=(BODIES, 3)),
+        velocity=np.zeros((BODIES, 3)),
+        charge=rng.choice([-1.0, 1.0], BODIES),
     )
     reference = field(charges, charges, 0.01)
     for layout in LAYOUTS:

@@ -1,8 +1,9 @@
-"""A murmuration: starlings watch their six or seven nearest neighbours, however far these are, and keep around their roost.
+"""A murmuration: starlings watch their six or seven nearest neighbours, however far these are, and
+keep around their roost.
 
-Who counts is a matter of rank, not of distance: M. Ballerini et al., Interaction ruling animal collective behavior depends on
-topological rather than metric distance, PNAS 105, 1232 (2008). The rules are Reynolds' (OpenSteer's), the roost a sphere that they stay
-inside of.
+Who counts is a matter of rank, not of distance: M. Ballerini et al., Interaction ruling animal
+collective behavior depends on topological rather than metric distance, PNAS 105, 1232 (2008). The
+rules are Reynolds' (OpenSteer's), the roost a sphere that they stay inside of.
 
     python examples/murmuration.py [agents] [seconds] [murmuration.mp4 or .gif] [murmuration.png]
 """
@@ -20,9 +21,19 @@ PICTURE = sys.argv[4] if len(sys.argv) > 4 else "murmuration.png"
 
 def main() -> None:
     flock = Flock(
-        agents=AGENTS, k=7, radius=12, world=45, boundary="inside-sphere", seed=4,
-        separation_radius=2.5, alignment_radius=12, alignment_cosine=-0.5, cohesion_radius=12, cohesion_cosine=-0.9, cohesion_weight=12,
-    )  # fmt: skip
+        agents=AGENTS,
+        k=7,
+        radius=12,
+        world=45,
+        boundary="inside-sphere",
+        seed=4,
+        separation_radius=2.5,
+        alignment_radius=12,
+        alignment_cosine=-0.5,
+        cohesion_radius=12,
+        cohesion_cosine=-0.9,
+        cohesion_weight=12,
+    )
     print(f"search: {flock.describe_search()}")
     steps = round(60 * SECONDS)
     orders: list[float] = []
@@ -34,7 +45,10 @@ def main() -> None:
             print(f"t = {flock.time:5.1f}: polarisation {orders[-1]:.3f}")
     picture(flock, PICTURE, camera="orbit", overwrite=True)
     found = flock.statistics()
-    print(f"nearest flockmate {found.nearest_mean:.2f} away on average, {found.nearest_min:.2f} at least")
+    print(
+        f"nearest flockmate {found.nearest_mean:.2f} away on average, {found.nearest_min:.2f} at "
+        "least"
+    )
     print(f"movie: {MOVIE}, picture: {PICTURE}")
 
 

@@ -1,6 +1,9 @@
-"""A force of your own: Lennard-Jones with a cut-off, as one pairwise function that returns force and energy.
+"""A force of your own.
 
-Argon in reduced units (epsilon = sigma = m = 1), started on a cubic lattice in open space. Leapfrog keeps the energy.
+Lennard-Jones with a cut-off, as one pairwise function that returns force and energy.
+
+Argon in reduced units (epsilon = sigma = m = 1), started on a cubic lattice in open space. Leapfrog
+keeps the energy.
 
     python examples/own_force.py [atoms along an edge] [steps]
 """
@@ -74,8 +77,11 @@ def main() -> None:
             total = kinetic.sum(atoms) + lw.sum(energy)
             temperature = 2 / 3 * kinetic.sum(atoms) / len(atoms)
             drift_of_energy = (total - start) / abs(start)
-            print(f"step {step:4}: temperature {temperature:.3f}, energy per atom {total / len(atoms):.4f}, "
-                  f"drift {drift_of_energy:+.1e}")  # fmt: skip
+            print(
+                f"step {step:4}: temperature {temperature:.3f}, energy per atom "
+                f"{total / len(atoms):.4f}, "
+                f"drift {drift_of_energy:+.1e}"
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """A time loop of one's own over a search: soft grains in a box that is shaken sideways.
 
-Each grain pushes the grains nearer than a diameter away. The search is a grid over a periodic world, so
-nothing about it has to be decided while the loop runs. The shaking is a value that changes with the step
-(lw.by_step), and every hundredth step counts the grains in eight stripes (lw.every).
+Each grain pushes the grains nearer than a diameter away. The search is a grid over a periodic
+world, so nothing about it has to be decided while the loop runs. The shaking is a value that
+changes with the step (lw.by_step), and every hundredth step counts the grains in eight stripes
+(lw.every).
 
     python examples/own_loop_grains.py [grains] [steps]
 """
@@ -59,7 +60,12 @@ if __name__ == "__main__":
     stripes = np.zeros(STRIPES, np.int32)
     omega = 2 * math.pi / PERIOD
     force = push.bind(grains, grains)
-    shaken = move.bind(grains, force.results[0], DT, shake=lw.by_step(lambda n: STRENGTH * math.cos(omega * n * DT)))
+    shaken = move.bind(
+        grains,
+        force.results[0],
+        DT,
+        shake=lw.by_step(lambda n: STRENGTH * math.cos(omega * n * DT)),
+    )
     loop = lw.steps([force, shaken, lw.every(100, count.bind(grains, stripes))])
     print(loop.explain())
 

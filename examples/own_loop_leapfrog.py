@@ -1,8 +1,8 @@
 """A time loop of one's own: leapfrog for a cluster of stars, as fast as bound calls can be.
 
-The calls of a step are bound once and handed to lw.steps. The forces of one call are an argument of the
-next one without a copy. A callback looks at the energy every so often; beside the loop the same steps
-run as plain calls, which gives the same bits.
+The calls of a step are bound once and handed to lw.steps. The forces of one call are an argument of
+the next one without a copy. A callback looks at the energy every so often; beside the loop the same
+steps run as plain calls, which gives the same bits.
 
     python examples/own_loop_leapfrog.py [stars] [steps]
 """
@@ -36,7 +36,9 @@ def gravity(target: Star, source: Star, softening2: lw.f32) -> lw.vec3:
 @lw.pairwise
 def potential(target: Star, source: Star, softening2: lw.f32) -> lw.f32:
     d = source.position - target.position
-    return lw.select(lw.same(target, source), lw.f32(0), -source.mass * lw.rsqrt(lw.dot(d, d) + softening2))
+    return lw.select(
+        lw.same(target, source), lw.f32(0), -source.mass * lw.rsqrt(lw.dot(d, d) + softening2)
+    )
 
 
 @lw.elementwise
@@ -94,5 +96,6 @@ if __name__ == "__main__":
     begin = time.perf_counter()
     loop.run(STEPS)
     print(
-        f"a step takes {(time.perf_counter() - begin) / STEPS * 1e6:.1f} us, as plain calls {plain / STEPS * 1e6:.1f} us"
+        f"a step takes {(time.perf_counter() - begin) / STEPS * 1e6:.1f} us, as plain calls "
+        f"{plain / STEPS * 1e6:.1f} us"
     )

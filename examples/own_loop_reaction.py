@@ -1,8 +1,8 @@
 """A time loop of one's own over whole arrays: two substances react and spread, and leave spots.
 
 The model of P. Gray and S. K. Scott, Chem. Eng. Sci. 39, 1087 (1984), with the parameters of J. E.
-Pearson, Science 261, 189 (1993). Steps read one pair of arrays and write the other: with cycle=2 there
-are two lists, one for the even steps and one for the odd ones.
+Pearson, Science 261, 189 (1993). Steps read one pair of arrays and write the other: with cycle=2
+there are two lists, one for the even steps and one for the odd ones.
 
     python examples/own_loop_reaction.py [size] [steps]
 """
@@ -21,7 +21,16 @@ Field = lw.Array2[lw.f32]
 
 
 @lw.threadwise
-def react(y: lw.index, x: lw.index, u: Field, v: Field, new_u: Field, new_v: Field, feed: lw.f32, kill: lw.f32):
+def react(
+    y: lw.index,
+    x: lw.index,
+    u: Field,
+    v: Field,
+    new_u: Field,
+    new_v: Field,
+    feed: lw.f32,
+    kill: lw.f32,
+):
     h, w = u.shape
     up, down, left, right = (y + h - 1) % h, (y + 1) % h, (x + w - 1) % w, (x + 1) % w
     here_u, here_v = u[y, x], v[y, x]

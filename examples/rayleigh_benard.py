@@ -22,7 +22,9 @@ def air(f: lw.populations, lift: lw.f32, omega: lw.f32):
     density, u = moments(f, lift)
     for q in lw.D2Q9:
         c = q.along(u)
-        f[q] += omega * (q.weight * (density - 1 + density * (3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u))) - f[q])
+        f[q] += omega * (
+            q.weight * (density - 1 + density * (3 * c + 4.5 * c * c - 1.5 * lw.dot(u, u))) - f[q]
+        )
         f[q] += (3 - 1.5 * omega) * q.weight * lift * (q.y * (1 + 3 * c) - u.y)
 
 
@@ -54,5 +56,14 @@ lift = buoyancy.of(warm, strength=1e5 * diffusivity**2 / shape[0] ** 3)
 rate = {"omega": 1 / (3 * diffusivity + 0.5)}
 heating = heat.stepper(warm, wind=velocity.of(wind, lift=lift), plate=plate, **rate)
 lw.couple(air.stepper(wind, lift=lift, **rate), heating).run(int(steps))
-imsave(path, warmth := heat.populations(warm).sum(0), cmap="inferno", origin="lower", vmin=-0.5, vmax=0.5)
-print(f"{warm.step:,} steps, temperatures {warmth.min():.2f} to {warmth.max():.2f}, picture: {path}")
+imsave(
+    path,
+    warmth := heat.populations(warm).sum(0),
+    cmap="inferno",
+    origin="lower",
+    vmin=-0.5,
+    vmax=0.5,
+)
+print(
+    f"{warm.step:,} steps, temperatures {warmth.min():.2f} to {warmth.max():.2f}, picture: {path}"
+)

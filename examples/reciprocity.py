@@ -1,8 +1,11 @@
-"""Found and not declared: what f(i, j) and f(j, i) have in common. A GPU computes it once for each pair.
+"""Found and not declared: what f(i, j) and f(j, i) have in common.
+
+A GPU computes it once for each pair.
 
 python examples/reciprocity.py [device]
 
-Without a GPU, `lanewise explain examples/reciprocity.py:gravity --device cuda` shows what one would do.
+Without a GPU, `lanewise explain examples/reciprocity.py:gravity --device cuda` shows what one would
+do.
 """
 
 import sys
@@ -32,7 +35,10 @@ def gravity(target: Bird, source: Bird, softening2: lw.f32) -> lw.vec3:
 
 @lw.pairwise
 def align(target: Bird, source: Bird, range2: lw.f32) -> lw.vec3:
-    """A bird takes on the headings of those near it: the weight is mutual, what it weighs is not."""
+    """A bird takes on the headings of those near it.
+
+    The weight is mutual, what it weighs is not.
+    """
     d = source.position - target.position
     return lw.exp(-lw.dot(d, d) / range2) * source.heading
 
@@ -45,7 +51,12 @@ def notice(target: Bird, source: Bird, sharpness: lw.f32) -> lw.f32:
 
 def main() -> None:
     rng = np.random.default_rng(7)
-    birds = Bird.array(position=rng.normal(size=(2000, 3)), heading=rng.normal(size=(2000, 3)), mass=1.0, device=DEVICE)
+    birds = Bird.array(
+        position=rng.normal(size=(2000, 3)),
+        heading=rng.normal(size=(2000, 3)),
+        mass=1.0,
+        device=DEVICE,
+    )
     for kernel in (gravity, align, notice):
         report = kernel.compile(birds, birds, 0.01).explain()
         print(f"{kernel.__name__}: {dict(report.analysis.lines)['symmetry']}")

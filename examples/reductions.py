@@ -39,7 +39,9 @@ def speed(p: Particle) -> lw.f32:
 def main() -> None:
     rng = np.random.default_rng(4)
     gas = Particle.array(
-        position=rng.random((PARTICLES, 3)), velocity=rng.normal(size=(PARTICLES, 3)), mass=1 / PARTICLES
+        position=rng.random((PARTICLES, 3)),
+        velocity=rng.normal(size=(PARTICLES, 3)),
+        mass=1 / PARTICLES,
     )
     energy, momentum = moments.sum(gas)  # float64, in a fixed order: the same bits every time
     print(f"kinetic energy {energy:.6f} (a gas at temperature 1 has 1.5)")

@@ -27,7 +27,9 @@ def fluid(f: lw.populations, psi: lw.Field[lw.f32], attraction: lw.f32):
         momentum -= attraction * psi[0] * q.weight * psi[q] * q.velocity
     u = momentum / density
     for q in lw.D2Q9:
-        f[q] = q.weight * density * (1 + 3 * q.along(u) + 4.5 * q.along(u) ** 2 - 1.5 * lw.dot(u, u))
+        f[q] = (
+            q.weight * density * (1 + 3 * q.along(u) + 4.5 * q.along(u) ** 2 - 1.5 * lw.dot(u, u))
+        )
 
 
 @fluid.field("psi")
@@ -36,11 +38,16 @@ def potential(f: lw.populations) -> lw.f32:
     return 1 - lw.exp(-density)
 
 
-path, side, steps, device = (*sys.argv[1:], *("shan_chen.png", "256", "3000", "cpu")[len(sys.argv) - 1 :])
+path, side, steps, device = (
+    *sys.argv[1:],
+    *("shan_chen.png", "256", "3000", "cpu")[len(sys.argv) - 1 :],
+)
 sites = fluid.sites((int(side), int(side)), device=device)
 start = 0.7 + 0.01 * np.random.default_rng(0).standard_normal(sites.shape)
 fluid.set_populations(sites, np.stack([q.weight * start for q in lw.D2Q9]))
 fluid.run(sites, int(steps), attraction=-5.0)
 density = fluid.populations(sites).sum(0)
 imsave(path, density, cmap="viridis", origin="lower")
-print(f"{sites.step:,} steps: densities {density.min():.3f} and {density.max():.3f}, picture: {path}")
+print(
+    f"{sites.step:,} steps: densities {density.min():.3f} and {density.max():.3f}, picture: {path}"
+)

@@ -1,8 +1,11 @@
-"""A collision of your own: a shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) every site finds for itself.
+"""A collision of your own.
 
-The shear rate follows from the stress that a site holds, and the stress from the viscosity: a few iterations solve for
-the relaxation time. A channel driven by a body force (Guo, Zheng & Shi 2002) has an exact profile to compare with:
-u(y) = n / (n + 1) (g / k)^(1/n) [(H/2)^(1 + 1/n) - |y - H/2|^(1 + 1/n)].
+A shear-thinning fluid, whose viscosity k (shear rate)^(n - 1) every site finds for itself.
+
+The shear rate follows from the stress that a site holds, and the stress from the viscosity: a few
+iterations solve for the relaxation time. A channel driven by a body force (Guo, Zheng & Shi 2002)
+has an exact profile to compare with: u(y) = n / (n + 1) (g / k)^(1/n) [(H/2)^(1 + 1/n) - |y -
+H/2|^(1 + 1/n)].
 
     python examples/shear_thinning.py [sites across the channel] [exponent n]
 """
@@ -71,19 +74,27 @@ def main() -> None:
     consistency = VISCOSITY * (SPEED / half) ** (1 - n)
     g = consistency * (SPEED * (n + 1) / n) ** n / half ** (n + 1)
     sites = power_law.sites((HEIGHT, 4), edges={"y": "wall"})
-    power_law.run(sites, round(HEIGHT**2 / VISCOSITY), consistency=consistency, exponent=n, force=(g, 0.0))
+    power_law.run(
+        sites, round(HEIGHT**2 / VISCOSITY), consistency=consistency, exponent=n, force=(g, 0.0)
+    )
 
     y = np.arange(HEIGHT) + 0.5
     _, velocity = look(sites, force=(g, 0.0))
     found = velocity.reshape(HEIGHT, 4, 2)[:, 0, 0]
-    exact = n / (n + 1) * (g / consistency) ** (1 / n) * (half ** (1 + 1 / n) - np.abs(y - half) ** (1 + 1 / n))
+    exact = (
+        n
+        / (n + 1)
+        * (g / consistency) ** (1 / n)
+        * (half ** (1 + 1 / n) - np.abs(y - half) ** (1 + 1 / n))
+    )
     print(f"{sites}, n = {n:g}, after {sites.step:,} steps")
     for share in (0.1, 0.25, 0.5):
         i = int(share * HEIGHT)
         print(f"  y = {y[i]:4.1f}: u = {found[i]:.5f}, exact {exact[i]:.5f}")
     print(f"  largest deviation {np.abs(found - exact).max() / SPEED:.1e} of the largest velocity")
     print(
-        f"  a Newtonian profile would deviate by {np.abs(exact - SPEED * (1 - (y / half - 1) ** 2)).max() / SPEED:.1e}"
+        "  a Newtonian profile would deviate by "
+        f"{np.abs(exact - SPEED * (1 - (y / half - 1) ** 2)).max() / SPEED:.1e}"
     )
 
 

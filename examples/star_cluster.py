@@ -1,4 +1,6 @@
-"""Gravity in ten lines: a star cluster, its forces and a few hundred steps of leapfrog, from two small functions.
+"""Gravity in ten lines.
+
+A star cluster, its forces and a few hundred steps of leapfrog, from two small functions.
 
 python examples/star_cluster.py [bodies] [steps] [device]
 """
@@ -46,7 +48,9 @@ def main() -> None:
     rng = np.random.default_rng(1)
     inside = rng.normal(size=(BODIES, 3))
     inside *= rng.random((BODIES, 1)) ** (1 / 3) / np.linalg.norm(inside, axis=1, keepdims=True)
-    bodies = Body.array(position=inside, mass=1 / BODIES, velocity=0.3 * rng.normal(size=(BODIES, 3)), device=DEVICE)
+    bodies = Body.array(
+        position=inside, mass=1 / BODIES, velocity=0.3 * rng.normal(size=(BODIES, 3)), device=DEVICE
+    )
     print(bodies)
 
     dt, softening2 = 0.01, 0.05**2

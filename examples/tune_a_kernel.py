@@ -1,4 +1,6 @@
-"""Measure other plans than the default one, and remember the fastest: later calls, in other programs too, use it.
+"""Measure other plans than the default one, and remember the fastest.
+
+Later calls, in other programs too, use it.
 
 python examples/tune_a_kernel.py [particles] [seconds]
 """
@@ -31,10 +33,13 @@ def yukawa(target: Particle, source: Particle, screening: lw.f32) -> lw.f32:
 
 def main() -> None:
     rng = np.random.default_rng(6)
-    particles = Particle.array(position=rng.normal(size=(PARTICLES, 3)), charge=rng.choice([-1.0, 1.0], PARTICLES))
+    particles = Particle.array(
+        position=rng.normal(size=(PARTICLES, 3)), charge=rng.choice([-1.0, 1.0], PARTICLES)
+    )
     tuning = yukawa.tune(particles, particles, screening=0.5, seconds=SECONDS)
     print(tuning)
-    used = yukawa.compile(particles, particles, screening=0.7).plan  # another call of the kind that was tuned
+    # another call of the kind that was tuned
+    used = yukawa.compile(particles, particles, screening=0.7).plan
     print(f"\ncalls use the tuned plan: {used == tuning.plan}")
 
 

@@ -1,9 +1,12 @@
-"""The model of flocking by Vicsek et al. in two and three dimensions: everyone takes the mean heading of those around, with some noise.
+"""The model of flocking by Vicsek et al. in two and three dimensions.
 
-Speed 0.03, radius 1, density 4 in a periodic box, as in T. Vicsek, A. Czirok, E. Ben-Jacob, I. Cohen, O. Shochet, Novel type of phase
-transition in a system of self-driven particles, Phys. Rev. Lett. 75, 1226 (1995), figure 2a: the order, the length of the mean heading,
-falls from near 1 without noise to near 0 where headings turn by any angle (noise 2 pi). In two dimensions a heading turns by up to
-half the noise to either side, as there; in three by as much in a random direction.
+Everyone takes the mean heading of those around, with some noise.
+
+Speed 0.03, radius 1, density 4 in a periodic box, as in T. Vicsek, A. Czirok, E. Ben-Jacob, I.
+Cohen, O. Shochet, Novel type of phase transition in a system of self-driven particles, Phys. Rev.
+Lett. 75, 1226 (1995), figure 2a: the order, the length of the mean heading, falls from near 1
+without noise to near 0 where headings turn by any angle (noise 2 pi). In two dimensions a heading
+turns by up to half the noise to either side, as there; in three by as much in a random direction.
 
     python examples/vicsek.py [particles] [steps]
 """
@@ -48,13 +51,18 @@ def make_model(dimension: int, size: float) -> tuple[Any, Any, Any]:
     return Particle, headings, move
 
 
-def order_after(dimension: int, noise: float, particles: int = PARTICLES, steps: int = STEPS, seed: int = 0) -> float:
+def order_after(
+    dimension: int, noise: float, particles: int = PARTICLES, steps: int = STEPS, seed: int = 0
+) -> float:
     """The length of the mean heading, averaged over the last quarter of the steps."""
     size, random = (particles / DENSITY) ** (1 / dimension), np.random.default_rng(seed)
     record, headings, move = make_model(dimension, size)
     heading = random.normal(size=(particles, dimension))
     heading /= np.linalg.norm(heading, axis=1, keepdims=True)
-    places, numbers = size * random.random((particles, dimension)), np.arange(particles, dtype=np.int32)
+    places, numbers = (
+        size * random.random((particles, dimension)),
+        np.arange(particles, dtype=np.int32),
+    )
     flock = record.array(position=places, heading=heading, number=numbers)
     orders = []
     for step in range(steps):
@@ -67,7 +75,8 @@ def main() -> None:
     for dimension in (2, 3):
         for noise in (0.1, 2.0, 4.0, 2 * np.pi):
             print(
-                f"{dimension}-D, {PARTICLES:,} particles, noise {noise:4.2f}: order {order_after(dimension, noise):.3f}"
+                f"{dimension}-D, {PARTICLES:,} particles, noise {noise:4.2f}: order "
+                f"{order_after(dimension, noise):.3f}"
             )
 
 

@@ -1,4 +1,6 @@
-"""The vortex street behind a body that comes from a picture: dark is solid. Its picture shows the vorticity.
+"""The vortex street behind a body that comes from a picture: dark is solid.
+
+Its picture shows the vorticity.
 
 Without a picture of yours, a letter is drawn. The frequency of the lift gives the Strouhal number.
 
@@ -35,19 +37,27 @@ def main() -> None:
     shape = (12 * SIZE, 30 * SIZE)  # (ny, nx)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(sys.argv[3]) if len(sys.argv) > 3 else draw_letter(Path(folder) / "letter.png")
-        place = obstacles.Placement(length=SIZE, centre=(6 * SIZE, 6.2 * SIZE))  # off the middle: it sheds sooner
+        # off the middle: it sheds sooner
+        place = obstacles.Placement(length=SIZE, centre=(6 * SIZE, 6.2 * SIZE))
         body = obstacles.image_mask(path, shape, placement=place, report=print)
 
     mask = np.where(body, BODY, 0)
     mask[:, 0], mask[:, -1] = INLET, OUTLET
     simulation = Simulation(
-        shape=shape, re=RE, speed=SPEED, length=SIZE, collision="mrt", mask=mask, velocity=(SPEED, 0.0), edges={"y": "slip"},
+        shape=shape,
+        re=RE,
+        speed=SPEED,
+        length=SIZE,
+        collision="mrt",
+        mask=mask,
+        velocity=(SPEED, 0.0),
+        edges={"y": "slip"},
         kinds={
             BODY: Wall("body"),
             INLET: Open("inlet", "far-field", "x-", velocity=(SPEED, 0.0), density=1.0),
             OUTLET: Open("outlet", "pressure", "x+", density=1.0),
         },
-    )  # fmt: skip
+    )
 
     crossing = round(SIZE / SPEED)  # steps in which the stream passes the body
     simulation.run(80 * crossing)
@@ -62,7 +72,14 @@ def main() -> None:
         print(f"Strouhal number {SIZE / SPEED / period:.3f} from {len(rising) - 1} periods")
 
     title = flow_title("vortex street", shape, simulation.step, RE)
-    plot_flow(PICTURE, simulation.velocity, title, quantity="vorticity", solid=body, reference=Reference(SPEED, SIZE))
+    plot_flow(
+        PICTURE,
+        simulation.velocity,
+        title,
+        quantity="vorticity",
+        solid=body,
+        reference=Reference(SPEED, SIZE),
+    )
     print(f"picture: {PICTURE}")
 
 

@@ -1,9 +1,11 @@
-"""How long does a step of a flock take on this CPU, beside Warp in the same run and beside OpenSteer as measured before?
+"""How long does a step of a flock take on this CPU, beside Warp in the same run and beside
+OpenSteer as measured before?
 
-`WARP_PYTHON=/path/to/python python -m bench.cpu_boids` writes bench/results/cpu_boids.{md,json}. That Python has warp-lang 1. Versions
-of one flock are interleaved in one run and start from the same agents; a step of each is held against the float64 reference of the
-tests before anything is timed. OpenSteer (one thread, its own program) is not run here: its figure is one measured on the same
-kind of machine, an AMD EPYC with two cores.
+`WARP_PYTHON=/path/to/python python -m bench.cpu_boids` writes bench/results/cpu_boids.{md,json}.
+That Python has warp-lang 1. Versions of one flock are interleaved in one run and start from the
+same agents; a step of each is held against the float64 reference of the tests before anything is
+timed. OpenSteer (one thread, its own program) is not run here: its figure is one measured on the
+same kind of machine, an AMD EPYC with two cores.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ ROUNDS = 9
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A flock, how many steps a round takes, the rules of the reference, and how often faster than the peer it shall be."""
+    """A flock, how many steps a round takes, the rules of the reference, and how often faster than
+    the peer it shall be.
+    """
 
     name: str
     options: dict[str, Any]
@@ -48,23 +52,40 @@ class Case:
 
 CASES = (
     Case(
-        "all within 9, 16,384 agents, W=100", {"agents": 16_384, "world": 100.0}, ("auto", "static-grid", "dynamic-grid"),
-        OPENSTEER, 10, "OpenSteer", 5,
+        "all within 9, 16,384 agents, W=100",
+        {"agents": 16_384, "world": 100.0},
+        ("auto", "static-grid", "dynamic-grid"),
+        OPENSTEER,
+        10,
+        "OpenSteer",
+        5,
     ),
     Case(
         "thesis, the 7 nearest within sqrt(18), 16,384 agents, W=100",
-        {"agents": 16_384, "world": 100.0, "semantics": "thesis", "k": 7}, ("auto", "static-grid", "dynamic-grid"), THESIS, 10, "Warp", 3,
+        {"agents": 16_384, "world": 100.0, "semantics": "thesis", "k": 7},
+        ("auto", "static-grid", "dynamic-grid"),
+        THESIS,
+        10,
+        "Warp",
+        3,
     ),
     Case(
         "thesis, the 7 nearest within sqrt(18), 2^18 agents, W=200",
-        {"agents": 2**18, "world": 200.0, "semantics": "thesis", "k": 7}, ("auto", "static-grid", "dynamic-grid"), THESIS, 2, "Warp", 3,
+        {"agents": 2**18, "world": 200.0, "semantics": "thesis", "k": 7},
+        ("auto", "static-grid", "dynamic-grid"),
+        THESIS,
+        2,
+        "Warp",
+        3,
     ),
-)  # fmt: skip
+)
 
 
 def make_flock(case: Case, search: str, profile: lw.Profile | None = None) -> Flock:
     """The flock of a case after a few steps."""
-    flock = Flock(start="world", search=search, device="cpu", seed=1, profile=profile, **case.options)
+    flock = Flock(
+        start="world", search=search, device="cpu", seed=1, profile=profile, **case.options
+    )
     flock.advance(WARM_UP)
     return flock
 
@@ -112,7 +133,9 @@ def measure(case: Case, warp: Warp | None, notes: dict[str, str]) -> dict[str, l
         for threads in THREADS if search == "auto" else THREADS[-1:]:
             name = f"lanewise, {search}, {threads} thread(s)"
             flocks[name] = make_flock(case, search)
-            notes[f"{case.name}: {name}"] = f"{flocks[name].describe_search()}; {checked(case, flocks[name])}"
+            notes[f"{case.name}: {name}"] = (
+                f"{flocks[name].describe_search()}; {checked(case, flocks[name])}"
+            )
             versions[name] = on(threads, flocks[name], case.steps)
     first = flocks[next(iter(flocks))]
     density = f"{neighbours(first):.1f}"
@@ -124,7 +147,9 @@ def measure(case: Case, warp: Warp | None, notes: dict[str, str]) -> dict[str, l
         notes[f"{case.name}: Warp, CPU device"] = error
         versions["Warp, CPU device"] = lambda: warp.run(case.steps)
     times = interleave(versions, ROUNDS)
-    notes[f"{case.name}: flockmates within the radius, at first and at last"] = f"{density}, {neighbours(first):.1f}"
+    notes[f"{case.name}: flockmates within the radius, at first and at last"] = (
+        f"{density}, {neighbours(first):.1f}"
+    )
     return {name: [t / case.steps for t in seconds] for name, seconds in times.items()}
 
 
@@ -132,12 +157,19 @@ def table(case: Case, seconds: dict[str, list[float]], stages: dict[str, float])
     """A case in markdown: medians, and how often faster than the peer."""
     middle = {name: statistics.median(s) for name, s in seconds.items()}
     peer = OPENSTEER_STEP if case.peer == "OpenSteer" else middle.get("Warp, CPU device")
-    lines = [f"## {case.name}", "", f"| version | ms a step | {case.peer} / this | wanted |", "|---|---:|---:|---:|"]
+    lines = [
+        f"## {case.name}",
+        "",
+        f"| version | ms a step | {case.peer} / this | wanted |",
+        "|---|---:|---:|---:|",
+    ]
     for name, s in middle.items():
         wanted = f"{case.wanted:g}" if "2 thread" in name else ""
         lines.append(f"| {name} | {1e3 * s:.2f} | {f'{peer / s:.1f}' if peer else ''} | {wanted} |")
     if case.peer == "OpenSteer":
-        lines.append(f"| OpenSteer, one thread (measured before) | {1e3 * OPENSTEER_STEP:.1f} | 1.0 | |")
+        lines.append(
+            f"| OpenSteer, one thread (measured before) | {1e3 * OPENSTEER_STEP:.1f} | 1.0 | |"
+        )
     shown = ", ".join(f"{n} {1e3 * s:.2f}" for n, s in stages.items())
     return [*lines, "", f"By stage, in a run of its own, ms: {shown}.", ""]
 
@@ -145,14 +177,23 @@ def table(case: Case, seconds: dict[str, list[float]], stages: dict[str, float])
 def main() -> None:
     python = os.environ.get("WARP_PYTHON")
     warp, notes = Warp(python) if python else None, describe_machine()
-    notes["Warp"] = warp.ask(version=0)["version"] if warp else "not measured: WARP_PYTHON names no Python that has it"
+    notes["Warp"] = (
+        warp.ask(version=0)["version"]
+        if warp
+        else "not measured: WARP_PYTHON names no Python that has it"
+    )
     lines, data = ["# Steps of flocks on a CPU", ""], dict[str, Any]()
     load = [f"{os.getloadavg()[0]:.1f}"]
     for case in CASES:
         print(f"measuring {case.name}", flush=True)
         seconds = measure(case, warp, notes)
         stages = parts(case)
-        data[case.name] = {"seconds": seconds, "stages": stages, "peer": case.peer, "wanted": case.wanted}
+        data[case.name] = {
+            "seconds": seconds,
+            "stages": stages,
+            "peer": case.peer,
+            "wanted": case.wanted,
+        }
         lines += table(case, seconds, stages)
         load.append(f"{os.getloadavg()[0]:.1f}")
     if warp is not None:

@@ -45,11 +45,18 @@ class Warp:
     def take(self, flock: Flock) -> None:
         """Go on with copies of these agents."""
         state = flock.state
-        fields = {n: getattr(state, n) for n in ("position", "forward", "up", "speed", "acceleration")}
+        fields = {
+            n: getattr(state, n) for n in ("position", "forward", "up", "speed", "acceleration")
+        }
         with tempfile.TemporaryDirectory(prefix="cpu-boids-") as folder:
             file = str(Path(folder) / "agents.npz")
             np.savez(file, allow_pickle=False, **fields)
-            self.ask(load=file, radius=flock.settings.parameters.radius, world=flock.settings.world, dt=DT)
+            self.ask(
+                load=file,
+                radius=flock.settings.parameters.radius,
+                world=flock.settings.world,
+                dt=DT,
+            )
 
     def agents(self) -> dict[str, Any]:
         """Where its agents are now."""

@@ -1,10 +1,13 @@
 # pyright: basic, reportInvalidTypeForm=false, reportMissingImports=false
 # ruff: noqa: UP018, RUF046
-"""A flock with the thesis's rules in NVIDIA Warp, written as its users write one: a HashGrid, a kernel that steers, a kernel that moves.
+"""A flock with the thesis's rules in NVIDIA Warp, written as its users write one.
 
-Run by a Python of its own that has warp-lang (it is no dependency of lanewise): `python warp_step.py`. It reads orders from its
-standard input and answers each with a line, both JSON:
-{"load": file, "radius": r, "world": w} takes the agents of a NumPy archive; {"run": steps}; {"save": file}; {"version": 0}.
+A HashGrid, a kernel that steers, a kernel that moves.
+
+Run by a Python of its own that has warp-lang (it is no dependency of lanewise): `python
+warp_step.py`. It reads orders from its standard input and answers each with a line, both JSON:
+{"load": file, "radius": r, "world": w} takes the agents of a NumPy archive; {"run": steps};
+{"save": file}; {"version": 0}.
 """
 
 from __future__ import annotations
@@ -75,7 +78,11 @@ def steer(
                 alignment = alignment + forward[other] - heading
             if seen(d2, cosine, 81.0, -0.15):
                 cohesion = cohesion + off
-    urge[i] = 12.0 * wp.normalize(separation) + 8.0 * wp.normalize(alignment) + 8.0 * wp.normalize(cohesion)
+    urge[i] = (
+        12.0 * wp.normalize(separation)
+        + 8.0 * wp.normalize(alignment)
+        + 8.0 * wp.normalize(cohesion)
+    )
 
 
 @wp.func
@@ -149,9 +156,23 @@ class Flock:
         n = len(self.position)
         for _ in range(steps):
             self.grid.build(self.position, self.radius)
-            near = [self.grid.id, self.position, self.forward, self.radius, self.radius**2, self.urge]
+            near = [
+                self.grid.id,
+                self.position,
+                self.forward,
+                self.radius,
+                self.radius**2,
+                self.urge,
+            ]
             wp.launch(steer, dim=n, inputs=near)
-            agents = [self.position, self.forward, self.up, self.speed, self.acceleration, self.urge]
+            agents = [
+                self.position,
+                self.forward,
+                self.up,
+                self.speed,
+                self.acceleration,
+                self.urge,
+            ]
             wp.launch(move, dim=n, inputs=[*agents, self.dt, self.smoothing, self.roll, self.world])
         wp.synchronize()
 

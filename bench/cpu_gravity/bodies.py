@@ -1,4 +1,6 @@
-"""The bodies of the CPU gravity benchmark, and the float64 answer that every version is held against."""
+"""The bodies of the CPU gravity benchmark, and the float64 answer that every version is held
+against.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def random_bodies(count: int, seed: int = 1) -> Bodies:
     return Bodies(position, mass)
 
 
-def exact_acceleration(bodies: Bodies, softening2: float, targets: NDArray[np.int64]) -> NDArray[np.float64]:
+def exact_acceleration(
+    bodies: Bodies, softening2: float, targets: NDArray[np.int64]
+) -> NDArray[np.float64]:
     """(3, len(targets)): the accelerations of `targets`, summed in float64 over all bodies."""
     position, mass = bodies.position.astype(np.float64), bodies.mass.astype(np.float64)
     result = np.empty((3, targets.size))
@@ -43,7 +47,10 @@ def exact_acceleration(bodies: Bodies, softening2: float, targets: NDArray[np.in
 
 
 def relative_error(bodies: Bodies, acceleration: FloatArray, softening2: float) -> float:
-    """The largest |a - exact| / |exact| over some hundred targets: the first, the last, and an even choice between."""
+    """The largest |a - exact| / |exact| over some hundred targets.
+
+    The first, the last, and an even choice between.
+    """
     targets = np.unique(np.linspace(0, bodies.count - 1, num=256).astype(np.int64))
     exact = exact_acceleration(bodies, softening2, targets)
     error = np.linalg.norm(acceleration[:, targets] - exact, axis=0)

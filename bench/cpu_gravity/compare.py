@@ -1,7 +1,8 @@
-"""Is the generated CPU kernel as fast as the best C? Both run in one process, interleaved, on one and two threads.
+"""Is the generated CPU kernel as fast as the best C? Both run in one process, interleaved, on one
+and two threads.
 
-`python -m bench.cpu_gravity.compare` writes bench/results/cpu_gravity.{md,json}. Every version is held against
-float64 before it is timed.
+`python -m bench.cpu_gravity.compare` writes bench/results/cpu_gravity.{md,json}. Every version is
+held against float64 before it is timed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def lanewise_version(
 ) -> Callable[[], None]:
     """The gravity product's own force kernel, checked and bound."""
     records: Any = Body.array(position=bodies.position.T, mass=bodies.mass, layout=layout)  # type: ignore[attr-defined]
-    call = make_physics(Body, True).acceleration.bind(records, records, softening2=SOFTENING2, plan=plan)
+    call = make_physics(Body, True).acceleration.bind(
+        records, records, softening2=SOFTENING2, plan=plan
+    )
     os.environ["LANEWISE_THREADS"] = str(threads)
     error = relative_error(bodies, np.ascontiguousarray(call().T), SOFTENING2)
     if not error < TOLERANCE:
@@ -45,8 +48,12 @@ def main() -> None:
     versions: dict[str, Callable[[], None]] = {}
     for threads in (1, 2):
         for name, reference in build_references().items():
-            versions[f"C, {name}, {threads} thread(s)"] = checked(reference, bodies, SOFTENING2, threads)
-        versions[f"lanewise, default (SoA), {threads} thread(s)"] = lanewise_version(bodies, None, threads)
+            versions[f"C, {name}, {threads} thread(s)"] = checked(
+                reference, bodies, SOFTENING2, threads
+            )
+        versions[f"lanewise, default (SoA), {threads} thread(s)"] = lanewise_version(
+            bodies, None, threads
+        )
         versions[f"lanewise, fast_math, {threads} thread(s)"] = lanewise_version(
             bodies, None, threads, lw.Plan(fast_math=True)
         )
@@ -54,7 +61,10 @@ def main() -> None:
         versions[f"lanewise, {layout}, 2 thread(s)"] = lanewise_version(bodies, layout, 2)
     times = interleave(versions, 9)
     rows = [Measurement(name, seconds, bodies.count**2, "pairs") for name, seconds in times.items()]
-    title = f"Direct-sum gravity on a CPU: generated Numba against C, {bodies.count:,} bodies, float32, softened"
+    title = (
+        f"Direct-sum gravity on a CPU: generated Numba against C, {bodies.count:,} bodies, "
+        "float32, softened"
+    )
     print(write_results(Path("bench/results/cpu_gravity.md"), title, rows, describe_machine()))
 
 

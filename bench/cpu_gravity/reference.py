@@ -1,7 +1,8 @@
 """gravity.c built by every compiler found here, called from Python threads.
 
-A reference is what lanewise's CPU kernels are measured against in the same run: `build_references()` gives one for each
-compiler (gcc, clang) and each preferred vector width. `python -m bench.cpu_gravity.reference` measures them alone.
+A reference is what lanewise's CPU kernels are measured against in the same run:
+`build_references()` gives one for each compiler (gcc, clang) and each preferred vector width.
+`python -m bench.cpu_gravity.reference` measures them alone.
 """
 
 from __future__ import annotations
@@ -32,11 +33,16 @@ Reference = Callable[[Bodies, FloatArray, float, int], None]
 
 
 def build_references() -> dict[str, Reference]:
-    """Name -> reference, for each compiler present; the libraries live as long as their temporary folder, then go."""
+    """Name -> reference, for each compiler present.
+
+    The libraries live as long as their temporary folder, then go.
+    """
     folder = Path(tempfile.mkdtemp(prefix="cpu-gravity-"))
     try:
         return {
-            compiler + width: _load(_build(compiler, options, folder / f"{compiler}{width.strip()}.so"))
+            compiler + width: _load(
+                _build(compiler, options, folder / f"{compiler}{width.strip()}.so")
+            )
             for compiler in COMPILERS
             if shutil.which(compiler)
             for width, options in WIDTHS.items()
@@ -46,13 +52,24 @@ def build_references() -> dict[str, Reference]:
 
 
 def _build(compiler: str, options: tuple[str, ...], library: Path) -> Path:
-    command = [compiler, *FLAGS, *options, "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-lm"]
+    command = [
+        compiler,
+        *FLAGS,
+        *options,
+        "-shared",
+        "-fPIC",
+        "-o",
+        str(library),
+        str(SOURCE),
+        "-lm",
+    ]
     subprocess.run(command, check=True)
     return library
 
 
 def _load(library: Path) -> Reference:
-    function = ctypes.CDLL(str(library)).gravity  # CDLL releases the interpreter lock during the call
+    # CDLL releases the interpreter lock during the call
+    function = ctypes.CDLL(str(library)).gravity
     pointer = np.ctypeslib.ndpointer(np.float32, ndim=1, flags="C_CONTIGUOUS")
     function.argtypes = [pointer] * 7 + [ctypes.c_long] * 3 + [ctypes.c_float]
     function.restype = None
@@ -76,7 +93,9 @@ def _pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads)
 
 
-def checked(reference: Reference, bodies: Bodies, softening2: float, threads: int) -> Callable[[], None]:
+def checked(
+    reference: Reference, bodies: Bodies, softening2: float, threads: int
+) -> Callable[[], None]:
     """`reference` as a version to time, after its result was held against float64.
 
     Raises:
@@ -86,7 +105,9 @@ def checked(reference: Reference, bodies: Bodies, softening2: float, threads: in
     reference(bodies, acceleration, softening2, threads)
     error = relative_error(bodies, acceleration, softening2)
     if not error < TOLERANCE:
-        raise ValueError(f"wrong by {error:.2e} of the mean acceleration, allowed is {TOLERANCE:.0e}")
+        raise ValueError(
+            f"wrong by {error:.2e} of the mean acceleration, allowed is {TOLERANCE:.0e}"
+        )
     return lambda: reference(bodies, acceleration, softening2, threads)
 
 
@@ -98,11 +119,17 @@ def main() -> None:
     for name, reference in references.items():
         checked(reference, checked_odd, softening2, 2)  # a remainder of three targets
         for threads in (1, 2):
-            versions[f"{name}, {threads} thread(s)"] = checked(reference, bodies, softening2, threads)
+            versions[f"{name}, {threads} thread(s)"] = checked(
+                reference, bodies, softening2, threads
+            )
     times = interleave(versions, rounds)
     rows = [Measurement(name, seconds, bodies.count**2, "pairs") for name, seconds in times.items()]
     title = f"C references: direct-sum gravity, {bodies.count:,} bodies, float32, softened"
-    print(write_results(Path("bench/results/cpu_gravity_reference.md"), title, rows, describe_machine()))
+    print(
+        write_results(
+            Path("bench/results/cpu_gravity_reference.md"), title, rows, describe_machine()
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""What memory gives: as many bytes as a flow needs, read and written once, by NumPy on some threads."""
+"""What memory gives: as many bytes as a flow needs, read and written once, by NumPy on some
+threads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ LARGEST = 1 << 28  # bytes of an array: far beyond the caches, and quick to pass
 
 
 def in_place(nbytes: int, threads: int) -> tuple[Callable[[], None], float]:
-    """Multiplies an array by one: every byte is read and written back where it was. With it the share of `nbytes` it does."""
+    """Multiplies an array by one: every byte is read and written back where it was.
+
+    With it the share of `nbytes` it does.
+    """
     size = min(nbytes, LARGEST) // 4
     values = np.ones(size, np.float32)
     jobs = [partial(_scale, part) for part in np.array_split(values, threads)]

@@ -1,9 +1,12 @@
-"""How fast are generated lattice Boltzmann kernels on this CPU, beside lbmpy and beside what memory gives?
+"""How fast are generated lattice Boltzmann kernels on this CPU, beside lbmpy and beside what memory
+gives?
 
-`LBMPY_PYTHON=/path/to/python python -m bench.cpu_lbm.compare` writes bench/results/cpu_lbm.{md,json}. That Python has lbmpy 2 and a
-C compiler in its path. Versions of one box are interleaved in one run, with the same precision, threads and collision (BGK,
-compressible, deviations from the weights); that both compute the same is checked before anything is timed. "alone": the kernel over
-the inside, without walls, in both programs. "walls": a whole step between walls at rest, lbmpy with its own boundary handling.
+`LBMPY_PYTHON=/path/to/python python -m bench.cpu_lbm.compare` writes
+bench/results/cpu_lbm.{md,json}. That Python has lbmpy 2 and a C compiler in its path. Versions of
+one box are interleaved in one run, with the same precision, threads and collision (BGK,
+compressible, deviations from the weights); that both compute the same is checked before anything is
+timed. "alone": the kernel over the inside, without walls, in both programs. "walls": a whole step
+between walls at rest, lbmpy with its own boundary handling.
 """
 
 from __future__ import annotations
@@ -38,7 +41,10 @@ def bounds(box: Box) -> tuple[Versions, dict[str, float]]:
     shares: dict[str, float] = {}
     nbytes = box.sites * box.bytes_per_site // 2
     for threads in THREADS:
-        for name, make in (("read and write in place", bandwidth.in_place), ("copy", bandwidth.copy)):
+        for name, make in (
+            ("read and write in place", bandwidth.in_place),
+            ("copy", bandwidth.copy),
+        ):
             title = f"{box}, memory: {name}, {threads} thread(s)"
             versions[title], share = make(nbytes, threads)
             shares[title] = share / STEPS
@@ -55,7 +61,9 @@ def peers(peer: Peer | None, box: Box) -> Versions:
         for threads, streaming in product(THREADS, (False, True) if form == "pull" else (False,)):
             stores = ", streaming stores" if streaming else ""
             name = f"{box}, {setting}, {form}{stores}, lbmpy, {threads} thread(s)"
-            peer.make(name, box, form, threads, walls=setting == "walls", streaming_stores=streaming)
+            peer.make(
+                name, box, form, threads, walls=setting == "walls", streaming_stores=streaming
+            )
             versions[name] = lambda name=name: (peer.ask(run=name, steps=STEPS), None)[1]
     return versions
 
@@ -73,10 +81,21 @@ def measure(peer: Peer | None, box: Box) -> list[Measurement]:
             if ", lbmpy," in name:
                 peer.ask(drop=name)
     work = box.sites * STEPS
-    rows = [Measurement(n, seconds, work * shares.get(n, 1.0), "sites") for n, seconds in times.items()]
-    best = {t: max(r.rate for r in rows if "memory" in r.name and f"{t} thread" in r.name) for t in THREADS}
+    rows = [
+        Measurement(n, seconds, work * shares.get(n, 1.0), "sites") for n, seconds in times.items()
+    ]
+    best = {
+        t: max(r.rate for r in rows if "memory" in r.name and f"{t} thread" in r.name)
+        for t in THREADS
+    }
     return [
-        Measurement(r.name, r.seconds, r.work, r.unit, next(best[t] for t in THREADS if f"{t} thread" in r.name))
+        Measurement(
+            r.name,
+            r.seconds,
+            r.work,
+            r.unit,
+            next(best[t] for t in THREADS if f"{t} thread" in r.name),
+        )
         for r in rows
     ]
 
@@ -99,7 +118,10 @@ def main() -> None:
     if peer is not None:
         peer.close()
     machine["load average before and after each box"] = ", ".join(load)
-    title = "Lattice Boltzmann on a CPU: BGK, kernels alone and whole steps between walls; the bound is the best pass over memory"
+    title = (
+        "Lattice Boltzmann on a CPU: BGK, kernels alone and whole steps between walls; the bound "
+        "is the best pass over memory"
+    )
     print(write_results(Path("bench/results/cpu_lbm.md"), title, rows, machine))
 
 

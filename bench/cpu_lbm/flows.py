@@ -1,7 +1,8 @@
 """The flows of the CPU lattice Boltzmann benchmark: BGK by lanewise's own collision operator.
 
-"alone": the sites inside a layer of sites that are left as they are, one loop that follows links and meets no wall or face, as
-lbmpy's kernel without boundary handling does. "walls": the whole step of a box with walls at rest (half-way bounce-back) all around.
+"alone": the sites inside a layer of sites that are left as they are, one loop that follows links
+and meets no wall or face, as lbmpy's kernel without boundary handling does. "walls": the whole step
+of a box with walls at rest (half-way bounce-back) all around.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ SETTINGS = ("alone", "walls")
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A cube or square of `edge` sites along each axis, of D2Q9 or D3Q19, computed and stored in `precision` (f32, f64)."""
+    """A cube or square of `edge` sites along each axis, of D2Q9 or D3Q19, computed and stored in
+    `precision` (f32, f64).
+    """
 
     lattice: lw.Lattice
     edge: int
@@ -80,8 +83,12 @@ def _edges(box: Box, walls: bool) -> dict[str, str]:
     return dict.fromkeys("xyz"[: box.lattice.dimension], "wall" if walls else "periodic")
 
 
-def steps(box: Box, form: str, populations: NDArray[Any], count: int, *, walls: bool) -> NDArray[Any]:
-    """(Q, *shape): the populations that arrive after `count` steps in the box, periodic or between walls."""
+def steps(
+    box: Box, form: str, populations: NDArray[Any], count: int, *, walls: bool
+) -> NDArray[Any]:
+    """(Q, *shape): the populations that arrive after `count` steps in the box, periodic or between
+    walls.
+    """
     flow = make_flow(box)
     sites = flow.sites(box.shape, edges=_edges(box, walls), streaming=form, device="cpu")
     flow.set_populations(sites, populations)
@@ -93,7 +100,9 @@ def version(box: Box, form: str, setting: str, threads: int, count: int) -> Call
     """`count` steps of lanewise on that many threads, compiled and bound."""
     flow = make_flow(box)
     framed = box if setting == "walls" else replace(box, edge=box.edge + 2)
-    sites = flow.sites(framed.shape, edges=_edges(box, setting == "walls"), streaming=form, device="cpu")
+    sites = flow.sites(
+        framed.shape, edges=_edges(box, setting == "walls"), streaming=form, device="cpu"
+    )
     if setting == "alone":
         _keep_the_inside(sites)
     flow.set_populations(sites, random_populations(framed))

@@ -1,4 +1,7 @@
-"""lbmpy as a version to time: its kernels run in a Python of its own (it is no dependency of lanewise), asked through a pipe."""
+"""lbmpy as a version to time.
+
+Its kernels run in a Python of its own (it is no dependency of lanewise), asked through a pipe.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,15 @@ class Peer:
     """
 
     def __init__(self, python: str) -> None:
-        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}  # its idle threads shall not slow others down
+        # its idle threads shall not slow others down
+        environment = {**os.environ, "OMP_WAIT_POLICY": "passive"}
         environment.pop("PYTHONPATH", None)
         self._process = subprocess.Popen(
-            [python, str(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            [python, str(SERVER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
         )
 
     def ask(self, **order: Any) -> dict[str, Any]:
@@ -46,10 +54,19 @@ class Peer:
     def make(
         self, name: str, box: Box, form: str, threads: int, edge: int | None = None, **more: bool
     ) -> dict[str, Any]:
-        """Compile a kernel for the inside of a box and one layer of ghosts around it; `more`: walls, streaming_stores."""
+        """Compile a kernel for the inside of a box and one layer of ghosts around it; `more`.
+
+        Walls, streaming_stores.
+        """
         return self.ask(
-            make=name, lattice=box.lattice.name, edge=edge or box.edge, precision=box.precision, form=form, threads=threads, **more
-        )  # fmt: skip
+            make=name,
+            lattice=box.lattice.name,
+            edge=edge or box.edge,
+            precision=box.precision,
+            form=form,
+            threads=threads,
+            **more,
+        )
 
     def close(self) -> None:
         """End it."""
@@ -80,5 +97,7 @@ def check(peer: Peer, box: Box, form: str, *, walls: bool) -> float:
     wanted = steps(small, form, given, 2, walls=walls)[order]
     difference = float(np.abs(found[inside] - wanted[inside]).max())
     if not difference < TOLERANCE[box.precision]:
-        raise ValueError(f"lbmpy and lanewise differ by {difference:.2e} for {box}, {form}, {walls=}")
+        raise ValueError(
+            f"lbmpy and lanewise differ by {difference:.2e} for {box}, {form}, {walls=}"
+        )
     return difference

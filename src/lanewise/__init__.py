@@ -1,4 +1,7 @@
-"""lanewise: write the physics for one element; the data structure and the kernel are designed for your machine."""
+"""lanewise: write the physics for one element.
+
+The data structure and the kernel are designed for your machine.
+"""
 
 from lanewise.support.interrupts import interrupts_wait, is_command, leave_when_interrupted
 
@@ -9,7 +12,8 @@ import lazy_loader
 
 from lanewise._version import __version__ as __version__
 
-# Who runs a flow needs nothing of searches: a name is imported when it is first used. The stub says which there are, and where.
+# Who runs a flow needs nothing of searches: a name is imported when it is first used. The stub says
+# which there are, and where.
 _named, _, _names = lazy_loader.attach_stub(__name__, __file__)
 __all__ = [n for n in _names if n not in ("io", "sims")]  # pyright: ignore[reportUnsupportedDunderAll]
 

@@ -1,4 +1,7 @@
-"""The facade: every public name, and where it lives. `__init__.py` imports them on first use; type checkers read this file."""
+"""The facade: every public name, and where it lives. `__init__.py` imports them on first use.
+
+Type checkers read this file.
+"""
 
 from . import io as io
 from . import sims as sims
@@ -89,7 +92,17 @@ from .loops.every import every
 from .loops.steps import steps
 from .patterns.elementwise.kernel import Elementwise, elementwise
 from .patterns.pairwise.kernel import Pairwise, pairwise
-from .patterns.search import AllPairs, Bounded, DynamicGrid, Nearest, Neighbors, Open, Periodic, Search, StaticGrid
+from .patterns.search import (
+    AllPairs,
+    Bounded,
+    DynamicGrid,
+    Nearest,
+    Neighbors,
+    Open,
+    Periodic,
+    Search,
+    StaticGrid,
+)
 from .patterns.search.queries import nearest, neighbors
 from .patterns.search.ragged import Ragged
 from .patterns.segmentwise.kernel import Segmentwise, segmentwise

@@ -1,4 +1,6 @@
-"""What `choose_layout` answers: the layout, and a table of all candidates with what each would cost."""
+"""What `choose_layout` answers: the layout, and a table of all candidates with what each would
+cost.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from lanewise.layouts.base import Layout
 if TYPE_CHECKING:
     from rich.table import Table
 
-LEAST_GAIN = 0.05  # the model is right within some per cent; a predicted gain below this is no reason to change
+# the model is right within some per cent; a predicted gain below this is no reason to change
+LEAST_GAIN = 0.05
 NOTICEABLE = 0.0005
 
 
@@ -40,7 +43,9 @@ class Candidate:
     limiters: tuple[str, ...]
 
     def rank(self) -> tuple[float, int, float, float, float]:
-        """Time first; of equal times the one that keeps fields as views, then fewer lines, instructions and bytes."""
+        """Time first; of equal times the one that keeps fields as views, then fewer lines,
+        instructions and bytes.
+        """
         return (
             float(f"{self.seconds:.3e}"),
             self.copies,
@@ -52,7 +57,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class LayoutChoice:
-    """The answer of `choose_layout`. It prints as text, as a rich table, and becomes a dictionary by `as_dict`.
+    """The answer of `choose_layout`.
+
+    It prints as text, as a rich table, and becomes a dictionary by `as_dict`.
 
     Attributes:
         record: the name of the record.
@@ -100,48 +107,87 @@ class LayoutChoice:
     def verdict(self) -> str:
         """The answer in a sentence."""
         if self.worth_changing:
-            return f"{self.layout} instead of {self.current}: {1 + self.gain:.2f} times as fast by the model"
+            return (
+                f"{self.layout} instead of {self.current}: {1 + self.gain:.2f} times as fast by "
+                "the model"
+            )
         if self.best.layout == self.current:
             return f"no change worth making: {self.current} is the best by the model"
         if self.gain < NOTICEABLE:
-            return f"no change worth making: {self.current} is as good as {self.best.layout}, the best by the model"
+            return (
+                f"no change worth making: {self.current} is as good as {self.best.layout}, the "
+                "best by the model"
+            )
         return (
-            f"no change worth making: {self.best.layout} would gain {100 * self.gain:.1f} % over {self.current}, "
+            f"no change worth making: {self.best.layout} would gain {100 * self.gain:.1f} % over "
+            f"{self.current}, "
             f"and below {100 * LEAST_GAIN:.0f} % the model decides nothing"
         )
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "record": self.record, "device": self.device, "machine": self.machine, "count": self.count,
-            "layout": str(self.layout), "current": str(self.current), "worth_changing": self.worth_changing,
-            "gain": self.gain, "verdict": self.verdict,
+            "record": self.record,
+            "device": self.device,
+            "machine": self.machine,
+            "count": self.count,
+            "layout": str(self.layout),
+            "current": str(self.current),
+            "worth_changing": self.worth_changing,
+            "gain": self.gain,
+            "verdict": self.verdict,
             "accesses": [
-                {"kernel": a.kernel, "pattern": a.role, "read": list(a.read), "written": list(a.written), "weight": a.weight}
+                {
+                    "kernel": a.kernel,
+                    "pattern": a.role,
+                    "read": list(a.read),
+                    "written": list(a.written),
+                    "weight": a.weight,
+                }
                 for a in self.accesses
             ],
             "candidates": [
-                {"layout": str(c.layout), "seconds": c.seconds, "relative": c.seconds / self.best.seconds,
-                 "bytes_per_element": c.nbytes, "instructions_per_element": c.instructions, "memory": c.memory,
-                 "limiters": list(c.limiters)}
+                {
+                    "layout": str(c.layout),
+                    "seconds": c.seconds,
+                    "relative": c.seconds / self.best.seconds,
+                    "bytes_per_element": c.nbytes,
+                    "instructions_per_element": c.instructions,
+                    "memory": c.memory,
+                    "limiters": list(c.limiters),
+                }
                 for c in self.reasons
             ],
-        }  # fmt: skip
+        }
 
     def __str__(self) -> str:
         names = [_row(c, self) for c in self.reasons]
         widths = [max(len(row[i]) for row in (_HEADINGS, *names)) for i in range(len(_HEADINGS))]
         table = [
-            "  ".join(cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip()
+            "  ".join(
+                cell.ljust(w) if i == 0 else cell.rjust(w)
+                for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
             for row in (_HEADINGS, *names)
-        ]  # fmt: skip
-        return "\n".join([self._title(), *(f"  {_access(a)}" for a in self.accesses), "", *table, "", self.verdict])
+        ]
+        return "\n".join(
+            [
+                self._title(),
+                *(f"  {_access(a)}" for a in self.accesses),
+                "",
+                *table,
+                "",
+                self.verdict,
+            ]
+        )
 
     def __rich__(self) -> Table:
         """The same as a table for a terminal or a notebook."""
         from rich.table import Table
 
-        table = Table(title=self._title(), caption=self.verdict, title_justify="left", caption_justify="left")
+        table = Table(
+            title=self._title(), caption=self.verdict, title_justify="left", caption_justify="left"
+        )
         for n, heading in enumerate(_HEADINGS):
             table.add_column(heading, justify="left" if n == 0 else "right")
         for c in self.reasons:
@@ -149,7 +195,10 @@ class LayoutChoice:
         return table
 
     def _title(self) -> str:
-        return f"{self.count:,} records of {self.record} on {self.device}, by the model of {self.machine}"
+        return (
+            f"{self.count:,} records of {self.record} on {self.device}, by the model of "
+            f"{self.machine}"
+        )
 
 
 _HEADINGS = ("layout", "relative time", "bytes/element", "loads and stores", "memory", "limited by")
@@ -158,15 +207,23 @@ _HEADINGS = ("layout", "relative time", "bytes/element", "loads and stores", "me
 def _row(c: Candidate, choice: LayoutChoice) -> tuple[str, ...]:
     note = " (current)" if c.layout == choice.current else ""
     limits = ", ".join(dict.fromkeys(c.limiters))
-    return (f"{c.layout}{note}", f"{c.seconds / choice.best.seconds:.3f}", f"{c.nbytes:.1f}", f"{c.instructions:g}",
-            f"{c.memory / 1e6:,.1f} MB", limits)  # fmt: skip
+    return (
+        f"{c.layout}{note}",
+        f"{c.seconds / choice.best.seconds:.3f}",
+        f"{c.nbytes:.1f}",
+        f"{c.instructions:g}",
+        f"{c.memory / 1e6:,.1f} MB",
+        limits,
+    )
 
 
 def _access(a: Access) -> str:
     """One access in words."""
     parts = [f"reads {_leaves(a.read)}"] if a.read else []
     parts += [f"writes {_leaves(a.written)}"] if a.written else []
-    return f"{a.kernel}: {a.role}, {', '.join(parts)}" + (f", {a.weight:g} times a step" if a.weight != 1 else "")
+    return f"{a.kernel}: {a.role}, {', '.join(parts)}" + (
+        f", {a.weight:g} times a step" if a.weight != 1 else ""
+    )
 
 
 def _leaves(names: tuple[str, ...]) -> str:

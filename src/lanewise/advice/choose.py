@@ -1,8 +1,11 @@
-"""Which layout a record gets: the default of a device, and the one that fits the kernels that use the records.
+"""Which layout a record gets.
 
-Fields are grouped by the procedure of the Gravit study (section 6): fields of like access frequency form structures, structures wider
-than a load are divided, each becomes an array. What the study decides by hand is decided by a cost here: whether two groups are better as
-one, and whether a group keeps its fields whole or fills its loads with components.
+The default of a device, and the one that fits the kernels that use the records.
+
+Fields are grouped by the procedure of the Gravit study (section 6): fields of like access frequency
+form structures, structures wider than a load are divided, each becomes an array. What the study
+decides by hand is decided by a cost here: whether two groups are better as one, and whether a group
+keeps its fields whole or fills its loads with components.
 """
 
 from __future__ import annotations
@@ -42,9 +45,12 @@ def choose_layout(
     """The layout of `record` for the kernels of one step, by predicted time.
 
     Args:
-        record: a record class, or an array of records (whose device, length and layout are then the defaults).
-        kernels: kernels made by `@lw.elementwise` or `@lw.pairwise`, or `lw.Use(kernel, pattern=..., weight=...)`.
-        device: "cpu" (default) or "cuda"; without a GPU "cuda" is planned for an NVIDIA H200, which the choice names.
+        record: a record class, or an array of records (whose device, length and layout are then the
+        defaults).
+        kernels: kernels made by `@lw.elementwise` or `@lw.pairwise`, or `lw.Use(kernel,
+        pattern=..., weight=...)`.
+        device: "cpu" (default) or "cuda"; without a GPU "cuda" is planned for an NVIDIA H200, which
+        the choice names.
         count: records of an array (default 1,000,000).
         current: the layout to compare with (default: that of the array, or the device's default).
 
@@ -52,7 +58,8 @@ def choose_layout(
         The choice: `layout` is the best candidate, or `current` when no change is worth making.
 
     Raises:
-        ArgumentError: no record, no kernel, a kernel that does not use the record, an unknown device or count.
+        ArgumentError: no record, no kernel, a kernel that does not use the record, an unknown
+        device or count.
     """
     own, array = _record(record)
     where: str = device or (array.device if array is not None else "cpu")
@@ -65,12 +72,18 @@ def choose_layout(
     before: Layout = current or (array.layout if array is not None else default_layout(own, where))
     accesses, model = accesses_of(own, kernels), memory_model(where)
     layouts = candidates(own.leaves, accesses, model, number, before)
-    rows = sorted((evaluate(x, own.leaves, accesses, model, number) for x in layouts), key=Candidate.rank)
+    rows = sorted(
+        (evaluate(x, own.leaves, accesses, model, number) for x in layouts), key=Candidate.rank
+    )
     return LayoutChoice(own.name, where, model.name, number, tuple(accesses), before, tuple(rows))
 
 
 def candidates(
-    leaves: tuple[Leaf, ...], accesses: Sequence[Access], model: MemoryModel, count: int, current: Layout
+    leaves: tuple[Leaf, ...],
+    accesses: Sequence[Access],
+    model: MemoryModel,
+    count: int,
+    current: Layout,
 ) -> list[Layout]:
     """The five layouts, the hot and cold grouping, and the current layout, each once."""
 
@@ -81,14 +94,22 @@ def candidates(
     layouts: dict[Any, Layout] = {}
     # Of candidates that nothing tells apart, the first is the best one.
     for layout in (current, SoAoAS(), SoA(), grouped, AoS(), AoAS(16), AoSoA(model.target.lanes)):
-        layouts.setdefault(layout.arrange(leaves), layout)  # two names of one arrangement are one candidate
+        # two names of one arrangement are one candidate
+        layouts.setdefault(layout.arrange(leaves), layout)
     return list(layouts.values())
 
 
 def evaluate(
-    layout: Layout, leaves: tuple[Leaf, ...], accesses: Sequence[Access], model: MemoryModel, count: int
+    layout: Layout,
+    leaves: tuple[Leaf, ...],
+    accesses: Sequence[Access],
+    model: MemoryModel,
+    count: int,
 ) -> Candidate:
-    """The predicted time of a step under a layout: the sum over the accesses, each as often as it happens."""
+    """The predicted time of a step under a layout.
+
+    The sum over the accesses, each as often as it happens.
+    """
     arrangement = layout.arrange(leaves)
     costs = [cost(arrangement, a, model, count) for a in accesses]
     return Candidate(
@@ -123,16 +144,23 @@ def _record(subject: Any) -> tuple[Record, Any]:
         return subject.record, subject
     if isinstance(subject, type) and issubclass(subject, RecordValue):
         return subject.__record__, None
-    raise ArgumentError(f"choose_layout takes a record class or an array of records, found {shown(subject)}")
+    raise ArgumentError(
+        f"choose_layout takes a record class or an array of records, found {shown(subject)}"
+    )
 
 
 def layout_advice(records: Mapping[str, RecordArray], kernel: Any) -> str:
-    """A sentence for each record that the model expects to be faster in another layout; nothing if there is none."""
+    """A sentence for each record that the model expects to be faster in another layout.
+
+    Nothing if there is none.
+    """
     sentences: dict[str, str] = {}
     for array in records.values():
         choice = choose_layout(array, [kernel])
         if choice.worth_changing:
-            sentences[array.record.name] = f"another layout for {array.record.name} may help: {choice.verdict}"
+            sentences[array.record.name] = (
+                f"another layout for {array.record.name} may help: {choice.verdict}"
+            )
     return "; ".join(sentences.values())
 
 
@@ -143,15 +171,22 @@ WORTH_DIVIDING = 0.02  # a field in two arrays is no view any more: that must pa
 
 
 def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[Access]) -> list[Group]:
-    """Whole fields with the same role in every access, in order of declaration; fields that nobody uses come last."""
+    """Whole fields with the same role in every access, in order of declaration.
+
+    Fields that nobody uses come last.
+    """
     groups: dict[tuple[tuple[bool, bool], ...], list[Leaf]] = {}
     for field in dict.fromkeys(leaf.field for leaf in leaves):
         own = [leaf for leaf in leaves if leaf.field == field]
         names = {leaf.name for leaf in own}
-        signature = tuple((not names.isdisjoint(a.read), not names.isdisjoint(a.written)) for a in accesses)
+        signature = tuple(
+            (not names.isdisjoint(a.read), not names.isdisjoint(a.written)) for a in accesses
+        )
         groups.setdefault(signature, []).extend(own)
     cold = tuple((False, False) for _ in accesses)
-    return [tuple(g) for s, g in groups.items() if s != cold] + [tuple(g) for s, g in groups.items() if s == cold]
+    return [tuple(g) for s, g in groups.items() if s != cold] + [
+        tuple(g) for s, g in groups.items() if s == cold
+    ]
 
 
 def hot_cold(leaves: Sequence[Leaf], accesses: Sequence[Access], score: Score) -> SoAoAS:
@@ -201,7 +236,9 @@ def by_components(group: Group) -> list[Group]:
     for kind in dict.fromkeys(leaf.type for leaf in group):
         left = [leaf for leaf in group if leaf.type == kind]
         while left:
-            lanes = max(n for n in (1, 2, 4) if n == 1 or (n <= len(left) and n * kind.size <= VECTOR_BYTES))
+            lanes = max(
+                n for n in (1, 2, 4) if n == 1 or (n <= len(left) and n * kind.size <= VECTOR_BYTES)
+            )
             pieces.append(tuple(left[:lanes]))
             left = left[lanes:]
     return pieces

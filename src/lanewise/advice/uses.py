@@ -1,4 +1,7 @@
-"""What kernels do with the records of one type: leaves that are read and written, in which role, how often."""
+"""What kernels do with the records of one type.
+
+Leaves that are read and written, in which role, how often.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,11 @@ class Use:
 
     Attributes:
         kernel: made by `@lw.elementwise` or `@lw.pairwise`.
-        pattern: how it reads records. An elementwise kernel has them "streamed" unless they are "gathered" through an
-            index. The sources of a pairwise kernel are "broadcast" (all pairs) or "gathered" (a search structure finds
-            them), by default as its search says; its targets are always streamed.
+        pattern: how it reads records. An elementwise kernel has them "streamed" unless they are
+        "gathered" through an
+            index. The sources of a pairwise kernel are "broadcast" (all pairs) or "gathered" (a
+            search structure finds them), by default as its search says; its targets are always
+            streamed.
         weight: how often it runs in a step.
         neighbors: sources that one target gathers, on average.
     """
@@ -34,26 +39,39 @@ class Use:
 
     def __post_init__(self) -> None:
         pattern: Any = self.pattern
-        if pattern is not None and (not isinstance(pattern, str) or pattern not in get_args(Pattern)):
+        if pattern is not None and (
+            not isinstance(pattern, str) or pattern not in get_args(Pattern)
+        ):
             raise ArgumentError(
-                f"Use(pattern={shown(pattern)}): wanted 'streamed', 'broadcast' or 'gathered', or None for the kernel's own"
+                f"Use(pattern={shown(pattern)}): wanted 'streamed', 'broadcast' or 'gathered', or "
+                "None for the kernel's own"
             )
         for name, value in (("weight", self.weight), ("neighbors", self.neighbors)):
             number: Any = value
-            if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 < number < float("inf"):
+            if (
+                isinstance(number, bool)
+                or not isinstance(number, (int, float))
+                or not 0 < number < float("inf")
+            ):
                 raise ArgumentError(f"Use({name}={shown(number)}): wanted a number above zero")
 
 
 def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
-    """The accesses of all kernels to arrays of `record`; raises `ArgumentError` for what is no kernel or uses none."""
+    """The accesses of all kernels to arrays of `record`.
+
+    Raises `ArgumentError` for what is no kernel or uses none.
+    """
     if not kernels:
-        raise ArgumentError("choose_layout needs the kernels that use the records, found an empty list")
+        raise ArgumentError(
+            "choose_layout needs the kernels that use the records, found an empty list"
+        )
     accesses: list[Access] = []
     for use in (k if isinstance(k, Use) else Use(k) for k in kernels):
         own = _accesses(record, use)
         if not own:
             raise ArgumentError(
-                f"{use.kernel.__name__} reads and writes no field of {record.name}: it says nothing about its layout"
+                f"{use.kernel.__name__} reads and writes no field of {record.name}: it says "
+                "nothing about its layout"
             )
         accesses += own
     return accesses
@@ -70,7 +88,8 @@ def _accesses(record: Record, use: Use) -> list[Access]:
             return _pairwise(record, use, use.kernel)
         case other:
             raise ArgumentError(
-                f"choose_layout takes kernels made by @lw.elementwise or @lw.pairwise, found {shown(other)}"
+                "choose_layout takes kernels made by @lw.elementwise or @lw.pairwise, found "
+                f"{shown(other)}"
             )
 
 
@@ -80,7 +99,8 @@ def _elementwise(record: Record, use: Use, kernel: Any) -> list[Access]:
 
     if use.pattern == "broadcast":
         raise ArgumentError(
-            f"Use({kernel.__name__}, pattern='broadcast'): only the sources of a pairwise kernel are; "
+            f"Use({kernel.__name__}, pattern='broadcast'): only the sources of a pairwise kernel "
+            "are; "
             "an elementwise kernel has its records 'streamed' or 'gathered'"
         )
     kinds = kernel.signature.parameters
@@ -101,13 +121,18 @@ def _pairwise(record: Record, use: Use, kernel: Any) -> list[Access]:
 
     if use.pattern == "streamed":
         raise ArgumentError(
-            f"Use({kernel.__name__}, pattern='streamed'): the sources of a pairwise kernel are 'broadcast' or 'gathered'"
+            f"Use({kernel.__name__}, pattern='streamed'): the sources of a pairwise kernel are "
+            "'broadcast' or 'gathered'"
         )
     kinds = kernel.signature.parameters
     (target, first), (source, second) = list(kinds.items())[:2]
     uniforms = {n: k for n, k in kinds.items() if n not in (target, source)}
     arguments = PairwiseArguments(
-        (target, first, _plain()), (source, second, _plain()), uniforms, first == second, kernel.signature.arrays
+        (target, first, _plain()),
+        (source, second, _plain()),
+        uniforms,
+        first == second,
+        kernel.signature.arrays,
     )
     reference = build_pairwise(kernel.lowered, arguments, I64)
     role: Role = use.pattern or ("broadcast" if isinstance(kernel.search, AllPairs) else "gathered")
@@ -130,7 +155,11 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
 
     kernel: ir.Kernel = dead_code.apply(constant_folding.apply(reference))
     accesses: list[Access] = []
-    operations = sum(count_operations(s.function).total() for s in statements(kernel.body) if isinstance(s, ir.Apply))
+    operations = sum(
+        count_operations(s.function).total()
+        for s in statements(kernel.body)
+        if isinstance(s, ir.Apply)
+    )
     for name, role in roles.items():
         read = {
             x: None
@@ -147,7 +176,11 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
         own = (
             not reference.pattern.over_pairs or role != "streamed"
         )  # arithmetic counts once, with the sources of a pair
-        weight = use.weight * (use.neighbors if reference.pattern.over_pairs and role == "gathered" else 1.0)
+        weight = use.weight * (
+            use.neighbors if reference.pattern.over_pairs and role == "gathered" else 1.0
+        )
         title = f"{use.kernel.__name__}({name})"
-        accesses.append(Access(title, role, tuple(read), tuple(written), weight, operations if own else 0))
+        accesses.append(
+            Access(title, role, tuple(read), tuple(written), weight, operations if own else 0)
+        )
     return [a for a in accesses if a.read or a.written]

@@ -1,4 +1,6 @@
-"""What a kernel reads and writes: the fields of its records with their role and frequency, the bytes that a layout moves, and reuse.
+"""What a kernel reads and writes.
+
+The fields of its records with their role and frequency, the bytes that a layout moves, and reuse.
 
 Reuse is how often a byte that was loaded from global memory is used before it is loaded again.
 """
@@ -24,10 +26,11 @@ Role = Literal["target", "source", "element", "result"]
 class FieldAccess:
     """How a kernel uses one field of one array.
 
-    `times` says how often each element is accessed in a launch: 1 for a target, the number of targets for a source.
-    `together` are the fields that one access brings along, this one included; `bytes` are those of the field's leaves
-    that are wanted. Neighbouring threads find neighbours ("streamed"), one place ("broadcast") or places that data tell
-    ("gathered"). `counted`: whether `times` is known; in loops whose length data tell it is a guess.
+    `times` says how often each element is accessed in a launch: 1 for a target, the number of
+    targets for a source. `together` are the fields that one access brings along, this one included;
+    `bytes` are those of the field's leaves that are wanted. Neighbouring threads find neighbours
+    ("streamed"), one place ("broadcast") or places that data tell ("gathered"). `counted`: whether
+    `times` is known; in loops whose length data tell it is a guess.
     """
 
     array: str
@@ -43,13 +46,21 @@ class FieldAccess:
     counted: bool = True
 
 
-def field_accesses(kernel: ir.Kernel, environment: Mapping[str, object] | None = None) -> tuple[FieldAccess, ...]:
-    """The accesses of a kernel before layout lowering, one row for each field, role and pattern, in order of the text.
+def field_accesses(
+    kernel: ir.Kernel, environment: Mapping[str, object] | None = None
+) -> tuple[FieldAccess, ...]:
+    """The accesses of a kernel before layout lowering, one row for each field, role and pattern, in
+    order of the text.
 
-    `environment` holds the counts by their names in the IR (`$target.count`); missing ones are taken as 65,536.
+    `environment` holds the counts by their names in the IR (`$target.count`); missing ones are
+    taken as 65,536.
     """
     counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    counts |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
+    counts |= {
+        n: np.asarray(v)
+        for n, v in (environment or {}).items()
+        if isinstance(v, (int, float, np.generic))
+    }
     walk = _Walk(kernel, counts)
     walk.block(kernel.body, 1.0)
     return tuple(walk.rows.values())
@@ -71,10 +82,18 @@ class _Walk:
                     self.loops[s.variable] = "streamed"
                     inner *= self._number(s.extent)
                 case ir.For():
-                    self.loops[s.variable] = "broadcast" if s.role in ("sources", "tiles") else "strided"
+                    self.loops[s.variable] = (
+                        "broadcast" if s.role in ("sources", "tiles") else "strided"
+                    )
                     span = self._number(s.stop, 0.0) - self._number(s.start, 0.0)
-                    inner *= max(0.0, span / max(1.0, self._number(s.step, 1.0))) if span else UNKNOWN_COUNT
-                    self.counted &= all(value_of(e, self.samples) is not None for e in (s.start, s.stop))
+                    inner *= (
+                        max(0.0, span / max(1.0, self._number(s.step, 1.0)))
+                        if span
+                        else UNKNOWN_COUNT
+                    )
+                    self.counted &= all(
+                        value_of(e, self.samples) is not None for e in (s.start, s.stop)
+                    )
                 case ir.While():
                     self.counted = False
                 case ir.LoadRecord():
@@ -92,7 +111,9 @@ class _Walk:
         value = value_of(e, self.samples)
         return unknown if value is None else float(np.mean(value))
 
-    def _note(self, array: str, index: ir.Expression, leaves: list[str], times: float, *, write: bool) -> None:
+    def _note(
+        self, array: str, index: ir.Expression, leaves: list[str], times: float, *, write: bool
+    ) -> None:
         a = self.kernel.array(array)
         if a.space != "global":
             return
@@ -125,10 +146,15 @@ class _Walk:
             old = self.rows.get(key)
             if old is not None:
                 row = replace(
-                    old, read=old.read or row.read, written=old.written or write, times=max(old.times, row.times),
-                    leaves=tuple(dict.fromkeys(old.leaves + row.leaves)), together=tuple(dict.fromkeys(old.together + row.together)),
-                    bytes=max(old.bytes, row.bytes), counted=old.counted and row.counted,
-                )  # fmt: skip
+                    old,
+                    read=old.read or row.read,
+                    written=old.written or write,
+                    times=max(old.times, row.times),
+                    leaves=tuple(dict.fromkeys(old.leaves + row.leaves)),
+                    together=tuple(dict.fromkeys(old.together + row.together)),
+                    bytes=max(old.bytes, row.bytes),
+                    counted=old.counted and row.counted,
+                )
             self.rows[key] = row
 
     def _length(self, array: str) -> float:
@@ -156,8 +182,9 @@ def _locals(e: ir.Expression) -> list[ir.Local]:
 class Traffic:
     """Bytes that a launch moves for one array of global memory.
 
-    `useful` are wanted; `requested` are those of the loads and stores, with lanes of vector loads that nobody wants;
-    `moved` are whole sectors of 32 bytes between the L1 and L2 caches, a sector that a warp touches twice counted once.
+    `useful` are wanted; `requested` are those of the loads and stores, with lanes of vector loads
+    that nobody wants; `moved` are whole sectors of 32 bytes between the L1 and L2 caches, a sector
+    that a warp touches twice counted once.
     """
 
     array: str
@@ -181,18 +208,25 @@ def layout_traffic(work: KernelWork) -> tuple[Traffic, ...]:
             old = rows.get(arrays[a.buffer], Traffic(arrays[a.buffer], False, False, 0.0, 0.0, 0.0))
             factor = r.executions * warps * lanes
             rows[old.array] = replace(
-                old, read=old.read or not a.write, written=old.written or a.write, useful=old.useful + factor * a.useful,
+                old,
+                read=old.read or not a.write,
+                written=old.written or a.write,
+                useful=old.useful + factor * a.useful,
                 requested=old.requested + factor * a.bytes,
-            )  # fmt: skip
+            )
         for key, sectors in r.sectors.items():
             old = rows[key.partition("/")[0]]
-            rows[old.array] = replace(old, moved=old.moved + r.executions * warps * sectors * SECTOR)
+            rows[old.array] = replace(
+                old, moved=old.moved + r.executions * warps * sectors * SECTOR
+            )
     return tuple(rows.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """`used` bytes by all applications of the kernel's functions, `loaded` bytes by its loads of global memory."""
+    """`used` bytes by all applications of the kernel's functions, `loaded` bytes by its loads of
+    global memory.
+    """
 
     array: str
     used: float
@@ -207,9 +241,10 @@ class Reuse:
 def reuse(work: KernelWork) -> tuple[Reuse, ...]:
     """The reuse of every array that a lowered kernel reads from global memory.
 
-    Each application of the user's function wants the leaves of every array that the kernel reads of it. What shared
-    memory and registers keep for more than one application is loaded once: a source staged for a block by as many as
-    the block has targets.
+    Each application of the user's function wants the leaves of every array that the kernel reads of
+    it. What shared
+    memory and registers keep for more than one application is loaded once: a source staged for a
+    block by as many as the block has targets.
     """
     lanes = min(32, work.threads)
     warps = work.blocks * -(-work.threads // 32)
@@ -235,5 +270,8 @@ def reuse(work: KernelWork) -> tuple[Reuse, ...]:
 
 
 def _leaf(name: str) -> str:
-    """A variable without the array or stage that it was loaded for: `position.x` of `$staged.position.x`."""
+    """A variable without the array or stage that it was loaded for.
+
+    `position.x` of `$staged.position.x`.
+    """
     return name.partition(".")[2] or name

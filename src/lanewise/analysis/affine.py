@@ -1,9 +1,12 @@
-"""Which elements the threads of a kernel touch: indices as sums over the indices of threads and the variables of loops.
+"""Which elements the threads of a kernel touch.
+
+Indices as sums over the indices of threads and the variables of loops.
 
     a[y, 2 * k + r]      ->  (y), (2 k + r)      r: the same for all threads
-An index is affine when it is a sum of whole coefficients times such variables, plus what all threads share. From that follows which
-threads and rounds read the same element, which of them read neighbours, the box that some of them touch together, and that no two
-threads write one element. Sums do not wrap: arithmetic that makes an index is `bounded`.
+An index is affine when it is a sum of whole coefficients times such variables, plus what all
+threads share. From that follows which threads and rounds read the same element, which of them read
+neighbours, the box that some of them touch together, and that no two threads write one element.
+Sums do not wrap: arithmetic that makes an index is `bounded`.
 """
 
 from __future__ import annotations
@@ -17,15 +20,19 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 Way = Literal["same", "next", "apart", "row", "unknown"]
-"""How the places of two neighbours along a variable lie: one place, side by side, some elements apart, in other rows, or not known."""
+"""How the places of two neighbours along a variable lie.
+
+One place, side by side, some elements apart, in other rows, or not known.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Affine:
     """`constant + sum(coefficient * variable) + sum(coefficient * term)`.
 
-    coefficients: of indices of threads and variables of loops, none of them 0. terms: of expressions that all threads share and no round
-    changes. scaled: variables whose coefficient is such an expression, beside those of `coefficients`.
+    coefficients: of indices of threads and variables of loops, none of them 0. terms: of
+    expressions that all threads share and no round changes. scaled: variables whose coefficient is
+    such an expression, beside those of `coefficients`.
     """
 
     coefficients: tuple[tuple[str, int], ...] = ()
@@ -59,7 +66,9 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop around an access. shared: all threads run the same rounds of it. rounds: how many, where literals say so.
+    """A loop around an access. shared: all threads run the same rounds of it. rounds.
+
+    How many, where literals say so.
 
     start, stop: where it begins and ends, as far as that is affine.
     """
@@ -76,8 +85,8 @@ class Loop:
 class Access:
     """A load, store or scatter of an element. indices: None for one that is not affine.
 
-    loops: around it, the outermost first. guards: the indices of threads that decide whether a thread comes here; without any, all
-    threads come here together.
+    loops: around it, the outermost first. guards: the indices of threads that decide whether a
+    thread comes here; without any, all threads come here together.
     """
 
     statement: ir.ElementAccess
@@ -115,12 +124,18 @@ class Access:
         )
 
     def slides(self, indices: Collection[str]) -> bool:
-        """Whether an index of a thread and the variable of a loop move the place along one dimension, as in a window."""
+        """Whether an index of a thread and the variable of a loop move the place along one
+        dimension, as in a window.
+        """
         loops = {x.variable for x in self.loops}
-        return any(i is not None and i.variables & {*indices} and i.variables & loops for i in self.indices)
+        return any(
+            i is not None and i.variables & {*indices} and i.variables & loops for i in self.indices
+        )
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
-        """The elements per dimension that `box` neighbouring values of each variable touch; None where that is not known.
+        """The elements per dimension that `box` neighbouring values of each variable touch.
+
+        None where that is not known.
 
         Variables that `box` leaves out stay as they are.
         """
@@ -138,7 +153,8 @@ class Access:
     def keeps_apart(self, indices: tuple[str, ...]) -> bool:
         """Whether no two threads surely touch one element, in whatever rounds.
 
-        A dimension tells the values of an index when the others in it are known, or move it by less than the index does.
+        A dimension tells the values of an index when the others in it are known, or move it by less
+        than the index does.
         """
         rounds = {x.variable: x.rounds for x in self.loops}
         told: set[str] = set()
@@ -156,13 +172,18 @@ class Access:
         return True
 
     def surely_shared(self, indices: tuple[str, ...]) -> tuple[str, ...]:
-        """The indices of threads that neither the place nor any condition hangs on: threads that differ in them meet here."""
+        """The indices of threads that neither the place nor any condition hangs on.
+
+        Threads that differ in them meet here.
+        """
         if any(i is None for i in self.indices) or any(not x.shared for x in self.loops):
             return ()
         return tuple(v for v in indices if self.way(v) == "same" and v not in self.guards)
 
 
-def _tells(i: Affine, v: str, indices: tuple[str, ...], told: set[str], rounds: Mapping[str, int | None]) -> bool:
+def _tells(
+    i: Affine, v: str, indices: tuple[str, ...], told: set[str], rounds: Mapping[str, int | None]
+) -> bool:
     """Whether a dimension's place gives the value of an index, when those in `told` are known."""
     own = i.coefficient(v)
     if not own or i.scaled - told:
@@ -196,7 +217,10 @@ def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[Access, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high: of their constants, per dimension."""
+    """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high.
+
+    Of their constants, per dimension.
+    """
 
     accesses: tuple[Access, ...]
     low: tuple[int, ...]
@@ -208,7 +232,9 @@ class Group:
         return (
             None
             if one is None
-            else tuple(n + last - first for n, first, last in zip(one, self.low, self.high, strict=True))
+            else tuple(
+                n + last - first for n, first, last in zip(one, self.low, self.high, strict=True)
+            )
         )
 
 
@@ -218,7 +244,12 @@ def groups(accesses: tuple[Access, ...]) -> tuple[Group, ...]:
     for a in accesses:
         if all(i is not None and not i.scaled for i in a.indices):
             loops = tuple(x.statement for x in a.loops)
-            key = a.array, a.is_store, tuple(map(id, loops)), tuple(i.moving for i in a.indices if i is not None)
+            key = (
+                a.array,
+                a.is_store,
+                tuple(map(id, loops)),
+                tuple(i.moving for i in a.indices if i is not None),
+            )
             alike.setdefault(key, []).append(a)
     return tuple(_group(members) for members in alike.values())
 
@@ -230,7 +261,10 @@ def _group(members: list[Access]) -> Group:
 
 
 class _Walk:
-    """Goes through a block in order; `forms` holds what variables stand for, as far as it is affine."""
+    """Goes through a block in order.
+
+    `forms` holds what variables stand for, as far as it is affine.
+    """
 
     def __init__(self, body: ir.Block, indices: tuple[str, ...]) -> None:
         self.body, self.indices = body, indices
@@ -254,9 +288,13 @@ class _Walk:
                     yield from self.loop(s, loops, guards | own | self.jumps(s.body))
                 case ir.While():
                     around = guards | own | self.jumps(s.body)
-                    yield from self.block(s.body, (*loops, Loop("", not around - guards, None, s)), around)
+                    yield from self.block(
+                        s.body, (*loops, Loop("", not around - guards, None, s)), around
+                    )
                     self.leave(s.body, "")
-                case ir.Assign() if s.name not in self.often and (form := self.form(s.value)) is not None:
+                case ir.Assign() if (
+                    s.name not in self.often and (form := self.form(s.value)) is not None
+                ):
                     self.forms[s.name] = form
                 case _:
                     pass
@@ -265,10 +303,12 @@ class _Walk:
         before = self.forms.get(s.variable)
         start, stop = self.form(s.start), self.form(s.stop)
         self.forms[s.variable] = Affine(((s.variable, 1),))
-        shared = not self.dependence.threads(self.dependence.expressions((s.start, s.stop, s.step))) and not self.jumps(
-            s.body
+        shared = not self.dependence.threads(
+            self.dependence.expressions((s.start, s.stop, s.step))
+        ) and not self.jumps(s.body)
+        yield from self.block(
+            s.body, (*loops, Loop(s.variable, shared, _rounds(s), s, start, stop)), guards
         )
-        yield from self.block(s.body, (*loops, Loop(s.variable, shared, _rounds(s), s, start, stop)), guards)
         self.leave(s.body, s.variable)
         self.forms.pop(s.variable)
         if before is not None:
@@ -277,8 +317,16 @@ class _Walk:
     def jumps(self, body: ir.Block) -> Names:
         """The indices of threads that decide whether a loop is left early."""
         branches = (s for s in statements(body) if isinstance(s, ir.If))
-        jumping = (s for s in branches if any(isinstance(x, ir.Break | ir.Continue) for x in statements((s,))))
-        return frozenset(d for s in jumping for d in self.dependence.threads(self.dependence.expression(s.condition)))
+        jumping = (
+            s
+            for s in branches
+            if any(isinstance(x, ir.Break | ir.Continue) for x in statements((s,)))
+        )
+        return frozenset(
+            d
+            for s in jumping
+            for d in self.dependence.threads(self.dependence.expression(s.condition))
+        )
 
     def leave(self, body: ir.Block, variable: str) -> None:
         """Behind a loop its variable is gone, and what stood for a sum with it."""
@@ -299,18 +347,28 @@ class _Walk:
             case ir.Unary(operator="-", operand=operand) if e.type.is_integer:
                 inner = self.form(operand)
                 return None if inner is None else scaled(inner, -1)
-            case ir.Binary(operator="+" | "-" | "*" as operator, left=left, right=right) if e.type.is_integer:
+            case ir.Binary(operator="+" | "-" | "*" as operator, left=left, right=right) if (
+                e.type.is_integer
+            ):
                 return self.combined(operator, e, self.form(left), self.form(right))
             case _:
                 return self.shared(e)
 
     def shared(self, e: ir.Expression) -> Affine | None:
-        """An expression that hangs on no thread and no round, and that nothing changes, as a term."""
-        if not e.type.is_integer or self.dependence.expression(e) or not self.often.isdisjoint(reads(e)):
+        """An expression that hangs on no thread and no round, and that nothing changes, as a
+        term.
+        """
+        if (
+            not e.type.is_integer
+            or self.dependence.expression(e)
+            or not self.often.isdisjoint(reads(e))
+        ):
             return None
         return Affine(terms=((e, 1),))
 
-    def combined(self, operator: str, e: ir.Binary, left: Affine | None, right: Affine | None) -> Affine | None:
+    def combined(
+        self, operator: str, e: ir.Binary, left: Affine | None, right: Affine | None
+    ) -> Affine | None:
         if left is None or right is None:
             return self.shared(e)
         if operator != "*":
@@ -336,9 +394,11 @@ def scaled(form: Affine, factor: int) -> Affine:
     if not factor:
         return Affine()
     return Affine(
-        tuple((n, c * factor) for n, c in form.coefficients), tuple((t, c * factor) for t, c in form.terms), form.constant * factor,
+        tuple((n, c * factor) for n, c in form.coefficients),
+        tuple((t, c * factor) for t, c in form.terms),
+        form.constant * factor,
         form.scaled,
-    )  # fmt: skip
+    )
 
 
 def difference(a: Affine, b: Affine) -> int | None:
@@ -356,9 +416,11 @@ def added(a: Affine, b: Affine) -> Affine:
     for term, c in (*a.terms, *b.terms):
         terms[term] = terms.get(term, 0) + c
     return Affine(
-        tuple(sorted((n, c) for n, c in both.items() if c)), tuple((t, c) for t, c in terms.items() if c), a.constant + b.constant,
+        tuple(sorted((n, c) for n, c in both.items() if c)),
+        tuple((t, c) for t, c in terms.items() if c),
+        a.constant + b.constant,
         a.scaled | b.scaled,
-    )  # fmt: skip
+    )
 
 
 def _rounds(s: ir.For) -> int | None:

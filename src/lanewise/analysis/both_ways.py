@@ -1,8 +1,12 @@
-"""One function for both directions of a pair: f(i, j) and f(j, i), with everything that they share computed once.
+"""One function for both directions of a pair.
 
-    gravity(target, source)  ->  gravity_both_ways(target, source): the action on the target, and the reaction on the source
-Both directions are numbered in one table (`value_numbering`); the function is written back from it, with the user's names where a value
-has one. Values are shared only when they are equal to the last bit, so each direction is what the user's function gives.
+F(i, j) and f(j, i), with everything that they share computed once.
+
+    gravity(target, source)  ->  gravity_both_ways(target, source): the action on the target, and
+    the reaction on the source
+Both directions are numbered in one table (`value_numbering`); the function is written back from it,
+with the user's names where a value has one. Values are shared only when they are equal to the last
+bit, so each direction is what the user's function gives.
 """
 
 from __future__ import annotations
@@ -18,7 +22,9 @@ from lanewise.language.types import BOOL
 from lanewise.support.errors import NOWHERE
 
 LEAST_SAVING = (
-    0.15  # of the work for both directions: below that, the exchange between threads costs more than it saves
+    # of the work for both directions: below that, the exchange between threads costs more than it
+    # saves
+    0.15
 )
 
 
@@ -26,7 +32,8 @@ LEAST_SAVING = (
 class BothWays:
     """The combined function, and how many operations it has beside two calls of the original.
 
-    same_bits: also where a compiler fuses multiplications and additions, each direction has the bits that the function gives alone.
+    same_bits: also where a compiler fuses multiplications and additions, each direction has the
+    bits that the function gives alone.
     """
 
     function: ir.Function
@@ -36,15 +43,18 @@ class BothWays:
 
     @property
     def saved(self) -> float:
-        """The share of the work for a pair, both ways, that need not be done: 0 for nothing, up to 0.5."""
+        """The share of the work for a pair, both ways, that need not be done.
+
+        0 for nothing, up to 0.5.
+        """
         return 1 - self.together / (2 * self.alone) if self.alone else 0.0
 
 
 def both_ways(function: ir.Function, target: str, source: str) -> BothWays | str:
     """The combined function of two different elements of one record, or why there is none.
 
-    `target` and `source` are the names of the record parameters. The results of the new function are those of the old one,
-    then the same for the opposite direction under the name `reaction...`.
+    `target` and `source` are the names of the record parameters. The results of the new function
+    are those of the old one, then the same for the opposite direction under the name `reaction...`.
     """
     table = Table()
     other = {target: source, source: target}
@@ -56,7 +66,10 @@ def both_ways(function: ir.Function, target: str, source: str) -> BothWays | str
             continue
         who = owner(p.name)
         exchanged = other[who] + p.name[len(who) :] if who in other else p.name
-        forward[p.name], backward[p.name] = table.leaf(p.name, p.type), table.leaf(exchanged, p.type)
+        forward[p.name], backward[p.name] = (
+            table.leaf(p.name, p.type),
+            table.leaf(exchanged, p.type),
+        )
     try:
         there = number_function(table, function, forward)
         back = number_function(table, function, backward)
@@ -81,16 +94,22 @@ def reaction_of(result: str) -> str:
     return f"reaction{result.removeprefix('result')}"
 
 
-_FREE = frozenset({"leaf", "literal", "negate", "cast"})  # a minus sign is part of the addition that follows
+# a minus sign is part of the addition that follows
+_FREE = frozenset({"leaf", "literal", "negate", "cast"})
 
 
 def _work(table: Table, values: list[Value]) -> int:
-    return sum(table.nodes[n].operation not in _FREE for n in table.below({v.number for v in values}))
+    return sum(
+        table.nodes[n].operation not in _FREE for n in table.below({v.number for v in values})
+    )
 
 
 @dataclass
 class _Writer:
-    """Writes numbered values as statements: one for each value that is used more than once or has a name of the user's."""
+    """Writes numbered values as statements.
+
+    One for each value that is used more than once or has a name of the user's.
+    """
 
     table: Table
     roots: set[int]

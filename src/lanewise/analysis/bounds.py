@@ -1,9 +1,13 @@
-"""From where to where the indices of accesses go, for the numbers of one call: what is in its array, and what surely is not.
+"""From where to where the indices of accesses go, for the numbers of one call.
 
-    for k in range(n): load a[y, k + 1]     y < 4, n = 10, a.shape = (4, 10)  ->  index 0 from 0 to 3: inside; index 1 from 1 to 10: outside
-A value is a sum of coefficients times indices of threads and variables of loops, plus a number between two others. Conditions narrow
-what these variables can be, and sums of them. What is said to be inside surely is. What is said to be outside surely happens: in a
-statement that every thread comes to, in all rounds, with indices that are such sums and nothing else, some thread is outside.
+What is in its array, and what surely is not.
+
+    for k in range(n): load a[y, k + 1]     y < 4, n = 10, a.shape = (4, 10)  ->  index 0 from 0 to
+    3: inside; index 1 from 1 to 10: outside
+A value is a sum of coefficients times indices of threads and variables of loops, plus a number
+between two others. Conditions narrow what these variables can be, and sums of them. What is said to
+be inside surely is. What is said to be outside surely happens: in a statement that every thread
+comes to, in all rounds, with indices that are such sums and nothing else, some thread is outside.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ ENDLESS = 2**80  # beyond every number of 64 bits
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`sum(coefficient * variable)` plus a number from `low` to `high`; the variables are those of `State.box`."""
+    """`sum(coefficient * variable)` plus a number from `low` to `high`.
+
+    The variables are those of `State.box`.
+    """
 
     coefficients: Coefficients
     low: int
@@ -49,7 +56,8 @@ def _constant(n: int) -> Value:
 class State:
     """What holds where a statement runs.
 
-    box: of variables, narrowed: of sums of several. values: what names stand for; truths: the conditions that they stand for.
+    box: of variables, narrowed: of sums of several. values: what names stand for; truths: the
+    conditions that they stand for.
     """
 
     box: dict[str, Span]
@@ -113,9 +121,12 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An index of an access: the number of the access in order of text, the dimension, and from where to where it goes.
+    """An index of an access.
 
-    sure: some thread surely makes the access with the least and another one with the greatest of these.
+    The number of the access in order of text, the dimension, and from where to where it goes.
+
+    sure: some thread surely makes the access with the least and another one with the greatest of
+    these.
     """
 
     site: int
@@ -142,16 +153,22 @@ def sites(body: ir.Block) -> tuple[ir.ElementAccess, ...]:
 
 
 def reached(
-    body: ir.Block, extents: Mapping[str, int], numbers: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+    body: ir.Block,
+    extents: Mapping[str, int],
+    numbers: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
 ) -> tuple[Reached, ...]:
     """Every index of every access that any thread can make.
 
-    body: of a thread with these indices. numbers: what all threads share, by name. shapes: of the arrays.
+    body: of a thread with these indices. numbers: what all threads share, by name. shapes: of the
+    arrays.
     """
     if not all(extents.values()):
         return ()
     box = {i: (0, n - 1) for i, n in extents.items()}
-    values = {n: _constant(v) for n, v in numbers.items()} | {i: Value(((i, 1),), 0, 0) for i in extents}
+    values = {n: _constant(v) for n, v in numbers.items()} | {
+        i: Value(((i, 1),), 0, 0) for i in extents
+    }
     walk = _Walk(shapes, {id(s): n for n, s in enumerate(sites(body))})
     walk.block(body, State(box, {}, values), sure=True)
     return tuple(walk.passed)
@@ -219,7 +236,10 @@ class _Walk:
             self.passed.append(Reached(self.numbers[id(s)], d, s, span, length, certain))
 
     def branch(self, s: ir.If, state: State) -> State | None:
-        then, other = _assume(s.condition, state.copy(), true=True), _assume(s.condition, state.copy(), true=False)
+        then, other = (
+            _assume(s.condition, state.copy(), true=True),
+            _assume(s.condition, state.copy(), true=False),
+        )
         ends = [
             None if side is None else self.block(block, side, sure=False)
             for block, side in ((s.then, then), (s.otherwise, other))
@@ -240,7 +260,9 @@ class _Walk:
         if runs and not fixed and step.number:
             first, last = (start, stop) if step.number > 0 else (stop, start)
             strict = step.number > 0
-            runs = _below(first, variable, inner, strict=not strict) and _below(variable, last, inner, strict=strict)
+            runs = _below(first, variable, inner, strict=not strict) and _below(
+                variable, last, inner, strict=strict
+            )
         if not runs:
             return state
         self.block(s.body, inner, sure=sure and fixed and not jumps)
@@ -277,13 +299,19 @@ def _joined(one: State | None, other: State | None) -> State | None:
     if one is None or other is None:
         return other if one is None else one
     values = {
-        n: v if v == other.values[n] else Value((), *_hull(one.span(v), other.span(other.values[n])))
+        n: v
+        if v == other.values[n]
+        else Value((), *_hull(one.span(v), other.span(other.values[n])))
         for n, v in one.values.items()
         if n in other.values
     }
     box = {n: _hull(s, other.box[n]) for n, s in one.box.items()}
-    narrowed = {k: _hull(s, other.narrowed[k]) for k, s in one.narrowed.items() if k in other.narrowed}
-    return State(box, narrowed, values, {n: x for n, x in one.truths.items() if other.truths.get(n) is x})
+    narrowed = {
+        k: _hull(s, other.narrowed[k]) for k, s in one.narrowed.items() if k in other.narrowed
+    }
+    return State(
+        box, narrowed, values, {n: x for n, x in one.truths.items() if other.truths.get(n) is x}
+    )
 
 
 def _hull(a: Span, b: Span) -> Span:
@@ -294,7 +322,10 @@ def _hull(a: Span, b: Span) -> Span:
 
 
 def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
-    """The state where a condition holds, or where it does not; None where that cannot be. The state given is changed."""
+    """The state where a condition holds, or where it does not; None where that cannot be.
+
+    The state given is changed.
+    """
     match e:
         case ir.Literal(value=value):
             return state if bool(value) is true else None
@@ -309,7 +340,11 @@ def _assume(e: ir.Expression, state: State, *, true: bool) -> State | None:
             return _joined(_assume(left, state.copy(), true=true), _assume(right, state, true=true))
         case ir.Compare() if e.left.type.is_integer and e.right.type.is_integer:
             left, right = evaluate(e.left, state), evaluate(e.right, state)
-            return state if _compared(e.operator if true else _OPPOSITE[e.operator], left, right, state) else None
+            return (
+                state
+                if _compared(e.operator if true else _OPPOSITE[e.operator], left, right, state)
+                else None
+            )
         case _:
             return state
 
@@ -337,7 +372,9 @@ def _compared(operator: ir.CompareOperator, left: Value, right: Value, state: St
         case ">" | ">=":
             return _below(right, left, state, strict=operator == ">")
         case "==":
-            return _below(left, right, state, strict=False) and _below(right, left, state, strict=False)
+            return _below(left, right, state, strict=False) and _below(
+                right, left, state, strict=False
+            )
         case "!=":
             between = _sum(left, _scaled(right, -1))
             low, high = state.span(between)
@@ -384,9 +421,20 @@ def evaluate(e: ir.Expression, state: State) -> Value:
         case ir.Call(intrinsic="min" | "max" | "clamp", arguments=arguments):
             return _extreme(e.intrinsic, [evaluate(a, state) for a in arguments], state)
         case ir.Select(condition=condition, if_true=one, if_false=other):
-            sides = _assume(condition, state.copy(), true=True), _assume(condition, state.copy(), true=False)
-            spans = [s.span(evaluate(x, s)) for s, x in zip(sides, (one, other), strict=True) if s is not None]
-            return Value((), min(low for low, _ in spans), max(high for _, high in spans)) if spans else _anything(e)
+            sides = (
+                _assume(condition, state.copy(), true=True),
+                _assume(condition, state.copy(), true=False),
+            )
+            spans = [
+                s.span(evaluate(x, s))
+                for s, x in zip(sides, (one, other), strict=True)
+                if s is not None
+            ]
+            return (
+                Value((), min(low for low, _ in spans), max(high for _, high in spans))
+                if spans
+                else _anything(e)
+            )
         case _:
             return _anything(e)
 
@@ -430,9 +478,17 @@ def _extreme(which: str, values: list[Value], state: State) -> Value:
         return _extreme("min", [_extreme("max", values[:2], state), values[2]], state)
     (low, high), (other_low, other_high) = (state.span(v) for v in values)
     if which == "min":
-        first, second, ends = high <= other_low, other_high <= low, (min(low, other_low), min(high, other_high))
+        first, second, ends = (
+            high <= other_low,
+            other_high <= low,
+            (min(low, other_low), min(high, other_high)),
+        )
     else:
-        first, second, ends = low >= other_high, other_low >= high, (max(low, other_low), max(high, other_high))
+        first, second, ends = (
+            low >= other_high,
+            other_low >= high,
+            (max(low, other_low), max(high, other_high)),
+        )
     return values[0] if first else values[1] if second else Value((), *ends)
 
 
@@ -447,4 +503,6 @@ def _sum(a: Value, b: Value) -> Value:
     both = dict(a.coefficients)
     for v, c in b.coefficients:
         both[v] = both.get(v, 0) + c
-    return Value(tuple(sorted((v, c) for v, c in both.items() if c)), a.low + b.low, a.high + b.high)
+    return Value(
+        tuple(sorted((v, c) for v, c in both.items() if c)), a.low + b.low, a.high + b.high
+    )

@@ -1,7 +1,10 @@
-"""Which variables of a function have one value for as long as it runs, and what they are defined as.
+"""Which variables of a function have one value for as long as it runs, and what they are defined
+as.
 
-    r2 = d.x * d.x + d.y * d.y; inv = rsqrt(r2 + e)   ->   r2: d.x * d.x + d.y * d.y, inv: rsqrt(r2 + e)
-A pass may put such a definition where the name stands, anywhere behind it: nothing that it reads changes.
+    r2 = d.x * d.x + d.y * d.y; inv = rsqrt(r2 + e)   ->   r2: d.x * d.x + d.y * d.y, inv: rsqrt(r2
+    + e)
+A pass may put such a definition where the name stands, anywhere behind it: nothing that it reads
+changes.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """`values` by name, in order of text; `fixed` are all names that never change, parameters among them; `uses` of every name.
+    """`values` by name, in order of text.
+
+    `fixed` are all names that never change, parameters among them; `uses` of every name.
 
     A use within a loop counts twice: what stands there is computed again and again.
     """
@@ -33,7 +38,12 @@ def definitions(function: ir.Function) -> Definitions:
     """Find the variables that are assigned once, outside loops, from others of that kind."""
     written = Counter(n for s in statements(function.body) for n in writes(s))
     looped = {
-        n for s in statements(function.body) if _is_loop(s) for b in blocks(s) for x in statements(b) for n in writes(x)
+        n
+        for s in statements(function.body)
+        if _is_loop(s)
+        for b in blocks(s)
+        for x in statements(b)
+        for n in writes(x)
     }
     parameters = {p.name for p in function.parameters}
     fixed = {n for n in parameters if n not in written}

@@ -1,7 +1,10 @@
-"""Which variables can differ between threads, and between rounds of a loop: everything that a value may hang on.
+"""Which variables can differ between threads, and between rounds of a loop.
 
-A value hangs on what its expression reads, on the conditions and loops that its assignment stands in, and on where it was loaded from.
-What is said to be free of a variable surely is; what is said to hang on one may not.
+Everything that a value may hang on.
+
+A value hangs on what its expression reads, on the conditions and loops that its assignment stands
+in, and on where it was loaded from. What is said to be free of a variable surely is; what is said
+to hang on one may not.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ ROUND = "@round"  # of a loop without a variable
 
 @dataclass(slots=True)
 class Dependence:
-    """`of[name]`: the indices of threads, and the variables of loops, that a variable may hang on."""
+    """`of[name]`: the indices of threads, and the variables of loops, that a variable may hang
+    on.
+    """
 
     indices: tuple[str, ...]
     changed: Names  # arrays that the kernel writes: what is loaded from them may be anything
@@ -53,7 +58,9 @@ def dependence(body: ir.Block, indices: tuple[str, ...]) -> Dependence:
 
 
 def assigned_often(body: ir.Block) -> Names:
-    """The variables that do not stand for one value: more than one statement assigns them, or they are read before they are assigned.
+    """The variables that do not stand for one value.
+
+    More than one statement assigns them, or they are read before they are assigned.
 
     So are arrays of a thread's own.
     """
@@ -68,8 +75,13 @@ def assigned_often(body: ir.Block) -> Names:
     return frozenset(n for n, times in seen.items() if times > 1 and n not in loops)
 
 
-def _block(block: ir.Block, depends: Dependence, guards: Names, rounds: Names, often: Names) -> None:
-    """guards: what decides whether these statements run; rounds: the variables of the loops around."""
+def _block(
+    block: ir.Block, depends: Dependence, guards: Names, rounds: Names, often: Names
+) -> None:
+    """guards: what decides whether these statements run; rounds.
+
+    The variables of the loops around.
+    """
     for s in block:
         own = depends.expressions(expressions(s))
         match s:
@@ -85,7 +97,8 @@ def _block(block: ir.Block, depends: Dependence, guards: Names, rounds: Names, o
             case ir.LoadElement() if s.array in depends.changed:
                 _add(depends, s.name, own | rounds | frozenset(depends.indices))
             case _:
-                for n in writes(s):  # where a variable has one value, conditions say whether it has it, and not which
+                # where a variable has one value, conditions say whether it has it, and not which
+                for n in writes(s):
                     _add(depends, n, own | guards | rounds if n in often else own)
 
 
@@ -95,7 +108,9 @@ def _add(depends: Dependence, name: str, names: Names) -> None:
 
 def _leaving(body: ir.Block, depends: Dependence) -> Names:
     """What decides whether a loop is left, or a round cut short."""
-    return frozenset(d for s in _branches(body) if _has_jump(s) for d in depends.expression(s.condition))
+    return frozenset(
+        d for s in _branches(body) if _has_jump(s) for d in depends.expression(s.condition)
+    )
 
 
 def _branches(body: ir.Block) -> Iterator[ir.If]:

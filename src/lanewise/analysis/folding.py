@@ -1,6 +1,7 @@
 """The value of an expression of literals, and identities that are exact for every value.
 
-Float identities are used only where they are: `x * 1` is exact, `x + 0` (minus zero) and `x * 0` (NaN) are not.
+Float identities are used only where they are: `x * 1` is exact, `x + 0` (minus zero) and `x * 0`
+(NaN) are not.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def fold(e: ir.Expression) -> ir.Expression:
             | ir.Binary(operator="+", left=ir.Literal(value=0), right=x)
         ) if e.type.is_integer:
             return x
-        case ir.Binary(operator="/", left=x, right=ir.Literal(value=0) as zero) if not isinstance(x, ir.Literal):
+        case ir.Binary(operator="/", left=x, right=ir.Literal(value=0) as zero) if not isinstance(
+            x, ir.Literal
+        ):
             infinite = ir.Literal(math.copysign(math.inf, zero.value), e.type, zero.location)
             return ir.Binary("*", x, infinite, e.type, e.location)  # which compilers do not warn of
         case (
@@ -50,7 +53,9 @@ def fold(e: ir.Expression) -> ir.Expression:
 
 
 def _undefined(e: ir.Expression) -> bool:
-    """Whole-number division by zero is left for run time, where the user's own guard may never reach it."""
+    """Whole-number division by zero is left for run time, where the user's own guard may never
+    reach it.
+    """
     match e:
         case ir.Binary(operator="//" | "%", right=ir.Literal(value=value)):
             return e.type.is_integer and value == 0

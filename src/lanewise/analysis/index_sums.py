@@ -16,7 +16,10 @@ from lanewise.language.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class IndexSum:
-    """A constant and the terms of a sum: what is multiplied (a variable, or an expression that is taken as a whole), and by what."""
+    """A constant and the terms of a sum.
+
+    What is multiplied (a variable, or an expression that is taken as a whole), and by what.
+    """
 
     constant: int = 0
     terms: Mapping[ir.Expression, int] = field(default_factory=dict[ir.Expression, int])
@@ -26,7 +29,9 @@ class IndexSum:
         terms = dict(self.terms)
         for e, c in other.terms.items():
             terms[e] = terms.get(e, 0) + factor * c
-        return IndexSum(self.constant + factor * other.constant, {e: c for e, c in terms.items() if c})
+        return IndexSum(
+            self.constant + factor * other.constant, {e: c for e, c in terms.items() if c}
+        )
 
     def coefficient(self, name: str) -> int:
         """Of a variable."""
@@ -35,7 +40,9 @@ class IndexSum:
     def without(self, names: Iterable[str]) -> IndexSum:
         """The same, without the terms of these variables."""
         gone = set(names)
-        kept = {e: c for e, c in self.terms.items() if not (isinstance(e, ir.Local) and e.name in gone)}
+        kept = {
+            e: c for e, c in self.terms.items() if not (isinstance(e, ir.Local) and e.name in gone)
+        }
         return IndexSum(self.constant, kept)
 
     def key(self) -> frozenset[tuple[ir.Expression, int]]:
@@ -48,24 +55,36 @@ class IndexSum:
         for e, c in self.terms.items():
             whole = e if e.type == kind else ir.Cast(e, kind, bounded=True)
             total = build.add(total, build.multiply(whole, c))
-        if self.constant == -(2 ** (8 * kind.size - 1)):  # which has no positive counterpart in its type
+        # which has no positive counterpart in its type
+        if self.constant == -(2 ** (8 * kind.size - 1)):
             return build.add(total, ir.Literal(self.constant, kind))
-        return build.subtract(total, -self.constant) if self.constant < 0 else build.add(total, self.constant)
+        return (
+            build.subtract(total, -self.constant)
+            if self.constant < 0
+            else build.add(total, self.constant)
+        )
 
 
 def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> IndexSum:
-    """The sum that an expression is; what is no sum is one term. Names with a definition are replaced by it."""
+    """The sum that an expression is; what is no sum is one term.
+
+    Names with a definition are replaced by it.
+    """
     match e:
         case ir.Literal():
             return IndexSum(int(e.value))
         case ir.Local() if e.name in definitions:
             return definitions[e.name]
-        case ir.Cast(operand=inner) if inner.type.is_integer and e.type.is_integer and e.type.size >= inner.type.size:
+        case ir.Cast(operand=inner) if (
+            inner.type.is_integer and e.type.is_integer and e.type.size >= inner.type.size
+        ):
             return index_sum(inner, definitions)
         case ir.Unary(operator="-"):
             return IndexSum().plus(index_sum(e.operand, definitions), -1)
         case ir.Binary(operator="+" | "-"):
-            return index_sum(e.left, definitions).plus(index_sum(e.right, definitions), 1 if e.operator == "+" else -1)
+            return index_sum(e.left, definitions).plus(
+                index_sum(e.right, definitions), 1 if e.operator == "+" else -1
+            )
         case ir.Binary(operator="*"):
             left, right = index_sum(e.left, definitions), index_sum(e.right, definitions)
             if not left.terms:
@@ -76,14 +95,21 @@ def index_sum(e: ir.Expression, definitions: Mapping[str, IndexSum] = {}) -> Ind
 
 
 def single_definitions(block: ir.Block, start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:
-    """The whole numbers of a block that are assigned once, from what does not change in it, as sums."""
+    """The whole numbers of a block that are assigned once, from what does not change in it, as
+    sums.
+    """
     count: dict[str, int] = {}
     for s in statements(block):
         for n in writes(s):
             count[n] = count.get(n, 0) + 1
     definitions = dict(start)
     for s in statements(block):
-        if not isinstance(s, ir.Assign) or s.name in definitions or count[s.name] != 1 or not s.value.type.is_integer:
+        if (
+            not isinstance(s, ir.Assign)
+            or s.name in definitions
+            or count[s.name] != 1
+            or not s.value.type.is_integer
+        ):
             continue
         if all(count.get(n, 0) <= 1 or n in start for n in reads(s.value)):
             definitions[s.name] = index_sum(s.value, definitions)

@@ -1,14 +1,18 @@
-"""Instructions that a compiler would issue, by the unit that executes them, and the operations that a function asks for.
+"""Instructions that a compiler would issue, by the unit that executes them, and the operations that
+a function asks for.
 
-Counted are values, not the text: equal values once (`value_numbering`), dead ones never, values that do not change in a
-loop before it, a product and the sum that it joins as one fused multiply-add.
+Counted are values, not the text: equal values once (`value_numbering`), dead ones never, values
+that do not change in a loop before it, a product and the sum that it joins as one fused
+multiply-add.
 
-The sequences behind one operation on a GPU are those that NVRTC 13.5 emits for sm_90, counted in the disassembly along the path that
-ordinary arguments take (the slow paths of division, roots and sines, for subnormal or huge arguments, are not counted). Other
-architectures differ little: what differs is how fast each unit is.
+The sequences behind one operation on a GPU are those that NVRTC 13.5 emits for sm_90, counted in
+the disassembly along the path that ordinary arguments take (the slow paths of division, roots and
+sines, for subnormal or huge arguments, are not counted). Other architectures differ little: what
+differs is how fast each unit is.
 
-Kinds: "fp32 add|mul|fma", "fp64 add|mul|fma", "special" (reciprocal, roots, exponentials, logarithms, sines),
-"conversion" within 32 bits, "wide conversion" from and to 64 bits, "integer", "compare", "select", "branch".
+Kinds: "fp32 add|mul|fma", "fp64 add|mul|fma", "special" (reciprocal, roots, exponentials,
+logarithms, sines), "conversion" within 32 bits, "wide conversion" from and to 64 bits, "integer",
+"compare", "select", "branch".
 """
 
 from __future__ import annotations
@@ -29,9 +33,9 @@ PREDICATED = frozenset({"branch", "barrier"})
 class Instructions:
     """How many of each kind.
 
-    Kinds of arithmetic are those of `operation_cost`; of memory "shared load", "shared store", "global load", "global store",
-    "local load", "local store", each with the bytes of one thread behind it ("shared load 16"); beside them "branch",
-    "barrier" and "shuffle".
+    Kinds of arithmetic are those of `operation_cost`; of memory "shared load", "shared store",
+    "global load", "global store", "local load", "local store", each with the bytes of one thread
+    behind it ("shared load 16"); beside them "branch", "barrier" and "shuffle".
     """
 
     counts: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -40,7 +44,11 @@ class Instructions:
         """How many of a kind; of all widths together for a kind of memory access without one."""
         if kind in self.counts:
             return self.counts[kind]
-        return sum(n for k, n in self.counts.items() if k.rpartition(" ")[0] == kind and k.rpartition(" ")[2].isdigit())
+        return sum(
+            n
+            for k, n in self.counts.items()
+            if k.rpartition(" ")[0] == kind and k.rpartition(" ")[2].isdigit()
+        )
 
     def __add__(self, other: Instructions) -> Instructions:
         return Instructions(_tidy(Counter(self.counts) + Counter(other.counts)))
@@ -57,7 +65,11 @@ class Instructions:
     @property
     def arithmetic(self) -> float:
         """Issue slots without memory accesses, barriers and branches of loops."""
-        return sum(n for k, n in self.counts.items() if not k.rpartition(" ")[2].isdigit() and k not in PREDICATED)
+        return sum(
+            n
+            for k, n in self.counts.items()
+            if not k.rpartition(" ")[2].isdigit() and k not in PREDICATED
+        )
 
     def unit(self, prefix: str) -> float:
         """All kinds that begin so: "fp32" for additions, multiplications and fused ones."""
@@ -79,11 +91,13 @@ def mix(counts: Mapping[str, float]) -> Instructions:
 # ---------------------------------------------------------------- from numbered values
 
 
-def contracted(table: Table, live: Iterable[int], together: Mapping[int, object] | None = None) -> set[int]:
+def contracted(
+    table: Table, live: Iterable[int], together: Mapping[int, object] | None = None
+) -> set[int]:
     """The products among `live` that vanish in fused multiply-adds.
 
-    A product goes when every use of it is a sum that takes it in; a sum takes one. `together` may tell which values are
-    computed in one place: a product from before a loop stays a value.
+    A product goes when every use of it is a sum that takes it in; a sum takes one. `together` may
+    tell which values are computed in one place: a product from before a loop stays a value.
     """
     numbers = sorted(live)
     uses: dict[int, list[int]] = {}
@@ -97,7 +111,10 @@ def contracted(table: Table, live: Iterable[int], together: Mapping[int, object]
         if node.operation != "*" or n not in uses:
             continue
         sums = uses[n]
-        fits = all(table.nodes[s].operation in ("+", "-") and s not in taken and _place(together, s, n) for s in sums)
+        fits = all(
+            table.nodes[s].operation in ("+", "-") and s not in taken and _place(together, s, n)
+            for s in sums
+        )
         if fits and len(set(sums)) == len(sums):
             gone.add(n)
             taken.update(sums)
@@ -108,7 +125,9 @@ def _place(together: Mapping[int, object] | None, a: int, b: int) -> bool:
     return together is None or together.get(a) == together.get(b)
 
 
-def node_cost(table: Table, number: int, gone: set[int], *, fast_math: bool = False) -> dict[str, float]:
+def node_cost(
+    table: Table, number: int, gone: set[int], *, fast_math: bool = False
+) -> dict[str, float]:
     """The instructions of one value, given which products were fused away."""
     node = table.nodes[number]
     if number in gone:
@@ -166,79 +185,316 @@ _FLOAT: dict[str, Cost] = {
     "rsqrt": {"special": 1},
     "exp": {"special": 1, "fp32 fma": 4, "fp32 mul": 1, "integer": 1},
     "exp2": {"special": 1, "fp32 mul": 2, "compare": 1},
-    "log": {"fp32 fma": 12, "fp32 mul": 2, "fp32 add": 1, "integer": 5, "conversion": 1, "compare": 2, "select": 2},
+    "log": {
+        "fp32 fma": 12,
+        "fp32 mul": 2,
+        "fp32 add": 1,
+        "integer": 5,
+        "conversion": 1,
+        "compare": 2,
+        "select": 2,
+    },
     "log2": {"special": 1, "fp32 mul": 1, "fp32 add": 1, "compare": 1, "select": 1},
     "log10": {"special": 1, "fp32 mul": 2, "fp32 add": 1, "compare": 1, "select": 1},
-    "sin": {"fp32 fma": 9, "fp32 mul": 2, "conversion": 2, "integer": 2, "compare": 3, "select": 4, "branch": 2},
-    "cos": {"fp32 fma": 9, "fp32 mul": 2, "conversion": 2, "integer": 3, "compare": 3, "select": 4, "branch": 2},
-    "tan": {"fp32 fma": 11, "fp32 mul": 3, "special": 1, "conversion": 2, "integer": 2, "compare": 2, "select": 1, "branch": 2},
+    "sin": {
+        "fp32 fma": 9,
+        "fp32 mul": 2,
+        "conversion": 2,
+        "integer": 2,
+        "compare": 3,
+        "select": 4,
+        "branch": 2,
+    },
+    "cos": {
+        "fp32 fma": 9,
+        "fp32 mul": 2,
+        "conversion": 2,
+        "integer": 3,
+        "compare": 3,
+        "select": 4,
+        "branch": 2,
+    },
+    "tan": {
+        "fp32 fma": 11,
+        "fp32 mul": 3,
+        "special": 1,
+        "conversion": 2,
+        "integer": 2,
+        "compare": 2,
+        "select": 1,
+        "branch": 2,
+    },
     "asin": {"special": 1, "fp32 fma": 10, "fp32 mul": 4, "compare": 3, "select": 2},
     "acos": {"special": 1, "fp32 fma": 10, "fp32 mul": 4, "compare": 3, "select": 3, "integer": 1},
     "atan": {"special": 1, "fp32 fma": 8, "fp32 mul": 2, "compare": 2, "select": 2},
-    "atan2": {"special": 1, "fp32 fma": 16, "fp32 mul": 2, "compare": 6, "select": 5, "integer": 2, "branch": 5},
+    "atan2": {
+        "special": 1,
+        "fp32 fma": 16,
+        "fp32 mul": 2,
+        "compare": 6,
+        "select": 5,
+        "integer": 2,
+        "branch": 5,
+    },
     "sinh": {"special": 2, "fp32 fma": 10, "fp32 mul": 2, "compare": 2, "select": 1, "branch": 2},
     "cosh": {"special": 2, "fp32 fma": 5, "fp32 mul": 2, "integer": 1},
-    "tanh": {"special": 2, "fp32 fma": 6, "fp32 mul": 2, "fp32 add": 1, "compare": 2, "select": 1, "integer": 1},
+    "tanh": {
+        "special": 2,
+        "fp32 fma": 6,
+        "fp32 mul": 2,
+        "fp32 add": 1,
+        "compare": 2,
+        "select": 1,
+        "integer": 1,
+    },
     "cbrt": {"special": 2, "fp32 fma": 2, "fp32 mul": 5, "fp32 add": 2, "compare": 3, "select": 2},
-    "pow": {"special": 1, "fp32 fma": 19, "fp32 mul": 10, "fp32 add": 13, "conversion": 3, "integer": 6, "compare": 10,
-            "select": 6, "branch": 4},
-    "hypot": {"special": 1, "fp32 fma": 3, "fp32 mul": 6, "integer": 5, "compare": 3, "select": 1, "branch": 3},
-    "floor": {"conversion": 1}, "ceil": {"conversion": 1}, "trunc": {"conversion": 1},
-    "%": {"special": 1, "fp32 fma": 8, "fp32 mul": 4, "fp32 add": 4, "conversion": 1, "compare": 6, "select": 4, "branch": 6},
-    "//": {"special": 2, "fp32 fma": 14, "fp32 mul": 4, "fp32 add": 6, "conversion": 2, "compare": 8, "select": 6, "branch": 9},
-    "min": {"compare": 2, "select": 1}, "max": {"compare": 2, "select": 1}, "clamp": {"compare": 4, "select": 2},
-    "mix": {"fp32 add": 1, "fp32 fma": 1}, "fma": {"fp32 fma": 1}, "abs": {},
-    "+": {"fp32 add": 1}, "-": {"fp32 add": 1}, "*": {"fp32 mul": 1}, "select": {"select": 1},
-}  # fmt: skip
+    "pow": {
+        "special": 1,
+        "fp32 fma": 19,
+        "fp32 mul": 10,
+        "fp32 add": 13,
+        "conversion": 3,
+        "integer": 6,
+        "compare": 10,
+        "select": 6,
+        "branch": 4,
+    },
+    "hypot": {
+        "special": 1,
+        "fp32 fma": 3,
+        "fp32 mul": 6,
+        "integer": 5,
+        "compare": 3,
+        "select": 1,
+        "branch": 3,
+    },
+    "floor": {"conversion": 1},
+    "ceil": {"conversion": 1},
+    "trunc": {"conversion": 1},
+    "%": {
+        "special": 1,
+        "fp32 fma": 8,
+        "fp32 mul": 4,
+        "fp32 add": 4,
+        "conversion": 1,
+        "compare": 6,
+        "select": 4,
+        "branch": 6,
+    },
+    "//": {
+        "special": 2,
+        "fp32 fma": 14,
+        "fp32 mul": 4,
+        "fp32 add": 6,
+        "conversion": 2,
+        "compare": 8,
+        "select": 6,
+        "branch": 9,
+    },
+    "min": {"compare": 2, "select": 1},
+    "max": {"compare": 2, "select": 1},
+    "clamp": {"compare": 4, "select": 2},
+    "mix": {"fp32 add": 1, "fp32 fma": 1},
+    "fma": {"fp32 fma": 1},
+    "abs": {},
+    "+": {"fp32 add": 1},
+    "-": {"fp32 add": 1},
+    "*": {"fp32 mul": 1},
+    "select": {"select": 1},
+}
 # What `--use_fast_math` makes of them.
 _FAST: dict[str, Cost] = {
-    "/": {"special": 1, "fp32 mul": 1}, "sqrt": {"special": 1}, "exp": {"special": 1, "fp32 mul": 1}, "exp2": {"special": 1},
-    "log": {"special": 1, "fp32 mul": 1}, "log2": {"special": 1}, "log10": {"special": 1, "fp32 mul": 1},
-    "sin": {"special": 1, "fp32 mul": 1}, "cos": {"special": 1, "fp32 mul": 1}, "tan": {"special": 3, "fp32 mul": 2},
-    "tanh": {"special": 1}, "pow": {"special": 2, "fp32 mul": 1},
+    "/": {"special": 1, "fp32 mul": 1},
+    "sqrt": {"special": 1},
+    "exp": {"special": 1, "fp32 mul": 1},
+    "exp2": {"special": 1},
+    "log": {"special": 1, "fp32 mul": 1},
+    "log2": {"special": 1},
+    "log10": {"special": 1, "fp32 mul": 1},
+    "sin": {"special": 1, "fp32 mul": 1},
+    "cos": {"special": 1, "fp32 mul": 1},
+    "tan": {"special": 3, "fp32 mul": 2},
+    "tanh": {"special": 1},
+    "pow": {"special": 2, "fp32 mul": 1},
     "hypot": {"special": 1, "fp32 fma": 1, "fp32 mul": 4, "integer": 5, "compare": 2, "select": 1},
-}  # fmt: skip
+}
 _DOUBLE: dict[str, Cost] = {
-    "/": {"special": 1, "fp64 fma": 7, "fp64 mul": 1, "fp32 fma": 1, "compare": 2, "integer": 1, "branch": 3},
+    "/": {
+        "special": 1,
+        "fp64 fma": 7,
+        "fp64 mul": 1,
+        "fp32 fma": 1,
+        "compare": 2,
+        "integer": 1,
+        "branch": 3,
+    },
     "sqrt": {"special": 1, "fp64 fma": 5, "fp64 mul": 3, "integer": 5, "compare": 1, "branch": 3},
     "rsqrt": {"special": 1, "fp64 fma": 3, "fp64 mul": 2, "integer": 2, "compare": 1, "select": 2},
-    "exp": {"fp64 fma": 14, "fp64 add": 3, "fp64 mul": 1, "integer": 12, "compare": 2, "select": 2, "branch": 3},
-    "exp2": {"fp64 fma": 12, "fp64 add": 5, "fp64 mul": 2, "integer": 12, "compare": 3, "select": 3, "branch": 3},
-    "log": {"special": 1, "fp64 fma": 17, "fp64 add": 8, "fp64 mul": 5, "integer": 22, "compare": 4, "select": 2, "branch": 3},
-    "sin": {"fp64 fma": 12, "fp64 mul": 3, "fp64 add": 2, "wide conversion": 2, "integer": 12, "select": 2, "branch": 5},
-    "tanh": {"special": 2, "fp64 fma": 28, "fp64 add": 4, "fp64 mul": 2, "wide conversion": 3, "integer": 10, "branch": 3},
-    "cbrt": {"special": 3, "fp64 fma": 6, "fp64 mul": 3, "fp64 add": 4, "wide conversion": 2, "conversion": 2, "integer": 14},
-    "atan2": {"special": 1, "fp64 fma": 26, "fp64 add": 8, "fp64 mul": 3, "integer": 12, "select": 16, "branch": 6},
-    "hypot": {"special": 1, "fp64 fma": 4, "fp64 mul": 7, "fp64 add": 3, "integer": 18, "select": 8, "compare": 4},
-    "acos": {"special": 1, "fp64 fma": 32, "fp64 add": 8, "fp64 mul": 6, "integer": 16, "branch": 6},
-    "pow": {"special": 1, "fp64 fma": 35, "fp64 add": 14, "fp64 mul": 6, "integer": 30, "compare": 8, "select": 8, "branch": 10},
-    "floor": {"wide conversion": 1}, "ceil": {"wide conversion": 1}, "trunc": {"wide conversion": 1},
+    "exp": {
+        "fp64 fma": 14,
+        "fp64 add": 3,
+        "fp64 mul": 1,
+        "integer": 12,
+        "compare": 2,
+        "select": 2,
+        "branch": 3,
+    },
+    "exp2": {
+        "fp64 fma": 12,
+        "fp64 add": 5,
+        "fp64 mul": 2,
+        "integer": 12,
+        "compare": 3,
+        "select": 3,
+        "branch": 3,
+    },
+    "log": {
+        "special": 1,
+        "fp64 fma": 17,
+        "fp64 add": 8,
+        "fp64 mul": 5,
+        "integer": 22,
+        "compare": 4,
+        "select": 2,
+        "branch": 3,
+    },
+    "sin": {
+        "fp64 fma": 12,
+        "fp64 mul": 3,
+        "fp64 add": 2,
+        "wide conversion": 2,
+        "integer": 12,
+        "select": 2,
+        "branch": 5,
+    },
+    "tanh": {
+        "special": 2,
+        "fp64 fma": 28,
+        "fp64 add": 4,
+        "fp64 mul": 2,
+        "wide conversion": 3,
+        "integer": 10,
+        "branch": 3,
+    },
+    "cbrt": {
+        "special": 3,
+        "fp64 fma": 6,
+        "fp64 mul": 3,
+        "fp64 add": 4,
+        "wide conversion": 2,
+        "conversion": 2,
+        "integer": 14,
+    },
+    "atan2": {
+        "special": 1,
+        "fp64 fma": 26,
+        "fp64 add": 8,
+        "fp64 mul": 3,
+        "integer": 12,
+        "select": 16,
+        "branch": 6,
+    },
+    "hypot": {
+        "special": 1,
+        "fp64 fma": 4,
+        "fp64 mul": 7,
+        "fp64 add": 3,
+        "integer": 18,
+        "select": 8,
+        "compare": 4,
+    },
+    "acos": {
+        "special": 1,
+        "fp64 fma": 32,
+        "fp64 add": 8,
+        "fp64 mul": 6,
+        "integer": 16,
+        "branch": 6,
+    },
+    "pow": {
+        "special": 1,
+        "fp64 fma": 35,
+        "fp64 add": 14,
+        "fp64 mul": 6,
+        "integer": 30,
+        "compare": 8,
+        "select": 8,
+        "branch": 10,
+    },
+    "floor": {"wide conversion": 1},
+    "ceil": {"wide conversion": 1},
+    "trunc": {"wide conversion": 1},
     "%": {"fp64 mul": 3, "fp64 add": 6, "integer": 120, "select": 40, "branch": 20},
-    "//": {"fp64 mul": 4, "fp64 add": 10, "fp64 fma": 7, "special": 1, "integer": 120, "select": 44, "branch": 24},
-    "min": {"fp64 add": 2, "select": 2}, "max": {"fp64 add": 2, "select": 2}, "clamp": {"fp64 add": 4, "select": 4},
-    "mix": {"fp64 add": 1, "fp64 fma": 1}, "fma": {"fp64 fma": 1}, "abs": {},
-    "+": {"fp64 add": 1}, "-": {"fp64 add": 1}, "*": {"fp64 mul": 1}, "select": {"select": 2},
-}  # fmt: skip
+    "//": {
+        "fp64 mul": 4,
+        "fp64 add": 10,
+        "fp64 fma": 7,
+        "special": 1,
+        "integer": 120,
+        "select": 44,
+        "branch": 24,
+    },
+    "min": {"fp64 add": 2, "select": 2},
+    "max": {"fp64 add": 2, "select": 2},
+    "clamp": {"fp64 add": 4, "select": 4},
+    "mix": {"fp64 add": 1, "fp64 fma": 1},
+    "fma": {"fp64 fma": 1},
+    "abs": {},
+    "+": {"fp64 add": 1},
+    "-": {"fp64 add": 1},
+    "*": {"fp64 mul": 1},
+    "select": {"select": 2},
+}
 # Functions of float64 that are not listed cost about what a sine or a logarithm costs.
-_DOUBLE_OTHERS: Cost = {"special": 1, "fp64 fma": 24, "fp64 add": 5, "fp64 mul": 4, "integer": 14, "branch": 4}
+_DOUBLE_OTHERS: Cost = {
+    "special": 1,
+    "fp64 fma": 24,
+    "fp64 add": 5,
+    "fp64 mul": 4,
+    "integer": 14,
+    "branch": 4,
+}
 
 _INTEGER: dict[str, Cost] = {
     "//": {"integer": 18, "conversion": 2, "special": 1, "compare": 4},
     "%": {"integer": 18, "conversion": 2, "special": 1, "compare": 4},
-    "min": {"integer": 1}, "max": {"integer": 1}, "clamp": {"integer": 2}, "abs": {"integer": 1}, "select": {"select": 1},
-}  # fmt: skip
+    "min": {"integer": 1},
+    "max": {"integer": 1},
+    "clamp": {"integer": 2},
+    "abs": {"integer": 1},
+    "select": {"select": 1},
+}
 _WIDE_INTEGER: dict[str, Cost] = {
-    "*": {"integer": 3}, "//": {"integer": 60, "wide conversion": 2, "special": 1, "compare": 8, "branch": 4},
+    "*": {"integer": 3},
+    "//": {"integer": 60, "wide conversion": 2, "special": 1, "compare": 8, "branch": 4},
     "%": {"integer": 60, "wide conversion": 2, "special": 1, "compare": 8, "branch": 4},
-    "min": {"compare": 2, "select": 2}, "max": {"compare": 2, "select": 2}, "clamp": {"compare": 4, "select": 4},
-    "abs": {"integer": 3}, "select": {"select": 2}, "<<": {"integer": 3}, ">>": {"integer": 3},
-}  # fmt: skip
-# Cycles until the result of an instruction can be used, about what micro-benchmarks of recent architectures find.
+    "min": {"compare": 2, "select": 2},
+    "max": {"compare": 2, "select": 2},
+    "clamp": {"compare": 4, "select": 4},
+    "abs": {"integer": 3},
+    "select": {"select": 2},
+    "<<": {"integer": 3},
+    ">>": {"integer": 3},
+}
+# Cycles until the result of an instruction can be used, about what micro-benchmarks of recent
+# architectures find.
 LATENCY = {
-    "fp32 add": 4.0, "fp32 mul": 4.0, "fp32 fma": 4.0, "fp64 add": 8.0, "fp64 mul": 8.0, "fp64 fma": 8.0, "special": 20.0,
-    "integer": 5.0, "compare": 5.0, "select": 5.0, "conversion": 12.0, "wide conversion": 16.0, "branch": 4.0,
-}  # fmt: skip
-_CHECKS = frozenset({"integer", "compare", "select"})  # of a sequence: they run beside its arithmetic
+    "fp32 add": 4.0,
+    "fp32 mul": 4.0,
+    "fp32 fma": 4.0,
+    "fp64 add": 8.0,
+    "fp64 mul": 8.0,
+    "fp64 fma": 8.0,
+    "special": 20.0,
+    "integer": 5.0,
+    "compare": 5.0,
+    "select": 5.0,
+    "conversion": 12.0,
+    "wide conversion": 16.0,
+    "branch": 4.0,
+}
+# of a sequence: they run beside its arithmetic
+_CHECKS = frozenset({"integer", "compare", "select"})
 
 
 def latency_of(cost: Cost) -> float:
@@ -248,17 +504,25 @@ def latency_of(cost: Cost) -> float:
 
 
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!=", "isnan", "isinf", "isfinite"})
-_FREE = frozenset({"leaf", "literal", "and", "or", "not"})  # predicates combine within the comparisons that make them
+# predicates combine within the comparisons that make them
+_FREE = frozenset({"leaf", "literal", "and", "or", "not"})
 
 
-def operation_cost(operation: str, kind: Scalar, operands: tuple[Scalar, ...], *, fast_math: bool = False) -> Cost:
-    """Instructions of an operation with a result of type `kind`; division of whole numbers is that by no constant."""
+def operation_cost(
+    operation: str, kind: Scalar, operands: tuple[Scalar, ...], *, fast_math: bool = False
+) -> Cost:
+    """Instructions of an operation with a result of type `kind`.
+
+    Division of whole numbers is that by no constant.
+    """
     if operation in _FREE or (operation == "negate" and kind.is_float):
         return {}
     if operation == "cast":
         return _conversion(operands[0], kind)
     if operation in COMPARISONS:
-        return {"fp64 add": 1} if operands[0] == F64 else {"compare": 2 if operands[0] == I64 else 1}
+        return (
+            {"fp64 add": 1} if operands[0] == F64 else {"compare": 2 if operands[0] == I64 else 1}
+        )
     if kind == F32:
         return (_FAST.get(operation) if fast_math else None) or _FLOAT[operation]
     if kind == F64:

@@ -1,4 +1,5 @@
-"""The whole numbers that differ between neighbouring threads, as sums over the number of the thread.
+"""The whole numbers that differ between neighbouring threads, as sums over the number of the
+thread.
 
 x#1 = $x.first + $x.thread + 16   ->   thread + ($x.first + 16)
 """
@@ -13,8 +14,13 @@ from lanewise.ir.names import MARK, own
 from lanewise.ir.traverse import reads, statements, writes
 
 
-def lane_sums(body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}) -> dict[str, IndexSum]:
-    """The whole numbers that differ between lanes and are assigned once, as sums; `start` holds those of the statements before."""
+def lane_sums(
+    body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}
+) -> dict[str, IndexSum]:
+    """The whole numbers that differ between lanes and are assigned once, as sums.
+
+    `start` holds those of the statements before.
+    """
     count: dict[str, int] = {}
     for s in statements(body):
         for n in writes(s):
@@ -28,7 +34,8 @@ def lane_sums(body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] =
     return sums
 
 
-UNBROKEN = own("unbroken")  # whether rows that loops of the role "late" write are stored past the caches, whole
+# whether rows that loops of the role "late" write are stored past the caches, whole
+UNBROKEN = own("unbroken")
 
 
 def first_round(variable: str) -> str:
@@ -37,7 +44,10 @@ def first_round(variable: str) -> str:
 
 
 def shared_loops(body: ir.Block, varying: set[str], thread: str, count: int) -> dict[str, IndexSum]:
-    """The variables of loops whose rounds the lanes share, one by one: `for k in range(start + thread, stop, count)`."""
+    """The variables of loops whose rounds the lanes share, one by one.
+
+    `for k in range(start + thread, stop, count)`.
+    """
     loops: dict[str, IndexSum] = {}
     others: set[str] = set()
     for s in statements(body):
@@ -48,7 +58,9 @@ def shared_loops(body: ir.Block, varying: set[str], thread: str, count: int) -> 
         steady = not any(varying & set(reads(e)) for e in (*rest.terms, s.stop, s.step))
         if start.coefficient(thread) == 1 and steady and s.step == ir.Literal(count, s.step.type):
             kind = s.start.type
-            loops[s.variable] = IndexSum(0, {ir.Local(thread, kind): 1, ir.Local(first_round(s.variable), kind): 1})
+            loops[s.variable] = IndexSum(
+                0, {ir.Local(thread, kind): 1, ir.Local(first_round(s.variable), kind): 1}
+            )
         else:
             others.add(s.variable)
     return {n: total for n, total in loops.items() if n not in others}

@@ -1,4 +1,6 @@
-"""Whether what follows a statement may be left out, because data decide that a function returns or a loop ends there."""
+"""Whether what follows a statement may be left out, because data decide that a function returns or
+a loop ends there.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from lanewise.ir.traverse import blocks
 
 
 def leaves(s: ir.Statement, known: Callable[[ir.Expression], bool]) -> bool:
-    """Whether a statement may return from its function, or break or go on with the loop that it stands in.
+    """Whether a statement may return from its function, or break or go on with the loop that it
+    stands in.
 
     A branch whose condition is `known` counts as part of the path that is followed.
     """

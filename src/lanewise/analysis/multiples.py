@@ -1,4 +1,7 @@
-"""Whether a whole number surely is a multiple of another one: sums, products and choices of such numbers are."""
+"""Whether a whole number surely is a multiple of another one.
+
+Sums, products and choices of such numbers are.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,27 @@ Definitions = dict[str, ir.Expression]
 def definitions(block: ir.Block) -> Definitions:
     """What the variables stand for that one assignment gives their value."""
     often = [n for s in statements(block) for n in writes(s)]
-    return {s.name: s.value for s in statements(block) if isinstance(s, ir.Assign) and often.count(s.name) == 1}
+    return {
+        s.name: s.value
+        for s in statements(block)
+        if isinstance(s, ir.Assign) and often.count(s.name) == 1
+    }
 
 
 def lengths(kernel: ir.Kernel, number: int) -> frozenset[str]:
     """The lengths of rows that are multiples of a number."""
-    return frozenset(length_of(a.name, len(a.shape) - 1) for a in kernel.arrays if a.shape and a.multiple % number == 0)
+    return frozenset(
+        length_of(a.name, len(a.shape) - 1)
+        for a in kernel.arrays
+        if a.shape and a.multiple % number == 0
+    )
 
 
 def starts_of_panels(kernel: ir.Kernel, number: int) -> frozenset[str]:
-    """The first rounds of panels that are multiples of a number: where the loop begins at one, and the panels have so many rounds."""
+    """The first rounds of panels that are multiples of a number.
+
+    Where the loop begins at one, and the panels have so many rounds.
+    """
     sure = frozenset[str]()
     for s in kernel.series:  # those within others begin where these do
         if s.step % number == 0 and is_multiple(s.start, number, sure, {}):

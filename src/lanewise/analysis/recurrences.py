@@ -1,12 +1,16 @@
-"""Loops whose rounds read what earlier rounds wrote, but only in an inner loop that gathers: part of it can be done ahead.
+"""Loops whose rounds read what earlier rounds wrote, but only in an inner loop that gathers.
+
+Part of it can be done ahead.
 
     for i in range(n): s = b[i, x]; for k in range(i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
-From round `first` on, the rounds k < first of the inner loop read rows that are finished. For all i of a panel of rounds they hang on
-nothing that the panel computes: they can run before it, for all i at once. What is left of the inner loop is inside the panel.
+From round `first` on, the rounds k < first of the inner loop read rows that are finished. For all i
+of a panel of rounds they hang on nothing that the panel computes: they can run before it, for all i
+at once. What is left of the inner loop is inside the panel.
 
-The proof. Rounds go by the outer variable v; let w be v, or -v where it counts down. The inner loop ends at w + e, so that later rounds
-only add to its end, or begins at e - w, so that they only add before its beginning. Of every array that is written, what rounds k read
-that are done ahead lies in one dimension before all that this panel and later ones write, or behind it.
+The proof. Rounds go by the outer variable v; let w be v, or -v where it counts down. The inner loop
+ends at w + e, so that later rounds only add to its end, or begins at e - w, so that they only add
+before its beginning. Of every array that is written, what rounds k read that are done ahead lies in
+one dimension before all that this panel and later ones write, or behind it.
 """
 
 from __future__ import annotations
@@ -15,7 +19,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from lanewise.analysis.affine import Access, Affine, Loop, accesses, added, difference, nest_of, scaled
+from lanewise.analysis.affine import (
+    Access,
+    Affine,
+    Loop,
+    accesses,
+    added,
+    difference,
+    nest_of,
+    scaled,
+)
 from lanewise.analysis.multiples import definitions
 from lanewise.analysis.reductions import first_access, folds_of
 from lanewise.ir import nodes as ir
@@ -27,11 +40,15 @@ End = Literal["stop", "start"]
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """A loop, the last statement of a thread, and the loop in it that gathers what earlier rounds wrote.
+    """A loop, the last statement of a thread, and the loop in it that gathers what earlier rounds
+    wrote.
 
-    at: the place of the inner loop in the body of the outer one. end: that of the inner loop which moves from round to round.
-    start, stop: of the outer loop, by counts and uniforms. bound: the end that moves, by counts, uniforms and the outer variable.
-    reaches: whether the rounds that are done ahead surely begin before they end. accesses: of the whole thread. moving: `bound` as a sum.
+    at: the place of the inner loop in the body of the outer one. end: that of the inner loop which
+    moves from round to round.
+    start, stop: of the outer loop, by counts and uniforms. bound: the end that moves, by counts,
+    uniforms and the outer variable.
+    reaches: whether the rounds that are done ahead surely begin before they end. accesses: of the
+    whole thread. moving: `bound` as a sum.
     """
 
     outer: ir.For
@@ -47,29 +64,40 @@ class Recurrence:
     moving: Affine
 
     def gap(self, read: Affine | None, store: Affine | None) -> int | None:
-        """Of two places in a dimension: how far what round k = `bound` of the inner loop reads lies beyond what round v writes.
+        """Of two places in a dimension.
+
+        How far what round k = `bound` of the inner loop reads lies beyond what round v writes.
 
         None where these places do not go with k and v, one by one.
         """
         way = self.step if self.end == "stop" else -self.step
         if read is None or store is None or read.scaled or store.scaled:
             return None
-        if read.coefficients != ((self.inner.variable, 1),) or store.coefficients != ((self.outer.variable, way),):
+        if read.coefficients != ((self.inner.variable, 1),) or store.coefficients != (
+            (self.outer.variable, way),
+        ):
             return None
         return difference(added(self.moving.fixed, read.fixed), store.fixed)
 
     def is_early(self, load: ir.LoadElement) -> bool:
-        """Whether what a round reads before its inner loop is the same before the panel: nothing writes it, or its own round does."""
+        """Whether what a round reads before its inner loop is the same before the panel.
+
+        Nothing writes it, or its own round does.
+        """
         stores = [a for a in self.accesses if a.is_store and a.array == load.array]
         readers = [a for a in self.accesses if a.statement == load]
-        return not stores or (bool(readers) and all(self._is_own(r, w) for r in readers for w in stores))
+        return not stores or (
+            bool(readers) and all(self._is_own(r, w) for r in readers for w in stores)
+        )
 
     def _is_own(self, read: Access, store: Access) -> bool:
         """Whether a round reads the place that it writes, and no other round writes."""
         v = self.outer.variable
         pairs = list(zip(read.indices, store.indices, strict=True))
         same = all(a is not None and b is not None and difference(a, b) == 0 for a, b in pairs)
-        return same and any(b is not None and b.coefficients in (((v, 1),), ((v, -1),)) for _, b in pairs)
+        return same and any(
+            b is not None and b.coefficients in (((v, 1),), ((v, -1),)) for _, b in pairs
+        )
 
     @property
     def step(self) -> int:
@@ -115,7 +143,9 @@ def _unfit(before: ir.Block, outer: ir.For) -> str | None:
     if any(isinstance(s, ir.StoreElement) for s in statements(before)):
         return f"something is written before the loop over {outer.variable}"
     stored = {s.array for s in statements(outer.body) if isinstance(s, ir.StoreElement)}
-    early = [s.array for s in statements(before) if isinstance(s, ir.LoadElement) and s.array in stored]
+    early = [
+        s.array for s in statements(before) if isinstance(s, ir.LoadElement) and s.array in stored
+    ]
     if early:
         return f"{early[0]} is read before the loop over {outer.variable}, which writes it"
     if any(isinstance(s, ir.Break | ir.Continue | ir.Return) for s in statements(outer.body)):
@@ -127,9 +157,15 @@ def _unfit(before: ir.Block, outer: ir.For) -> str | None:
 
 
 def _inner(
-    body: ir.Block, indices: tuple[str, ...], outer: ir.For, at: int, start: ir.Expression, stop: ir.Expression,
-    meant: Mapping[str, ir.Expression], numbers: set[str],
-) -> Recurrence | str:  # fmt: skip
+    body: ir.Block,
+    indices: tuple[str, ...],
+    outer: ir.For,
+    at: int,
+    start: ir.Expression,
+    stop: ir.Expression,
+    meant: Mapping[str, ir.Expression],
+    numbers: set[str],
+) -> Recurrence | str:
     inner = outer.body[at]
     assert isinstance(inner, ir.For)
     assert isinstance(outer.step, ir.Literal)
@@ -157,15 +193,31 @@ def _inner(
     if not {*numbers, v}.issuperset(reads(bound)):
         return f"where the loop over {k} ends is not known before the kernel runs"
     result = Recurrence(
-        outer, inner, at, folds, end, start, stop, bound, _reaches(around, first, end, step), touched, moving
+        outer,
+        inner,
+        at,
+        folds,
+        end,
+        start,
+        stop,
+        bound,
+        _reaches(around, first, end, step),
+        touched,
+        moving,
     )
     if array := _conflict(result):
-        return f"the loop over {k} may read elements of {array} that rounds of {v} write at the same time or later"
+        return (
+            f"the loop over {k} may read elements of {array} that rounds of {v} write at the same "
+            "time or later"
+        )
     return result
 
 
 def _moving(inner: Loop, v: str, step: int) -> End | None:
-    """Which end of the inner loop moves away with each round, by one; the other one is the same in all rounds."""
+    """Which end of the inner loop moves away with each round, by one.
+
+    The other one is the same in all rounds.
+    """
     start, stop = inner.start, inner.stop
     if start is None or stop is None:
         return None
@@ -190,13 +242,17 @@ def _conflict(r: Recurrence) -> str | None:
 
 def inside(r: Recurrence) -> tuple[Access, ...]:
     """What the inner loop reads."""
-    return tuple(a for a in r.accesses if not a.is_store and any(x.statement is r.inner for x in a.loops))
+    return tuple(
+        a for a in r.accesses if not a.is_store and any(x.statement is r.inner for x in a.loops)
+    )
 
 
 def _apart(r: Recurrence, read: Affine | None, store: Affine | None) -> bool:
-    """Whether what is read ahead by rounds k lies before all that a panel writes in this dimension, or behind all of it.
+    """Whether what is read ahead by rounds k lies before all that a panel writes in this dimension,
+    or behind all of it.
 
-    With w = step * v, which grows from w0 on: k < w0 + e is read, and written is from w0 + c on; or k >= e - w0, and up to c - w0.
+    With w = step * v, which grows from w0 on: k < w0 + e is read, and written is from w0 + c on; or
+    k >= e - w0, and up to c - w0.
     """
     gap = r.gap(read, store)
     return gap is not None and (gap <= 0 if r.end == "stop" else gap > 0)

@@ -1,8 +1,11 @@
-"""Loops whose rounds several threads may share: they only gather values, or write elements that no other round touches.
+"""Loops whose rounds several threads may share.
 
-    for k in range(n): s += a[y, k] * x[k]; if a[y, k] > m: m = a[y, k]       s: a sum, m: an extreme
-    for k in range(n): c[y, k] = a[y, k] / s                                  c: apart
-A variable that gathers is read by nothing but its own updates. The order of a sum of floats is free, but fixed for a plan.
+They only gather values, or write elements that no other round touches.
+
+    for k in range(n): s += a[y, k] * x[k]; if a[y, k] > m: m = a[y, k]       s: a sum, m: an
+    extreme for k in range(n): c[y, k] = a[y, k] / s                                  c: apart
+A variable that gathers is read by nothing but its own updates. The order of a sum of floats is
+free, but fixed for a plan.
 """
 
 from __future__ import annotations
@@ -12,7 +15,15 @@ from dataclasses import dataclass
 from lanewise.analysis.affine import accesses
 from lanewise.ir import nodes as ir
 from lanewise.ir.folds import Fold, Operation
-from lanewise.ir.traverse import blocks, expressions, reads, rename, statements, subexpressions, writes
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    rename,
+    statements,
+    subexpressions,
+    writes,
+)
 from lanewise.language.types import Scalar
 
 FOLDS = (
@@ -26,7 +37,9 @@ _STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Shareable:
-    """A loop whose rounds may be shared. `inner`: the loop in it whose rounds are shared in its place, or itself.
+    """A loop whose rounds may be shared. `inner`.
+
+    The loop in it whose rounds are shared in its place, or itself.
 
     variables: of the loops from the outer one to the inner one.
     """
@@ -42,7 +55,10 @@ class Shareable:
 
 
 def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable | str:
-    """The loop at a place of the body of a thread, as one that threads may share; or why they may not."""
+    """The loop at a place of the body of a thread, as one that threads may share.
+
+    Or why they may not.
+    """
     loop = body[place]
     if not isinstance(loop, ir.For):
         return "it is no loop over a range"
@@ -74,7 +90,11 @@ def folds_of(loop: ir.For, after: ir.Block) -> tuple[Fold, ...] | str:
             continue
         fold = _fold(body, name)
         if fold is None:
-            what = "keeps a value from one round to the next" if carried else "is what the last round made it"
+            what = (
+                "keeps a value from one round to the next"
+                if carried
+                else "is what the last round made it"
+            )
             return f"{name} {what}, and is not gathered {FOLDS}"
         folds.append(fold)
     if first_access(after, loop.variable) == "read":
@@ -86,7 +106,10 @@ def folds_of(loop: ir.For, after: ir.Block) -> tuple[Fold, ...] | str:
 
 
 def first_access(block: ir.Block, name: str) -> str:
-    """How a block may meet a variable first: "read" where a run of it can read it before it is written, else "write" or "none"."""
+    """How a block may meet a variable first.
+
+    "read" where a run of it can read it before it is written, else "write" or "none".
+    """
     for s in block:
         if any(n == name for e in expressions(s) for n in reads(e)):
             return "read"
@@ -117,9 +140,16 @@ def _fold(body: ir.Block, name: str) -> Fold | None:
         if isinstance(s, ir.Assign) and (operation := _gathers(s.value, name)) is not None:
             updates.append((operation, s.value.type))
             taken += 1
-        elif isinstance(s, ir.Assign) and isinstance(s.value, ir.Literal) and isinstance(s.value.value, bool):
+        elif (
+            isinstance(s, ir.Assign)
+            and isinstance(s.value, ir.Literal)
+            and isinstance(s.value.value, bool)
+        ):
             updates.append(("or" if s.value.value else "and", s.value.type))
-        elif not any(isinstance(x, ir.If) and _extreme(x, name, loads) and s in x.then for x in statements(body)):
+        elif not any(
+            isinstance(x, ir.If) and _extreme(x, name, loads) and s in x.then
+            for x in statements(body)
+        ):
             return None
     read = sum(n == name for s in statements(body) for e in expressions(s) for n in reads(e))
     if not updates or read != taken or len(set(updates)) != 1:
@@ -129,10 +159,17 @@ def _fold(body: ir.Block, name: str) -> Fold | None:
 
 
 def _gathers(e: ir.Expression, name: str) -> Operation | None:
-    """The operation of `x + e1 - e2`, `e1 * x`, `max(e1, max(x, e2))`: a chain with the variable at one end."""
+    """The operation of `x + e1 - e2`, `e1 * x`, `max(e1, max(x, e2))`.
+
+    A chain with the variable at one end.
+    """
     match e:
-        case ir.Binary(operator="+" | "-" | "*" | "&" | "|" | "^" as operator, left=left, right=right):
-            return _chain(name, _CHAINS[operator], left, right if operator != "-" else None, (right,))
+        case ir.Binary(
+            operator="+" | "-" | "*" | "&" | "|" | "^" as operator, left=left, right=right
+        ):
+            return _chain(
+                name, _CHAINS[operator], left, right if operator != "-" else None, (right,)
+            )
         case ir.Logical(operator="and" | "or" as operator, left=left, right=right):
             return _chain(name, operator, left, right, ())
         case ir.Call(intrinsic="min" | "max" as operator, arguments=(left, right)):
@@ -144,9 +181,15 @@ def _gathers(e: ir.Expression, name: str) -> Operation | None:
 
 
 def _chain(
-    name: str, operation: Operation, left: ir.Expression, right: ir.Expression | None, others: tuple[ir.Expression, ...]
+    name: str,
+    operation: Operation,
+    left: ir.Expression,
+    right: ir.Expression | None,
+    others: tuple[ir.Expression, ...],
 ) -> Operation | None:
-    """The operation, if one of the sides is the variable or such a chain with it, and the others do not read it."""
+    """The operation, if one of the sides is the variable or such a chain with it, and the others do
+    not read it.
+    """
     ends = (left,) if right is None else (left, right)
     with_it = [e for e in ends if name in reads(e)]
     if len(with_it) != 1 or (right is None and any(name in reads(e) for e in others)):
@@ -161,7 +204,10 @@ Loads = dict[str, tuple[object, ...]]
 
 
 def _loads(body: ir.Block) -> Loads:
-    """What is loaded into variables that one statement assigns: two loads of one element are one value."""
+    """What is loaded into variables that one statement assigns.
+
+    Two loads of one element are one value.
+    """
     stored = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
     often = [n for s in statements(body) for n in writes(s)]
     loads: Loads = {}
@@ -171,7 +217,9 @@ def _loads(body: ir.Block) -> Loads:
                 moving = {n for i in s.indices for n in reads(i)}
                 if not any(often.count(n) > 1 for n in moving):
                     loads[s.name] = (s.array, *s.indices)
-            case ir.Assign(value=ir.Local(name=source)) if source in loads and often.count(s.name) == 1:
+            case ir.Assign(value=ir.Local(name=source)) if (
+                source in loads and often.count(s.name) == 1
+            ):
                 loads[s.name] = loads[source]
             case _:
                 pass
@@ -182,13 +230,20 @@ def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | No
     """`if e > x: x = e`."""
     match s:
         case ir.If(
-            condition=ir.Compare(operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right), otherwise=()
+            condition=ir.Compare(
+                operator="<" | "<=" | ">" | ">=" as operator, left=left, right=right
+            ),
+            otherwise=(),
         ):
             pass
         case _:
             return None
     *before, last = s.then or (None,)
-    if not isinstance(last, ir.Assign) or last.name != name or not all(isinstance(x, ir.LoadElement) for x in before):
+    if (
+        not isinstance(last, ir.Assign)
+        or last.name != name
+        or not all(isinstance(x, ir.LoadElement) for x in before)
+    ):
         return None
     if isinstance(right, ir.Local) and right.name == name:
         value, operation = left, _STRAIGHT[operator]
@@ -196,7 +251,11 @@ def _extreme(s: ir.If, name: str, loads: Loads) -> tuple[Operation, Scalar] | No
         value, operation = right, _TURNED[operator]
     else:
         return None
-    if name in reads(value) or name in reads(last.value) or _meant(value, loads) != _meant(last.value, loads):
+    if (
+        name in reads(value)
+        or name in reads(last.value)
+        or _meant(value, loads) != _meant(last.value, loads)
+    ):
         return None
     return operation, last.value.type
 
@@ -242,7 +301,10 @@ def _stores(body: ir.Block, loop: ir.For, indices: tuple[str, ...]) -> str | Non
             continue
         around = tuple(x.variable for x in access.loops if x.variable)
         if not any(access.keeps_apart((*indices, *names)) for names in ((loop.variable,), around)):
-            return f"two rounds, or two threads, may touch one element of {access.array}, which it writes"
+            return (
+                f"two rounds, or two threads, may touch one element of {access.array}, which it "
+                "writes"
+            )
     return None
 
 
@@ -251,8 +313,12 @@ def alike(loop: ir.For, other: ir.For) -> bool:
     return (loop.start, loop.stop, loop.step) == (other.start, other.stop, other.step)
 
 
-def indices_in(s: ir.LoadElement | ir.StoreElement, loop: ir.For, first: ir.For) -> tuple[ir.Expression, ...]:
-    """The indices of an access in one of several loops over one range, in the words of the first."""
+def indices_in(
+    s: ir.LoadElement | ir.StoreElement, loop: ir.For, first: ir.For
+) -> tuple[ir.Expression, ...]:
+    """The indices of an access in one of several loops over one range, in the words of the
+    first.
+    """
     (renamed,) = rename((s,), {loop.variable: first.variable})
     assert isinstance(renamed, ir.LoadElement | ir.StoreElement)
     return renamed.indices

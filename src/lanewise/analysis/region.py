@@ -1,4 +1,7 @@
-"""What a kernel consists of for the models: pieces that run equally often, what each costs and touches, and the values it computes."""
+"""What a kernel consists of for the models.
+
+Pieces that run equally often, what each costs and touches, and the values it computes.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,10 @@ Pattern = Literal["streamed", "strided", "broadcast", "gathered"]
 class Access:
     """One load or store: `bytes` of one thread, of which `useful` bytes are wanted.
 
-    `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes of 128 bytes through the L1
-    cache or shared memory (on a CPU: the distance of neighbours in elements, 0 for no single one). `pattern`:
-    neighbouring threads access neighbouring places ("streamed"), places with gaps ("strided"), one place ("broadcast"),
-    or places that data tell ("gathered").
+    `sectors` are the 32-byte sectors that a warp touches with it, `wavefronts` the passes of 128
+    bytes through the L1 cache or shared memory (on a CPU: the distance of neighbours in elements, 0
+    for no single one). `pattern`: neighbouring threads access neighbouring places ("streamed"),
+    places with gaps ("strided"), one place ("broadcast"), or places that data tell ("gathered").
     """
 
     buffer: str
@@ -40,7 +43,9 @@ class Access:
 
 @dataclass(slots=True)
 class Region:
-    """What runs together. `executions` are those of one warp (of one element on a CPU), on average over the launch."""
+    """What runs together. `executions` are those of one warp (of one element on a CPU), on average
+    over the launch.
+    """
 
     role: str
     parent: Region | None
@@ -53,7 +58,8 @@ class Region:
     children: list[Region] = field(default_factory=list["Region"])
     barriers: int = 0
     stages: int = 0  # times that a turn waits for what it loads itself into shared memory
-    sectors: dict[str, float] = field(default_factory=dict[str, float])  # "array/buffer/read": a sector counts once
+    # "array/buffer/read": a sector counts once
+    sectors: dict[str, float] = field(default_factory=dict[str, float])
     operations: dict[tuple[str, int], float] = field(
         default_factory=dict[tuple[str, int], float]
     )  # of floats, by bytes
@@ -89,8 +95,8 @@ class Region:
 class Unknown:
     """Loops whose turns no count tells, by their variables ("while" for one without).
 
-    guessed: taken for some number; expected: for the average that the kernel's maker told; early: such that may end before
-    their last turn. What is counted of them is no bound.
+    guessed: taken for some number; expected: for the average that the kernel's maker told; early:
+    such that may end before their last turn. What is counted of them is no bound.
     """
 
     guessed: tuple[str, ...] = ()
@@ -103,7 +109,9 @@ class Unknown:
 
 @dataclass(frozen=True)
 class KernelWork:
-    """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU (`threads` 1).
+    """The regions of a kernel, and its launch.
+
+    Blocks of `threads` threads, or elements on a CPU (`threads` 1).
 
     unknown: the loops whose turns no count tells.
     """
@@ -129,7 +137,9 @@ class KernelWork:
     @cached_property
     def inner_loop(self) -> Region | None:
         """The loop that takes most instructions, with what is in it counted to it."""
-        innermost = [r for r in self.regions if r.is_loop and not any(c.is_loop for c in r.walk()[1:])]
+        innermost = [
+            r for r in self.regions if r.is_loop and not any(c.is_loop for c in r.walk()[1:])
+        ]
         return max(innermost, key=lambda r: r.executions * r.instructions.slots, default=None)
 
 
@@ -140,8 +150,9 @@ Environment = dict[str, Value]
 class Values:
     """All values of one kernel.
 
-    `homes` says where each is computed, `roots` which are wanted (stored, tested, handed on), `carried` which of them a loop
-    hands from one turn to the next, `loaded` which come from global memory.
+    `homes` says where each is computed, `roots` which are wanted (stored, tested, handed on),
+    `carried` which of them a loop hands from one turn to the next, `loaded` which come from global
+    memory.
     """
 
     top: Region
@@ -170,7 +181,10 @@ class Values:
         return value
 
     def number(self, e: ir.Expression, env: Environment, here: Region) -> Value:
-        """The value of an expression; a new one is computed before the loops that do not change it."""
+        """The value of an expression.
+
+        A new one is computed before the loops that do not change it.
+        """
         before = len(self.table.nodes)
         value = number_expression(self.table, rewrite(e, lambda x: self._named(x, env, here)), env)
         for n in range(before, len(self.table.nodes)):
@@ -180,7 +194,10 @@ class Values:
         return value
 
     def _named(self, x: ir.Expression, env: Environment, here: Region) -> ir.Expression:
-        """Coordinates of the thread and elements of local arrays as variables; variables that are not known yet as leaves."""
+        """Coordinates of the thread and elements of local arrays as variables.
+
+        Variables that are not known yet as leaves.
+        """
         match x:
             case ir.Builtin():
                 name = f"@{x.name}"
@@ -212,7 +229,9 @@ class Values:
         return home
 
     def _share(self, number: int, here: Region) -> None:
-        """A value that was computed in another branch moves to where both see it, with what it is computed from."""
+        """A value that was computed in another branch moves to where both see it, with what it is
+        computed from.
+        """
         waiting = [number]
         while waiting:
             n = waiting.pop()

@@ -1,6 +1,9 @@
-"""Give every live value of a kernel to its region: instructions, addresses, registers, the longest chain, accesses to memory.
+"""Give every live value of a kernel to its region.
 
-The accesses of neighbouring threads lie side by side, with gaps, at one place, or wherever data tell.
+Instructions, addresses, registers, the longest chain, accesses to memory.
+
+The accesses of neighbouring threads lie side by side, with gaps, at one place, or wherever data
+tell.
 """
 
 from __future__ import annotations
@@ -16,18 +19,29 @@ from lanewise.analysis.region import SECTOR, Pattern, Region, Values
 from lanewise.analysis.sampling import Known, Sample, value_of
 from lanewise.ir import nodes as ir
 
-Addresses = Mapping[int, list[tuple[Region, str]]]  # by the number of an index, who accesses which buffer with it
+# by the number of an index, who accesses which buffer with it
+Addresses = Mapping[int, list[tuple[Region, str]]]
 _NOT_COMPUTED = frozenset({"leaf", "literal", "negate", "cast"})
 
 
-def settle(values: Values, addresses: Addresses, buffers: Mapping[str, ir.BufferArgument], *, fast_math: bool) -> None:
+def settle(
+    values: Values,
+    addresses: Addresses,
+    buffers: Mapping[str, ir.BufferArgument],
+    *,
+    fast_math: bool,
+) -> None:
     """Add to the regions what their live values cost."""
     _Settling(values, addresses, buffers, fast_math).run()
 
 
 class _Settling:
     def __init__(
-        self, values: Values, addresses: Addresses, buffers: Mapping[str, ir.BufferArgument], fast_math: bool
+        self,
+        values: Values,
+        addresses: Addresses,
+        buffers: Mapping[str, ir.BufferArgument],
+        fast_math: bool,
     ) -> None:
         self.values, self.table, self.homes = values, values.table, values.homes
         self.addresses, self.buffers, self.fast_math = addresses, buffers, fast_math
@@ -48,12 +62,16 @@ class _Settling:
         for number, uses in self.addresses.items():
             for buffer in dict.fromkeys(b for _, b in uses):
                 self.pointer(number, buffer, seen)
-        own: dict[int, list[int]] = {}  # the live values of each region, in the order of computation
+        # the live values of each region, in the order of computation
+        own: dict[int, list[int]] = {}
         for n in sorted(self.live):
             own.setdefault(id(self.homes[n]), []).append(n)
         for region in self.values.top.walk():
             region.instructions += mix(self.costs.get(id(region), {}))
-            region.words, region.latency = self.words(region, own), self.latency(own.get(id(region), []))
+            region.words, region.latency = (
+                self.words(region, own),
+                self.latency(own.get(id(region), [])),
+            )
 
     def cost(self, n: int) -> dict[str, float]:
         if n not in self.known:
@@ -64,21 +82,31 @@ class _Settling:
         self.costs.setdefault(id(home), Counter()).update(cost)
 
     def address_cost(self, n: int, home: Region, cost: dict[str, float]) -> dict[str, float]:
-        """A constant distance is part of the access; what moves on with a loop is added once for each unrolled turn."""
+        """A constant distance is part of the access.
+
+        What moves on with a loop is added once for each unrolled turn.
+        """
         node = self.table.nodes[n]
-        if node.operation in ("+", "-") and any(self.table.nodes[o].operation == "literal" for o in node.operands):
+        if node.operation in ("+", "-") and any(
+            self.table.nodes[o].operation == "literal" for o in node.operands
+        ):
             return {}
         return {k: c / home.unroll for k, c in cost.items()} if home.is_loop else cost
 
     def pointer(self, number: int, buffer: str, seen: set[tuple[int, str, int]]) -> None:
-        """An address in global memory has 64 bits: made once for each buffer and base, moved on with the loop."""
+        """An address in global memory has 64 bits.
+
+        Made once for each buffer and base, moved on with the loop.
+        """
         if self.buffers[buffer].space != "global":
             return
         base = self.base(number)
         home = self.homes[base]
         if (key := (id(home), buffer, base)) not in seen:
             seen.add(key)
-            self.add(home, {"integer": 2 / home.unroll if home.role == "loop over sources" else 1.0})
+            self.add(
+                home, {"integer": 2 / home.unroll if home.role == "loop over sources" else 1.0}
+            )
 
     def base(self, number: int) -> int:
         """A place without the constant distances that are added to it."""
@@ -99,7 +127,10 @@ class _Settling:
         home.operations[key] = home.operations.get(key, 0.0) + 1
 
     def words(self, region: Region, own: Mapping[int, list[int]]) -> int:
-        """Values of enclosing regions that an innermost loop reads, and those that it carries: registers while it runs."""
+        """Values of enclosing regions that an innermost loop reads, and those that it carries.
+
+        Registers while it runs.
+        """
         if not region.is_loop or any(r.is_loop for r in region.walk()[1:]):
             return 0
         inside = {n for r in region.walk() for n in own.get(id(r), [])}
@@ -110,8 +141,8 @@ class _Settling:
     def latency(self, own_values: list[int]) -> float:
         """The longest chain of a region's own values, which are in the order of computation.
 
-        A slow path that a value may take (division, roots) keeps a compiler from interleaving: chains that share none of
-        them follow each other.
+        A slow path that a value may take (division, roots) keeps a compiler from interleaving:
+        chains that share none of them follow each other.
         """
         ends: dict[int, tuple[float, float]] = {}  # cycles, and branches on the way
         branches = 0.0
@@ -119,7 +150,9 @@ class _Settling:
             cost = self.cost(n)
             own = cost.get("branch", 0.0)
             branches += own
-            before = max((ends.get(o, (0.0, 0.0)) for o in self.table.nodes[n].operands), default=(0.0, 0.0))
+            before = max(
+                (ends.get(o, (0.0, 0.0)) for o in self.table.nodes[n].operands), default=(0.0, 0.0)
+            )
             ends[n] = (before[0] + latency_of(cost), before[1] + own)
         cycles, passed = max(ends.values(), default=(0.0, 0.0))
         return cycles * (max(1.0, branches / passed) if passed else 1.0)
@@ -132,7 +165,9 @@ LINE = 128  # bytes of one pass through the L1 cache or shared memory
 
 @dataclass(frozen=True, slots=True)
 class Lie:
-    """The pattern of an access, the sectors and the passes that a warp takes (see `region.Access`)."""
+    """The pattern of an access, the sectors and the passes that a warp takes (see
+    `region.Access`).
+    """
 
     pattern: Pattern
     sectors: float
@@ -149,7 +184,10 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
         span = max(1.0, lanes * step) * size
         return Lie("streamed", max(1.0, span / SECTOR), max(1.0, min(span, lanes * size) / LINE))
     if places is None:
-        sectors, passes = lanes * max(1, -(-size // SECTOR)), max(lanes * size // LINE, lanes // 2, 1)
+        sectors, passes = (
+            lanes * max(1, -(-size // SECTOR)),
+            max(lanes * size // LINE, lanes // 2, 1),
+        )
         return Lie("gathered", float(sectors), float(passes))
     everywhere = np.broadcast_to(places, active.shape)
     taken = everywhere[active.any(axis=1)]
@@ -158,7 +196,11 @@ def lie_of_warp(places: Sample | None, active: Sample, size: int, step: float | 
     distances = np.diff(rows, axis=1)
     if not distances.any():
         return Lie("broadcast", sectors, max(1.0, size / 8))
-    return Lie("streamed" if (distances == 1).all() else "strided", sectors, max(_distinct(rows, size, LINE), 1.0))
+    return Lie(
+        "streamed" if (distances == 1).all() else "strided",
+        sectors,
+        max(_distinct(rows, size, LINE), 1.0),
+    )
 
 
 def _distinct(rows: Sample, size: int, unit: int) -> float:
@@ -183,7 +225,9 @@ def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: st
         places = value_of(index, {**samples, variable: np.asarray(base) + np.arange(SIMD_SAMPLE)})
     if places is None:
         return Lie("gathered", 1.0, 0.0)
-    distances = np.unique(np.diff(np.broadcast_to(places, (*np.shape(places)[:-1], SIMD_SAMPLE)), axis=-1))
+    distances = np.unique(
+        np.diff(np.broadcast_to(places, (*np.shape(places)[:-1], SIMD_SAMPLE)), axis=-1)
+    )
     if len(distances) != 1:
         return Lie("gathered", 1.0, 0.0)
     distance = float(abs(distances[0]))
@@ -193,7 +237,10 @@ def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: st
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What the threads of the sample touch with one access: elements of `size` bytes, where `active`."""
+    """What the threads of the sample touch with one access.
+
+    Elements of `size` bytes, where `active`.
+    """
 
     key: str
     places: Sample
@@ -202,7 +249,9 @@ class Touch:
 
 
 def note_sectors(region: Region, touches: list[Touch]) -> None:
-    """Sectors of each array's buffer that a warp touches in one execution of a region, each counted once."""
+    """Sectors of each array's buffer that a warp touches in one execution of a region, each counted
+    once.
+    """
     for key in dict.fromkeys(t.key for t in touches):
         mine = [t for t in touches if t.key == key]
         sectors = [
@@ -213,4 +262,6 @@ def note_sectors(region: Region, touches: list[Touch]) -> None:
         idle = ~np.logical_and.reduce([t.active.all(axis=1) for t in mine])
         counts = _numbers(np.concatenate(sectors, axis=1)) - idle
         nonzero = counts[counts > 0]
-        region.sectors[key] = region.sectors.get(key, 0.0) + (float(np.mean(nonzero)) if len(nonzero) else 0.0)
+        region.sectors[key] = region.sectors.get(key, 0.0) + (
+            float(np.mean(nonzero)) if len(nonzero) else 0.0
+        )

@@ -1,7 +1,10 @@
-"""A kernel as regions: pieces that run equally often, each with its instructions, its memory accesses, and how often.
+"""A kernel as regions.
 
-How often is found by following index arithmetic for a sample of threads (`sampling`); what it costs, by numbering values
-(`instructions`). Both work for any kernel that has been lowered, whatever passes made it. One walk over the kernel does all of it.
+Pieces that run equally often, each with its instructions, its memory accesses, and how often.
+
+How often is found by following index arithmetic for a sample of threads (`sampling`); what it
+costs, by numbering values (`instructions`). Both work for any kernel that has been lowered,
+whatever passes made it. One walk over the kernel does all of it.
 """
 
 from __future__ import annotations
@@ -12,15 +15,41 @@ import numpy as np
 
 from lanewise.analysis.instructions import mix
 from lanewise.analysis.leaving import leaves
-from lanewise.analysis.region import SECTOR, Access, Environment, KernelWork, Pattern, Region, Unknown, Values
+from lanewise.analysis.region import (
+    SECTOR,
+    Access,
+    Environment,
+    KernelWork,
+    Pattern,
+    Region,
+    Unknown,
+    Values,
+)
 from lanewise.analysis.region_costs import Touch, lie_along_simd, lie_of_warp, note_sectors, settle
-from lanewise.analysis.sampling import WARP, Known, Sample, middle, sample_range, sample_threads, value_of
+from lanewise.analysis.sampling import (
+    WARP,
+    Known,
+    Sample,
+    middle,
+    sample_range,
+    sample_threads,
+    value_of,
+)
 from lanewise.analysis.value_numbering import Value
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import GATHER_STEP, original, own, turns_of
 from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
-__all__ = ["SECTOR", "UNKNOWN_COUNT", "Access", "KernelWork", "Pattern", "Region", "Unknown", "analyse"]
+__all__ = [
+    "SECTOR",
+    "UNKNOWN_COUNT",
+    "Access",
+    "KernelWork",
+    "Pattern",
+    "Region",
+    "Unknown",
+    "analyse",
+]
 
 UNKNOWN_COUNT = 65_536  # elements of an array whose length is not known
 
@@ -32,14 +61,20 @@ def analyse(
     fast_math: bool = False,
     least: bool = False,
 ) -> KernelWork:
-    """The work of a lowered kernel for counts and uniform arguments (`environment`, by their names in the IR).
+    """The work of a lowered kernel for counts and uniform arguments (`environment`, by their names
+    in the IR).
 
-    A count that is missing is taken as 65,536. A loop whose ends are data runs as often as the environment tells
-    (`ir.names.turns_of`), else 8 times. `least`: what may be left out counts as left out, whichever way data decide: such
-    loops, sides of branches, and what follows where a function may return.
+    A count that is missing is taken as 65,536. A loop whose ends are data runs as often as the
+    environment tells (`ir.names.turns_of`), else 8 times. `least`: what may be left out counts as
+    left out, whichever way data decide: such loops, sides of branches, and what follows where a
+    function may return.
     """
     counts: Known = {p.name: np.asarray(UNKNOWN_COUNT) for p in kernel.counts}
-    counts |= {n: np.asarray(v) for n, v in (environment or {}).items() if isinstance(v, (int, float, np.generic))}
+    counts |= {
+        n: np.asarray(v)
+        for n, v in (environment or {}).items()
+        if isinstance(v, (int, float, np.generic))
+    }
     if (grid := kernel.grid) is not None:
         across = -(-_whole(grid.extent, counts) // grid.lanes)
         counts |= sample_threads(grid.threads, across, grid.parts)
@@ -67,7 +102,8 @@ def _whole(e: ir.Expression, samples: Known) -> int:
 
 ITEMS = own("items")  # how many items a segment has, on average
 UNKNOWN_TRIPS = 8  # of a loop whose bounds are data
-COMPILER_UNROLL = 4  # what a compiler does with a loop by itself; twice that when the trips are a known constant
+# what a compiler does with a loop by itself; twice that when the trips are a known constant
+COMPILER_UNROLL = 4
 LOOP_OVERHEAD = {"integer": 1.0, "compare": 1.0, "branch": 1.0}
 WANTED = "wanted"  # the name of a stored lane, which has none
 Returned = list[Value] | None  # the values of a return on the main path, if there was one
@@ -76,20 +112,33 @@ Returned = list[Value] | None  # the values of a return on the main path, if the
 class _Walk:
     """One way through a kernel, for threads whose coordinates stand in `samples`.
 
-    `simd` is the variable whose neighbours share a SIMD register, on a CPU; `warps` are those of the launch.
+    `simd` is the variable whose neighbours share a SIMD register, on a CPU; `warps` are those of
+    the launch.
     """
 
-    def __init__(self, kernel: ir.Kernel, samples: Known, simd: str, warps: int, *, least: bool) -> None:
-        self.kernel, self.samples, self.simd, self.all_warps, self.least = kernel, samples, simd, warps, least
+    def __init__(
+        self, kernel: ir.Kernel, samples: Known, simd: str, warps: int, *, least: bool
+    ) -> None:
+        self.kernel, self.samples, self.simd, self.all_warps, self.least = (
+            kernel,
+            samples,
+            simd,
+            warps,
+            least,
+        )
         self.told_turns = {
-            n: float(np.mean(v)) for n, v in samples.items() if v is not None and n.startswith(turns_of(""))
+            n: float(np.mean(v))
+            for n, v in samples.items()
+            if v is not None and n.startswith(turns_of(""))
         }
         step = samples.get(GATHER_STEP)
         self.gather_step = None if step is None else float(np.mean(step))
         self.guessed, self.early = list[str](), list[str]()
         self.expected: dict[str, float] = {}
-        self.wandering: dict[str, float] = {}  # variables of loops that begin where data tell, and how often those turn
-        self.told = kernel.grid is not None  # how often to unroll loops over sources: only a GPU's compiler is
+        # variables of loops that begin where data tell, and how often those turn
+        self.wandering: dict[str, float] = {}
+        # how often to unroll loops over sources: only a GPU's compiler is
+        self.told = kernel.grid is not None
         self.buffers = {b.name: b for b in kernel.buffers}
         self.root = Region("kernel", None, 1.0)
         self.values = Values(self.root, least=least)
@@ -104,7 +153,9 @@ class _Walk:
     def run(self, body: ir.Block, *, fast_math: bool) -> Region:
         """The kernel's own region, with all that is in it."""
         given = self.kernel.uniforms + self.kernel.counts
-        self.block(body, {p.name: self.values.leaf(p.name, p.type, self.root) for p in given}, self.root)
+        self.block(
+            body, {p.name: self.values.leaf(p.name, p.type, self.root) for p in given}, self.root
+        )
         settle(self.values, self.addresses, self.buffers, fast_math=fast_math)
         for region in self.root.walk():
             note_sectors(region, self.touched.get(id(region), []))
@@ -113,13 +164,19 @@ class _Walk:
     @property
     def unknown(self) -> Unknown:
         return Unknown(
-            tuple(dict.fromkeys(self.guessed)), tuple(self.expected.items()), tuple(dict.fromkeys(self.early))
+            tuple(dict.fromkeys(self.guessed)),
+            tuple(self.expected.items()),
+            tuple(dict.fromkeys(self.early)),
         )
 
     def block(self, block: ir.Block, env: Environment, here: Region) -> Returned:
         """Walk statements until the first return on the main path."""
         for n, s in enumerate(block):
-            if n and self.least and leaves(block[n - 1], lambda e: value_of(e, self.samples) is not None):
+            if (
+                n
+                and self.least
+                and leaves(block[n - 1], lambda e: value_of(e, self.samples) is not None)
+            ):
                 return self.side(block[n:], np.asarray(False), True, env, here)
             match s:
                 case ir.Assign():
@@ -156,11 +213,14 @@ class _Walk:
             case ir.SetElement():
                 here.instructions += mix({f"local store {self.values.type_of(values[-1]).size}": 1})
             case ir.Rotate():
-                here.instructions += mix({"shuffle": sum(max(1, v.type.size // 4) for v in s.values)})
+                here.instructions += mix(
+                    {"shuffle": sum(max(1, v.type.size // 4) for v in s.values)}
+                )
             case ir.Shuffle():
                 here.instructions += mix({"shuffle": max(1, s.value.type.size // 4)})
             case ir.Draw():
-                self.samples[s.name] = self.samples.get("@block")  # numbers go out in the order of blocks
+                # numbers go out in the order of blocks
+                self.samples[s.name] = self.samples.get("@block")
                 here.instructions += mix({"global load 4": 1, "integer": 4, "branch": 2})
             case ir.DeclareArray() | ir.Break() | ir.Continue():
                 pass
@@ -180,10 +240,16 @@ class _Walk:
         self.weight = weight * per_warp.max(axis=1, initial=0)
         self.active = active & (per_warp > 0)
         role = s.role if isinstance(s, ir.For) else "user"
-        region = here.add(f"loop over {role}", float(self.weight.mean()), depth=here.depth + 1, unroll=unroll)
+        region = here.add(
+            f"loop over {role}", float(self.weight.mean()), depth=here.depth + 1, unroll=unroll
+        )
         entries = float(weight.mean())
         region.trips = region.executions / entries if entries else 0.0
-        carried = {n: env[n] for n in dict.fromkeys(n for x in statements(s.body) for n in writes(x)) if n in env}
+        carried = {
+            n: env[n]
+            for n in dict.fromkeys(n for x in statements(s.body) for n in writes(x))
+            if n in env
+        }
         self.hand_over(carried, env, region)
         self.values.carried |= {env[n].number for n in carried}
         if isinstance(s, ir.For):
@@ -198,7 +264,9 @@ class _Walk:
         if region.trips > 0:
             region.instructions += mix(LOOP_OVERHEAD).times(1 / unroll)
 
-    def turns(self, s: ir.For | ir.While, env: Environment, here: Region) -> tuple[Sample, Sample | None]:
+    def turns(
+        self, s: ir.For | ir.While, env: Environment, here: Region
+    ) -> tuple[Sample, Sample | None]:
         """How often each thread runs a loop, and its variable half way."""
         if isinstance(s, ir.While):
             return self.unknown_turns(s), None
@@ -231,10 +299,14 @@ class _Walk:
         if self.told and s.role == "sources":
             return min(most, s.unroll)
         constant = isinstance(s.start, ir.Literal) and isinstance(s.stop, ir.Literal)
-        return min(most, s.unroll if s.unroll > 1 else 2 * COMPILER_UNROLL if constant else COMPILER_UNROLL)
+        return min(
+            most, s.unroll if s.unroll > 1 else 2 * COMPILER_UNROLL if constant else COMPILER_UNROLL
+        )
 
     def hand_over(self, carried: Environment, env: Environment, to: Region) -> None:
-        """Variables that a loop changes enter it, and leave it, as values that nothing is known of."""
+        """Variables that a loop changes enter it, and leave it, as values that nothing is known
+        of.
+        """
         for name, value in carried.items():
             self.values.roots.append(value.number)
             env[name] = self.values.leaf(name, self.values.type_of(value), to)
@@ -254,19 +326,28 @@ class _Walk:
         for n in dict.fromkeys(n for x in inner for n in writes(x)):
             self.samples[n] = None
             if n in env and sides[0].get(n) != sides[1].get(n):
-                env[n] = self.merged([side[n] for side in sides if n in side], here, selects=selects)
+                env[n] = self.merged(
+                    [side[n] for side in sides if n in side], here, selects=selects
+                )
         first, second = returned
         if first is not None and second is not None:
             return [
-                a if a == b else self.merged([a, b], here, selects=selects) for a, b in zip(first, second, strict=True)
+                a if a == b else self.merged([a, b], here, selects=selects)
+                for a, b in zip(first, second, strict=True)
             ]
-        if (left := first if first is not None else second) is not None:  # the results are selected at the end
+        # the results are selected at the end
+        if (left := first if first is not None else second) is not None:
             self.values.roots += [v.number for v in left]
             here.instructions += mix({"select": len(left)})
         return None
 
-    def side(self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region) -> Returned:
-        """One side of a branch: a region of its own, run by the warps of which a thread takes it."""
+    def side(
+        self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region
+    ) -> Returned:
+        """One side of a branch.
+
+        A region of its own, run by the warps of which a thread takes it.
+        """
         weight, active = self.weight, self.active
         if condition is None and self.least:
             self.weight = weight * 0
@@ -301,12 +382,16 @@ class _Walk:
                 env[a.name] = inner[p.name]
                 self.samples[a.name] = None
         for k, (name, result) in enumerate(zip(s.results, s.function.results, strict=True)):
-            env[name] = returned[k] if k < len(returned) else self.values.leaf(name, result.type, here)
+            env[name] = (
+                returned[k] if k < len(returned) else self.values.leaf(name, result.type, here)
+            )
             self.samples[name] = None
 
     # ------------------------------------------------------------ memory
 
-    def move(self, s: ir.Load | ir.Store | ir.Scatter | ir.CopyLanes, env: Environment, here: Region) -> None:
+    def move(
+        self, s: ir.Load | ir.Store | ir.Scatter | ir.CopyLanes, env: Environment, here: Region
+    ) -> None:
         match s:
             case ir.Load():
                 self.access(s.buffer, s.index, s.names, env, here, write=False)
@@ -329,19 +414,40 @@ class _Walk:
                 self.access(s.source, s.source_index, (WANTED,) * s.lanes, env, here, write=False)
                 self.values.want(s.index, env, here)
                 places = value_of(s.index, self.samples)
-                here.accesses.append(self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True))
+                here.accesses.append(
+                    self.describe(s.buffer, s.index, places, (WANTED,) * s.lanes, write=True)
+                )
 
     def describe(
-        self, buffer: str, index: ir.Expression, places: Sample | None, names: tuple[str, ...], *, write: bool
+        self,
+        buffer: str,
+        index: ir.Expression,
+        places: Sample | None,
+        names: tuple[str, ...],
+        *,
+        write: bool,
     ) -> Access:
         b = self.buffers[buffer]
         size, useful = len(names) * b.type.size, sum(b.type.size for n in names if n)
         simd, samples, step = self.simd, self.samples, None if self.least else self.gather_step
-        lie = lie_along_simd(index, size, samples, simd) if simd else lie_of_warp(places, self.active, size, step)
-        return Access(buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names)
+        lie = (
+            lie_along_simd(index, size, samples, simd)
+            if simd
+            else lie_of_warp(places, self.active, size, step)
+        )
+        return Access(
+            buffer, b.space, write, size, useful, lie.pattern, lie.sectors, lie.wavefronts, names
+        )
 
     def access(
-        self, buffer: str, index: ir.Expression, names: tuple[str, ...], env: Environment, here: Region, *, write: bool
+        self,
+        buffer: str,
+        index: ir.Expression,
+        names: tuple[str, ...],
+        env: Environment,
+        here: Region,
+        *,
+        write: bool,
     ) -> None:
         places = value_of(index, self.samples)
         b, access = self.buffers[buffer], self.describe(buffer, index, places, names, write=write)
@@ -355,14 +461,20 @@ class _Walk:
         if places is None:
             if not self.least:  # else all threads may go to one place
                 here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors * self.anew(index)
-        elif self.least and places.ndim == 2 and not np.ptp(places, axis=0).any():  # one warp brings it for all
+        elif self.least and places.ndim == 2 and not np.ptp(places, axis=0).any():
+            # one warp brings it for all
             here.sectors[key] = here.sectors.get(key, 0.0) + access.sectors / self.all_warps
         else:
-            touch = Touch(key, np.broadcast_to(places, self.active.shape), access.bytes, self.active)
+            touch = Touch(
+                key, np.broadcast_to(places, self.active.shape), access.bytes, self.active
+            )
             self.touched.setdefault(id(here), []).append(touch)
 
     def anew(self, index: ir.Expression) -> float:
-        """The share of what a turn reads that the turn before has not brought already: threads go on by one place a turn."""
+        """The share of what a turn reads that the turn before has not brought already.
+
+        Threads go on by one place a turn.
+        """
         turns = next((self.wandering[n] for n in reads(index) if n in self.wandering), 0.0)
         if self.gather_step is None or turns <= 1:
             return 1.0

@@ -1,6 +1,9 @@
-"""Values of index arithmetic for a sample of threads at once: how often loops run, which branches are taken, what is accessed.
+"""Values of index arithmetic for a sample of threads at once.
 
-A sample has the shape (warps, lanes). A value that depends on memory or on an unknown argument is None.
+How often loops run, which branches are taken, what is accessed.
+
+A sample has the shape (warps, lanes). A value that depends on memory or on an unknown argument is
+None.
 """
 
 from __future__ import annotations
@@ -19,15 +22,33 @@ WARP = 32
 BLOCKS, WARPS, PARTS = 4, 4, 2  # how many of each are looked at, spread evenly
 
 _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
-    "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide, "//": np.floor_divide, "%": np.mod, "&": np.bitwise_and,
-    "|": np.bitwise_or, "^": np.bitwise_xor, "<<": np.left_shift, ">>": np.right_shift,
-    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal,
-    "and": np.logical_and, "or": np.logical_or,
-}  # fmt: skip
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "//": np.floor_divide,
+    "%": np.mod,
+    "&": np.bitwise_and,
+    "|": np.bitwise_or,
+    "^": np.bitwise_xor,
+    "<<": np.left_shift,
+    ">>": np.right_shift,
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+}
 
 
 def sample_threads(threads: int, blocks: int, parts: int) -> Known:
-    """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`, `@part`."""
+    """The coordinates of some warps of a launch, by the names of the IR.
+
+    `@thread`, `@block`, `@part`.
+    """
     warps = -(-threads // WARP)
     block, part, warp = np.meshgrid(
         _spread(blocks, BLOCKS), _spread(parts, PARTS), _spread(warps, WARPS), indexing="ij"
@@ -35,8 +56,10 @@ def sample_threads(threads: int, blocks: int, parts: int) -> Known:
     lanes = np.arange(min(threads, WARP), dtype=np.int64)
     column = (-1, 1)
     return {
-        "@thread": warp.reshape(column) * WARP + lanes, "@block": block.reshape(column), "@part": part.reshape(column),
-    }  # fmt: skip
+        "@thread": warp.reshape(column) * WARP + lanes,
+        "@block": block.reshape(column),
+        "@part": part.reshape(column),
+    }
 
 
 def sample_range(extent: int) -> Sample:
@@ -66,7 +89,15 @@ def _value(e: ir.Expression, samples: Known) -> Sample | None:
             return samples.get(f"@{e.name}")
         case ir.Unary():
             x = _value(e.operand, samples)
-            return None if x is None else np.logical_not(x) if e.operator == "not" else -x if e.operator == "-" else ~x
+            return (
+                None
+                if x is None
+                else np.logical_not(x)
+                if e.operator == "not"
+                else -x
+                if e.operator == "-"
+                else ~x
+            )
         case ir.Binary() | ir.Compare() | ir.Logical():
             left, right = _value(e.left, samples), _value(e.right, samples)
             return None if left is None or right is None else _BINARY[e.operator](left, right)
@@ -79,7 +110,9 @@ def _value(e: ir.Expression, samples: Known) -> Sample | None:
         case ir.Call():
             arguments = [_value(a, samples) for a in e.arguments]
             return (
-                None if any(a is None for a in arguments) else np.asarray(INTRINSICS[e.intrinsic].evaluate(*arguments))
+                None
+                if any(a is None for a in arguments)
+                else np.asarray(INTRINSICS[e.intrinsic].evaluate(*arguments))
             )
         case ir.Element():
             return None
@@ -88,7 +121,10 @@ def _value(e: ir.Expression, samples: Known) -> Sample | None:
 
 
 def middle(start: Sample, stop: Sample, step: Sample) -> tuple[Sample, Sample]:
-    """How often `range(start, stop, step)` runs, and the loop variable half way: exact on average for linear bounds."""
+    """How often `range(start, stop, step)` runs, and the loop variable half way.
+
+    Exact on average for linear bounds.
+    """
     step = np.where(step == 0, 1, step)
     trips = np.maximum(0, -(-(stop - start) // step))
     return trips, start + np.maximum(trips - 1, 0) // 2 * step

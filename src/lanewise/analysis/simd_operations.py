@@ -5,12 +5,17 @@ from __future__ import annotations
 from lanewise.ir import nodes as ir
 from lanewise.ir.traverse import reads, subexpressions
 
-FUNCTIONS = frozenset(("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma"))
+FUNCTIONS = frozenset(
+    ("min", "max", "clamp", "mix", "abs", "sqrt", "rsqrt", "floor", "ceil", "trunc", "exp", "fma")
+)
 
 
 def counts_apart(s: ir.For) -> str:
     """Why lanes cannot go round a loop together whose variable differs between them."""
-    return f"{s.variable} is the variable of a loop, and has values elsewhere that differ between lanes"
+    return (
+        f"{s.variable} is the variable of a loop, and has values elsewhere that differ between "
+        "lanes"
+    )
 
 
 def why_not_together(s: ir.Statement) -> str:
@@ -19,7 +24,10 @@ def why_not_together(s: ir.Statement) -> str:
         case ir.Break():
             what = "a loop is left early by break"
         case ir.Continue():
-            what = "rounds of a loop end early by continue (a branch around the rest of a round would do)"
+            what = (
+                "rounds of a loop end early by continue (a branch around the rest of a round would "
+                "do)"
+            )
         case ir.While():
             what = "how often a while loop runs differs"
         case ir.DeclareArray() | ir.SetElement():
@@ -34,7 +42,8 @@ def why_not_together(s: ir.Statement) -> str:
 def problem(e: ir.Expression, varying: set[str], *, once: bool = False) -> str | None:
     """Why an expression whose value differs between lanes has no SIMD instructions here, or None.
 
-    once: its value is the same in all lanes after all, though the analysis does not see it, and is computed in one of them.
+    once: its value is the same in all lanes after all, though the analysis does not see it, and is
+    computed in one of them.
     """
     for x in subexpressions(e):
         if varying.isdisjoint(reads(x)):
@@ -63,7 +72,10 @@ def no_instruction(x: ir.Expression) -> str | None:
         case ir.Binary(operator="<<" | ">>"):
             by = x.right.value if isinstance(x.right, ir.Literal) else -1
             if not 0 <= by < 8 * x.type.size:
-                return "shifts by anything but a constant less than the number of bits take one number after the other"
+                return (
+                    "shifts by anything but a constant less than the number of bits take one "
+                    "number after the other"
+                )
         case _:
             pass
     return None

@@ -1,8 +1,9 @@
 """A numbered function, simplified by what is exact in floating point, and what has to hold for it.
 
-    x - x = 0    when x is finite and both sides compute it alike        0 + x = x    0 * x = 0    when x is finite
-Fields of records are taken to be finite and of ordinary size: sums and products of them do not overflow. Values of uniforms alone are
-known only at a call: they become conditions.
+    x - x = 0    when x is finite and both sides compute it alike        0 + x = x    0 * x = 0
+    when x is finite
+Fields of records are taken to be finite and of ordinary size: sums and products of them do not
+overflow. Values of uniforms alone are known only at a call: they become conditions.
 """
 
 from __future__ import annotations
@@ -22,21 +23,58 @@ SHOWN = 70  # characters of an expression in a message
 LONG = 2000  # operations of a condition, written out, that are still worth evaluating
 
 _ZERO_AT_ZERO = frozenset(
-    ["sqrt", "sin", "tan", "asin", "atan", "sinh", "tanh", "cbrt", "abs", "floor", "ceil", "trunc", "cast", "negate"]
+    [
+        "sqrt",
+        "sin",
+        "tan",
+        "asin",
+        "atan",
+        "sinh",
+        "tanh",
+        "cbrt",
+        "abs",
+        "floor",
+        "ceil",
+        "trunc",
+        "cast",
+        "negate",
+    ]
 )
 _BOUNDED = frozenset(["sin", "cos", "atan", "tanh"])
 _KEEPS_FINITE = frozenset(
-    ["+", "-", "*", "negate", "cast", "abs", "min", "max", "clamp", "floor", "ceil", "trunc", "select", "fma", "mix"]
+    [
+        "+",
+        "-",
+        "*",
+        "negate",
+        "cast",
+        "abs",
+        "min",
+        "max",
+        "clamp",
+        "floor",
+        "ceil",
+        "trunc",
+        "select",
+        "fma",
+        "mix",
+    ]
 )
-# What target and source compute alike whatever the compiler does: no product that may be contracted into a sum, no function that may be
-# one routine for a register of sources and another one for the target.
-_ALIKE = frozenset(["leaf", "literal", "negate", "cast", "+", "-", "abs", "min", "max", "floor", "ceil", "trunc"])
+# What target and source compute alike whatever the compiler does: no product that may be contracted
+# into a sum, no function that may be one routine for a register of sources and another one for the
+# target.
+_ALIKE = frozenset(
+    ["leaf", "literal", "negate", "cast", "+", "-", "abs", "min", "max", "floor", "ceil", "trunc"]
+)
 _OF_ITSELF = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an expression of uniforms must be: "> 0", or "finite" (and so when a field multiplies it)."""
+    """What an expression of uniforms must be.
+
+    "> 0", or "finite" (and so when a field multiplies it).
+    """
 
     value: ir.Expression
     demand: Literal["> 0", "finite"]
@@ -47,7 +85,10 @@ class NotFinite(Exception):
 
 
 class Simplification:
-    """The values of a table, simplified, by their old numbers: what each is now, and the conditions under which it is that."""
+    """The values of a table, simplified, by their old numbers.
+
+    What each is now, and the conditions under which it is that.
+    """
 
     def __init__(self, old: Table, record: str) -> None:
         self.table, self.record = Table(), record
@@ -55,7 +96,8 @@ class Simplification:
         self.conditions: list[dict[Condition, None]] = []
         self.blocked: list[str] = []  # why a value is not simpler, where that is known
         self._sizes: list[int] = []  # by new number: the length of the expression
-        self._finiteness: dict[int, dict[Condition, None] | NotFinite] = {}  # by new number: what makes it finite
+        # by new number: what makes it finite
+        self._finiteness: dict[int, dict[Condition, None] | NotFinite] = {}
         for node in old.nodes:
             self._node(node)
 
@@ -88,7 +130,11 @@ class Simplification:
         try:
             value, used = self._simpler(node, operands, conditions)
         except NotFinite as reason:
-            value, used, blocked = self._general(node, operands), list(range(len(operands))), str(reason)
+            value, used, blocked = (
+                self._general(node, operands),
+                list(range(len(operands))),
+                str(reason),
+            )
             conditions.clear()
         for place in used:
             conditions |= self.conditions[node.operands[place]]
@@ -97,8 +143,13 @@ class Simplification:
         self.conditions.append(conditions)
         self.blocked.append(blocked)
 
-    def _simpler(self, node: Node, operands: list[Value], conditions: dict[Condition, None]) -> tuple[Value, list[int]]:
-        """The value, and the places of the operands that it still depends on. Adds to the conditions."""
+    def _simpler(
+        self, node: Node, operands: list[Value], conditions: dict[Condition, None]
+    ) -> tuple[Value, list[int]]:
+        """The value, and the places of the operands that it still depends on.
+
+        Adds to the conditions.
+        """
         every = list(range(len(operands)))
         zeros = [self.is_zero(v) for v in operands]
         match node.operation, operands:
@@ -127,8 +178,8 @@ class Simplification:
             case "fma", [first, second, addend] if any(zeros[:2]):
                 self._finite((second if zeros[0] else first).number, conditions)
                 return addend, every
-            case (("==" | "<=" | ">=" | "!=" | "<" | ">"), [first, second]) if first == second and self._alike(
-                first.number
+            case (("==" | "<=" | ">=" | "!=" | "<" | ">"), [first, second]) if (
+                first == second and self._alike(first.number)
             ):
                 self._finite(first.number, conditions)
                 return self._literal(BOOL, _OF_ITSELF[node.operation]), every
@@ -166,7 +217,11 @@ class Simplification:
         )
 
     def _of_uniforms(self, number: int) -> bool:
-        leaves = (self.table.nodes[n] for n in self.table.below({number}) if self.table.nodes[n].operation == "leaf")
+        leaves = (
+            self.table.nodes[n]
+            for n in self.table.below({number})
+            if self.table.nodes[n].operation == "leaf"
+        )
         return all(owner(str(leaf.payload)) != self.record for leaf in leaves)
 
     def _finite(self, number: int, conditions: dict[Condition, None]) -> None:
@@ -207,7 +262,9 @@ class Simplification:
             raise NotFinite("an expression of the uniform arguments is too long to be checked")
         for n in sorted(self.table.below({number})):
             if self.table.nodes[n].operation == "rsqrt":
-                conditions[Condition(self.expression(self.table.nodes[n].operands[0]), "> 0")] = None
+                conditions[Condition(self.expression(self.table.nodes[n].operands[0]), "> 0")] = (
+                    None
+                )
         if self.table.nodes[number].operation != "rsqrt":  # of a positive number it is finite
             conditions[Condition(self.expression(number), "finite")] = None
 
@@ -239,7 +296,10 @@ def expression_of(node: Node, x: tuple[ir.Expression, ...]) -> ir.Expression:
             return ir.Unary(operator, operand, kind)
         case "cast", (operand,):
             return ir.Cast(operand, kind)
-        case ("+" | "-" | "*" | "/" | "//" | "%" | "&" | "|" | "^" | "<<" | ">>") as operator, (left, right):
+        case ("+" | "-" | "*" | "/" | "//" | "%" | "&" | "|" | "^" | "<<" | ">>") as operator, (
+            left,
+            right,
+        ):
             return ir.Binary(operator, left, right, kind)
         case ("==" | "!=" | "<" | "<=" | ">" | ">=") as operator, (left, right):
             return ir.Compare(operator, left, right)

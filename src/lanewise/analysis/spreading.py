@@ -1,4 +1,7 @@
-"""What hangs on what: the variables whose values depend on others, through arithmetic, memory, branches and loops."""
+"""What hangs on what.
+
+The variables whose values depend on others, through arithmetic, memory, branches and loops.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ def spread(body: ir.Block, names: set[str]) -> set[str]:
         before = len(names)
         for s in statements(body):
             if control(s) & names:
-                names |= {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))}
+                names |= {
+                    *writes(s),
+                    *(n for b in blocks(s) for x in statements(b) for n in writes(x)),
+                }
         if len(names) == before:
             return names
 
@@ -21,8 +27,9 @@ def spread(body: ir.Block, names: set[str]) -> set[str]:
 def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
     """As `spread`, for lanes that run together.
 
-    All of them go round a loop in a branch that only some take, so that its variable is the same in all, and so are its bounds: what is
-    assigned for loops alone, wherever it is assigned the same expression, of values that are the same in all lanes.
+    All of them go round a loop in a branch that only some take, so that its variable is the same in
+    all, and so are its bounds: what is assigned for loops alone, wherever it is assigned the same
+    expression, of values that are the same in all lanes.
     """
     varying = spread(body, names)
     loops = [s for s in statements(body) if isinstance(s, ir.For)]
@@ -35,7 +42,11 @@ def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
             values.setdefault(n, set()).add(s.value if isinstance(s, ir.Assign) else None)
     bounds = {n: value for n, (value, *more) in values.items() if value is not None and not more}
     while True:
-        differing = {s.variable for s in loops if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}}
+        differing = {
+            s.variable
+            for s in loops
+            if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}
+        }
         uniform = {s.variable for s in loops} - assigned - differing
         uniform |= {n for n, value in bounds.items() if varying.isdisjoint(reads(value))}
         if varying.isdisjoint(uniform):
@@ -44,7 +55,10 @@ def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
 
 
 def control(s: ir.Statement) -> set[str]:
-    """What decides what a statement does: its expressions, and the conditions under which a loop is left."""
+    """What decides what a statement does.
+
+    Its expressions, and the conditions under which a loop is left.
+    """
     used = {n for e in expressions(s) for n in reads(e)}
     if isinstance(s, ir.For | ir.While):
         used |= _leaving(s.body, frozenset())

@@ -1,10 +1,15 @@
-"""Value numbering with signs: which values of a function are equal, or equal up to a minus sign, for all inputs.
+"""Value numbering with signs.
 
-Every expression becomes a node of one table; equal nodes are one node. A value is a node and a sign, because negation is exact in floating
-point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of them. Nothing here relies on an
-algebraic law that rounding breaks (no reassociation, no distribution), so values that share a node are equal to the last bit. One thing is
-not of the language but of compilers: of a sum of two products they round one, and fuse the other with the addition. A node has its operands
-in the order in which they were first met; `products_turned` says whether the text has such a sum the other way round anywhere.
+Which values of a function are equal, or equal up to a minus sign, for all inputs.
+
+Every expression becomes a node of one table; equal nodes are one node. A value is a node and a
+sign, because negation is exact in floating
+point: `a - b` and `b - a` are one node with two signs, and so are all products and odd functions of
+them. Nothing here relies on an algebraic law that rounding breaks (no reassociation, no
+distribution), so values that share a node are equal to the last bit. One thing is not of the
+language but of compilers: of a sum of two products they round one, and fuse the other with the
+addition. A node has its operands in the order in which they were first met; `products_turned` says
+whether the text has such a sum the other way round anywhere.
 """
 
 from __future__ import annotations
@@ -50,15 +55,21 @@ class Value:
 
 
 class Table:
-    """All values seen so far. Numbers grow from operands to results, so their order is an order of computation."""
+    """All values seen so far.
+
+    Numbers grow from operands to results, so their order is an order of computation.
+    """
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
         self._numbers: dict[Node, int] = {}
-        self.labels: dict[int, tuple[str, Location]] = {}  # the user's first name for a value, and where it is
+        # the user's first name for a value, and where it is
+        self.labels: dict[int, tuple[str, Location]] = {}
         self.products_turned = False
 
-    def add(self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None) -> int:
+    def add(
+        self, operation: str, operands: tuple[int, ...], kind: Scalar, payload: object = None
+    ) -> int:
         """The number of a node, an old one if it is known."""
         node = Node(operation, operands, kind, payload)
         number = self._numbers.setdefault(node, len(self.nodes))
@@ -68,7 +79,11 @@ class Table:
 
     def plain(self, value: Value) -> int:
         """The number of a value with its sign applied."""
-        return self.add("negate", (value.number,), self.nodes[value.number].type) if value.negative else value.number
+        return (
+            self.add("negate", (value.number,), self.nodes[value.number].type)
+            if value.negative
+            else value.number
+        )
 
     def leaf(self, name: str, kind: Scalar) -> Value:
         return Value(self.add("leaf", (), kind, name))
@@ -85,15 +100,20 @@ class Table:
         return below
 
 
-def number_function(table: Table, function: ir.Function, arguments: dict[str, Value]) -> list[Value]:
+def number_function(
+    table: Table, function: ir.Function, arguments: dict[str, Value]
+) -> list[Value]:
     """The results of a function for these arguments, as values of the table.
 
-    Branches become selections, so both sides must be free of loops. Raises `NotNumbered` for loops, local arrays and
-    mutable parameters.
+    Branches become selections, so both sides must be free of loops. Raises `NotNumbered` for loops,
+    local arrays and mutable parameters.
     """
     for s in statements(function.body):
         if isinstance(s, (ir.For, ir.While, ir.DeclareArray)):
-            raise NotNumbered(f"{function.name} has a {'local array' if isinstance(s, ir.DeclareArray) else 'loop'}")
+            raise NotNumbered(
+                f"{function.name} has a "
+                f"{'local array' if isinstance(s, ir.DeclareArray) else 'loop'}"
+            )
     if any(p.mutable for p in function.parameters):
         raise NotNumbered(f"{function.name} changes its arguments")
     return _Numbering(table).run(function.body, dict(arguments))
@@ -113,7 +133,10 @@ class _Numbering:
         return results if results is not None else []
 
     def _block(self, block: ir.Block, env: dict[str, Value]) -> list[Value] | None:
-        """Run statements; the results when all paths return. What follows a branch runs for each side that goes on."""
+        """Run statements; the results when all paths return.
+
+        What follows a branch runs for each side that goes on.
+        """
         for place, s in enumerate(block):
             match s:
                 case ir.Assign():
@@ -122,9 +145,12 @@ class _Numbering:
                         self.table.labels.setdefault(value.number, (s.name, s.location))
                 case ir.Apply():
                     actual = {
-                        p.name: self.value(a, env) for p, a in zip(s.function.parameters, s.arguments, strict=True)
+                        p.name: self.value(a, env)
+                        for p, a in zip(s.function.parameters, s.arguments, strict=True)
                     }
-                    env.update(zip(s.results, number_function(self.table, s.function, actual), strict=True))
+                    env.update(
+                        zip(s.results, number_function(self.table, s.function, actual), strict=True)
+                    )
                 case ir.Return():
                     return [self.value(v, env) for v in s.values]
                 case ir.If():
@@ -138,10 +164,18 @@ class _Numbering:
     def _branch(self, s: ir.If, rest: ir.Block, env: dict[str, Value]) -> list[Value] | None:
         condition = self.value(s.condition, env)
         then, otherwise = dict(env), dict(env)
-        first, second = self._block((*s.then, *rest), then), self._block((*s.otherwise, *rest), otherwise)
+        first, second = (
+            self._block((*s.then, *rest), then),
+            self._block((*s.otherwise, *rest), otherwise),
+        )
         if first is not None and second is not None:
             return [self._select(condition, a, b) for a, b in zip(first, second, strict=True)]
-        env.update({n: self._select(condition, then[n], otherwise[n]) for n in then.keys() & otherwise.keys()})
+        env.update(
+            {
+                n: self._select(condition, then[n], otherwise[n])
+                for n in then.keys() & otherwise.keys()
+            }
+        )
         return None
 
     def value(self, e: ir.Expression, env: Mapping[str, Value]) -> Value:
@@ -165,7 +199,11 @@ class _Numbering:
             case ir.Compare():
                 return self._compare(e.operator, go(e.left), go(e.right))
             case ir.Logical():
-                return Value(t.add(e.operator, tuple(sorted((t.plain(go(e.left)), t.plain(go(e.right))))), BOOL))
+                return Value(
+                    t.add(
+                        e.operator, tuple(sorted((t.plain(go(e.left)), t.plain(go(e.right))))), BOOL
+                    )
+                )
             case ir.Select():
                 return self._select(go(e.condition), go(e.if_true), go(e.if_false))
             case ir.Cast():
@@ -181,7 +219,8 @@ class _Numbering:
                 assert_never(e)
 
     def _literal(self, e: ir.Literal) -> Value:
-        if e.type.is_float and (e.value < 0 or (e.value == 0 and copysign(1, e.value) < 0)):  # -0.0 is not 0.0
+        # -0.0 is not 0.0
+        if e.type.is_float and (e.value < 0 or (e.value == 0 and copysign(1, e.value) < 0)):
             return Value(self.table.add("literal", (), e.type, -e.value), True)
         return Value(self.table.add("literal", (), e.type, e.value))
 
@@ -190,17 +229,25 @@ class _Numbering:
         if not e.type.is_float or e.operator in ("//", "%"):
             operands = (t.plain(left), t.plain(right))
             commutes = e.operator in ("+", "*", "&", "|", "^")
-            return Value(t.add(e.operator, tuple(sorted(operands)) if commutes else operands, e.type))
+            return Value(
+                t.add(e.operator, tuple(sorted(operands)) if commutes else operands, e.type)
+            )
         if e.operator in ("*", "/"):
             operands = (left.number, right.number)
-            number = t.add(e.operator, tuple(sorted(operands)) if e.operator == "*" else operands, e.type)
+            number = t.add(
+                e.operator, tuple(sorted(operands)) if e.operator == "*" else operands, e.type
+            )
             return Value(number, left.negative != right.negative)
-        if left.number > right.number and all(t.nodes[v.number].operation == "*" for v in (left, right)):
+        if left.number > right.number and all(
+            t.nodes[v.number].operation == "*" for v in (left, right)
+        ):
             t.products_turned = True
         if e.operator == "-":
             right = Value(right.number, not right.negative)
         if left.negative == right.negative:  # a + b, or -(a + b)
-            return Value(t.add("+", tuple(sorted((left.number, right.number))), e.type), left.negative)
+            return Value(
+                t.add("+", tuple(sorted((left.number, right.number))), e.type), left.negative
+            )
         low, high = sorted((left, right), key=lambda v: v.number)  # low - high, or -(low - high)
         return Value(t.add("-", (low.number, high.number), e.type), low.negative)
 
@@ -209,7 +256,9 @@ class _Numbering:
         if left.negative and right.negative:
             left, right = Value(right.number), Value(left.number)
         a, b = t.plain(left), t.plain(right)
-        return Value(t.add(operator, (a, b), BOOL) if a <= b else t.add(_MIRRORED[operator], (b, a), BOOL))
+        return Value(
+            t.add(operator, (a, b), BOOL) if a <= b else t.add(_MIRRORED[operator], (b, a), BOOL)
+        )
 
     def _select(self, condition: Value, first: Value, second: Value) -> Value:
         t = self.table
@@ -219,12 +268,18 @@ class _Numbering:
             return first if t.nodes[condition.number].payload else second
         negative = self._sign(first, second)
         operands = tuple(
-            t.plain(Value(v.number, v.negative != negative and not self._is_zero(v))) for v in (first, second)
+            t.plain(Value(v.number, v.negative != negative and not self._is_zero(v)))
+            for v in (first, second)
         )
-        return Value(t.add("select", (condition.number, *operands), t.nodes[first.number].type), negative)
+        return Value(
+            t.add("select", (condition.number, *operands), t.nodes[first.number].type), negative
+        )
 
     def _sign(self, first: Value, second: Value) -> bool:
-        """Whether a selection is best seen as the negative of another; zero has no say, only its sign would differ."""
+        """Whether a selection is best seen as the negative of another.
+
+        Zero has no say, only its sign would differ.
+        """
         signs = [v.negative for v in (first, second) if not self._is_zero(v)]
         return bool(signs) and all(signs)
 
@@ -241,11 +296,20 @@ class _Numbering:
             return self._fma(e, *arguments)
         operands = tuple(t.plain(a) for a in arguments)
         return Value(
-            t.add(e.intrinsic, tuple(sorted(operands)) if e.intrinsic in ("min", "max", "hypot") else operands, e.type)
+            t.add(
+                e.intrinsic,
+                tuple(sorted(operands)) if e.intrinsic in ("min", "max", "hypot") else operands,
+                e.type,
+            )
         )
 
     def _fma(self, e: ir.Call, left: Value, right: Value, addend: Value) -> Value:
-        """The signs of the product and of the addend decide whether a * b + c is a sum or a difference, and its sign."""
+        """The signs of the product and of the addend decide whether a * b + c is a sum or a
+        difference, and its sign.
+        """
         difference = (left.negative != right.negative) != addend.negative
         operands = (*sorted((left.number, right.number)), addend.number)
-        return Value(self.table.add("fma", operands, e.type, "difference" if difference else None), addend.negative)
+        return Value(
+            self.table.add("fma", operands, e.type, "difference" if difference else None),
+            addend.negative,
+        )

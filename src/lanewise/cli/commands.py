@@ -19,7 +19,9 @@ from lanewise.support.interrupts import imported
 
 
 class Commands(Listed):
-    """The commands; those of a product are loaded when one of them runs, and the help knows what they are about."""
+    """The commands; those of a product are loaded when one of them runs, and the help knows what
+    they are about.
+    """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command that runs."""
@@ -31,9 +33,11 @@ class Commands(Listed):
 
 
 def _check_empty(args: list[str]) -> None:
-    """Raise `InputError` for an empty value of an option, such as a variable that a script has not set.
+    """Raise `InputError` for an empty value of an option, such as a variable that a script has not
+    set.
 
-    Where a default is meant the option is left out: an empty name of a layout or a file must not stand for one.
+    Where a default is meant the option is left out: an empty name of a layout or a file must not
+    stand for one.
     """
     for option, value in itertools.pairwise([*args, "end"]):
         name, joined, text = option.partition("=")
@@ -42,11 +46,15 @@ def _check_empty(args: list[str]) -> None:
 
 
 app = typer.Typer(
-    name="lanewise", cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False,
+    name="lanewise",
+    cls=Commands,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Write the physics for one element; lanewise designs the data structure and the kernel.",
-    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every command has --help.",
-)  # fmt: skip
+    epilog="First: lanewise gravity run --plot run.png. Then: lanewise explain gravity. Every "
+    "command has --help.",
+)
 
 
 def _say_version(asked: bool) -> None:
@@ -59,7 +67,13 @@ def _say_version(asked: bool) -> None:
 def _lanewise(  # pyright: ignore[reportUnusedFunction]
     _: Annotated[
         bool,
-        typer.Option("--version", metavar="", is_eager=True, callback=_say_version, help="the version of lanewise"),
+        typer.Option(
+            "--version",
+            metavar="",
+            is_eager=True,
+            callback=_say_version,
+            help="the version of lanewise",
+        ),
     ] = False,
 ) -> None: ...
 

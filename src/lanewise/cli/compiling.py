@@ -1,4 +1,7 @@
-"""A line on standard error while something compiles, and the warnings of caches as notes: what a command says besides its results."""
+"""A line on standard error while something compiles, and the warnings of caches as notes.
+
+What a command says besides its results.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,13 @@ _ERASE = "\r\x1b[2K"
 
 
 class CompilingLine:
-    """Says what compiles, where it takes longer than a moment: one kernel, or several one after the other.
+    """Says what compiles, where it takes longer than a moment.
 
-    At a terminal a line that goes away when it is done; above a progress bar, which holds the last line, one that stays, for a kernel that
-    takes long. In a log one line, for the first that somebody waits for.
+    One kernel, or several one after the other.
+
+    At a terminal a line that goes away when it is done; above a progress bar, which holds the last
+    line, one that stays, for a kernel that takes long. In a log one line, for the first that
+    somebody waits for.
     """
 
     def __init__(self, moment: float = MOMENT) -> None:
@@ -69,7 +75,11 @@ class CompilingLine:
             if not self._running:  # it was done while this thread waited for the lock
                 return
             once = "once for this machine" if keeps() else "in every run, as there is no cache"
-            count = f"{compilation.number} of {compilation.of}" if compilation.of else f"{compilation.number}"
+            count = (
+                f"{compilation.number} of {compilation.of}"
+                if compilation.of
+                else f"{compilation.number}"
+            )
             text = f"compiling kernel {count} ({compilation.name}), {once}"
             if sys.stderr is sys.__stderr__ and sys.stderr.isatty():
                 self._shown = True

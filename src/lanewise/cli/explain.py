@@ -1,4 +1,7 @@
-"""`lanewise explain` gravity, boids, lbm, waves or path/to/file.py:kernel: what a kernel gets, why, and what to expect of it."""
+"""`lanewise explain` gravity, boids, lbm, waves or path/to/file.py:kernel.
+
+What a kernel gets, why, and what to expect of it.
+"""
 
 from __future__ import annotations
 
@@ -75,34 +78,53 @@ def explain(
         ),
     ] = None,
     arch: Annotated[
-        str | None, typer.Option(metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="GPU architecture, as sm_90 (default: the GPU here, or sm_90)"
+        ),
     ] = None,
     values: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
+            "--set",
+            metavar="NAME=VALUE",
+            help="a parameter that is no record, as softening2=1e-4; repeat for more",
         ),
     ] = None,
     every: Annotated[
-        bool, typer.Option("--all", metavar="", help="with a row for every optimisation, not only those of use here")
+        bool,
+        typer.Option(
+            "--all",
+            metavar="",
+            help="with a row for every optimisation, not only those of use here",
+        ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
 ) -> None:
-    """Explain each optimisation of a kernel: applied or not, why, and what it should gain. Runs nothing."""
+    """Explain each optimisation of a kernel: applied or not, why, and what it should gain.
+
+    Runs nothing.
+    """
     for option in (source, device):
         if option not in (None, CPU.name, CUDA.name):
             raise InputError(
-                f"unknown device {option!r}{near(option, (CPU.name, CUDA.name)) or ';'} wanted cpu or cuda"
+                f"unknown device {option!r}{near(option, (CPU.name, CUDA.name)) or ';'} wanted cpu "
+                "or cuda"
             )
     if source and device and source != device:
-        raise InputError(f"--source {source} and --device {device} are two devices; give one of them")
+        raise InputError(
+            f"--source {source} and --device {device} are two devices; give one of them"
+        )
     chosen = source or device or ("cuda" if arch else "cpu")
     if arch and not is_gpu(chosen):
         raise InputError(
-            f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} {chosen} is none"
+            f"--arch {arch} is an architecture of GPUs, and --{'source' if source else 'device'} "
+            f"{chosen} is none"
         )
     if every and (source or json):
-        raise InputError(f"--all is of the table, which --{'json' if json else 'source'} does not print")
+        raise InputError(
+            f"--all is of the table, which --{'json' if json else 'source'} does not print"
+        )
     numbers = read_values(values or [])
     heading, kernels = _kernels(name, chosen, bodies, precision, layout, arch, numbers)
     if source and not json:
@@ -116,7 +138,11 @@ def explain(
             e.as_dict() | ({"source": k.executable.source} if source else {})
             for e, k in zip(explanations, kernels, strict=True)
         ]
-        print(json_module.dumps({"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False))
+        print(
+            json_module.dumps(
+                {"search": heading, "kernels": facts} if heading else facts[0], allow_nan=False
+            )
+        )
         return
     texts = [as_text(e, columns(), every=every) for e in explanations]
     above = [textwrap.fill(heading, columns())] if heading else []
@@ -128,7 +154,10 @@ def explain(
 
 
 def columns() -> int:
-    """How wide a table may be: as the terminal (or the variable COLUMNS), else as wide as explanations are."""
+    """How wide a table may be.
+
+    As the terminal (or the variable COLUMNS), else as wide as explanations are.
+    """
     return min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
 
 
@@ -146,26 +175,35 @@ def _kernels(
     from lanewise.patterns.pairwise.kernel import Pairwise
 
     if precision is not None:
-        raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
+        raise InputError(
+            f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its "
+            "file"
+        )
     kind = layout_by_name(layout) if layout else None
     kernel = load_kernel(name, sites=True)
     if isinstance(kernel, Pairwise) and kernel.searched is not None:
         raise InputError(
-            f"{name} runs over a search, whose cells depend on positions that cannot be made up; in Python there is "
+            f"{name} runs over a search, whose cells depend on positions that cannot be made up; "
+            "in Python there is "
             f"{name.rpartition(':')[2]}.compile(...).explain()"
         )
     return "", (compile_offline(kernel, count, device, arch=arch, layout=kind, values=values),)
 
 
 def read_values(texts: list[str]) -> dict[str, float]:
-    """`["softening2=1e-4"]` as numbers by name; raises `InputError` for what is no number or comes twice."""
+    """`["softening2=1e-4"]` as numbers by name.
+
+    Raises `InputError` for what is no number or comes twice.
+    """
     numbers: dict[str, float] = {}
     for text in texts:
         name, _, value = text.partition("=")
         try:
             number = float(value)
         except ValueError as error:
-            raise InputError(f"--set {text}: wanted NAME=NUMBER, as in --set softening2=1e-4") from error
+            raise InputError(
+                f"--set {text}: wanted NAME=NUMBER, as in --set softening2=1e-4"
+            ) from error
         if not math.isfinite(number):
             raise InputError(f"--set {text}: wanted a finite number")
         if name in numbers:

@@ -26,7 +26,9 @@ PACKAGES = (
 INTERPRETER = {"name": "python", "description": "the interpreter: slow, the definition of meaning"}
 
 
-def info(json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False) -> None:
+def info(
+    json_: Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")] = False,
+) -> None:
     """Devices, versions, cache, and what CUDA still needs here."""
     facts = gather()
     if json_:
@@ -44,7 +46,8 @@ def info(json_: Annotated[bool, typer.Option("--json", metavar="", help="as one 
     for name, number in facts["versions"].items():
         print(f"  {name:18} {number or 'not installed'}")
     print(
-        f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, {facts['cache']['bytes']:,} bytes"
+        f"\ncache\n  {facts['cache']['directory']}: {facts['cache']['files']} files, "
+        f"{facts['cache']['bytes']:,} bytes"
     )
 
 
@@ -56,11 +59,14 @@ def gather() -> dict[str, Any]:
     files, nbytes = cache_size()
     missing = missing_for_cuda()
     return {
-        "lanewise": __version__, "python": platform.python_version(), "system": f"{platform.system()} {platform.machine()}",
+        "lanewise": __version__,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
         "devices": [_cpu(), *([] if missing else _gpus()), INTERPRETER],
-        "cuda_missing": list(missing), "versions": {p: _version(p) for p in PACKAGES},
+        "cuda_missing": list(missing),
+        "versions": {p: _version(p) for p in PACKAGES},
         "cache": {"directory": str(cache_directory()), "files": files, "bytes": nbytes},
-    }  # fmt: skip
+    }
 
 
 def _cpu() -> dict[str, Any]:
@@ -68,13 +74,19 @@ def _cpu() -> dict[str, Any]:
 
     cpu = get_device("cpu")
     free = f"{cpu.free_memory() / 2**30:.1f} GiB free"
-    return {"name": "cpu", "description": f"{cpu.title()}, {cpu.units()} threads, {free}", "threads": cpu.units()}
+    return {
+        "name": "cpu",
+        "description": f"{cpu.title()}, {cpu.units()} threads, {free}",
+        "threads": cpu.units(),
+    }
 
 
 def _gpus() -> list[dict[str, Any]]:
     from lanewise.runtime.devices import cuda_device_count
 
-    return [_gpu("cuda" if number == 0 else f"cuda:{number}") for number in range(cuda_device_count())]
+    return [
+        _gpu("cuda" if number == 0 else f"cuda:{number}") for number in range(cuda_device_count())
+    ]
 
 
 def _gpu(name: str) -> dict[str, Any]:

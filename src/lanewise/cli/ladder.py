@@ -1,4 +1,6 @@
-"""`lanewise ladder`: a series of versions of one kernel, checked, timed, and shown beside a paper's figures."""
+"""`lanewise ladder`: a series of versions of one kernel, checked, timed, and shown beside a paper's
+figures.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ Names = Annotated[
     typer.Argument(
         metavar="LADDER",
         autocompletion=completing("lanewise.ladders.LADDERS"),
-        help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), boids (searches), waves (F-statistic) or "
+        help="tutorial (n-body step by step), layouts (of gravity), memory (records), lbm (flow), "
+        "boids (searches), waves (F-statistic) or "
         "compiler (naive array kernels)",
     ),
 ]
@@ -35,36 +38,54 @@ Bodies = Annotated[
     str | None,
     typer.Option(
         metavar="N[,N...]",
-        help="numbers of bodies, of sites for lbm, of amplitudes for waves, of elements of a matrix for compiler "
+        help="numbers of bodies, of sites for lbm, of amplitudes for waves, of elements of a "
+        "matrix for compiler "
         "(default: the paper's; fewer on a CPU or with --quick)",
         show_default=False,
     ),
 ]
 Agents = Annotated[
-    str | None, typer.Option(metavar="N[,N...]", help="of boids: the same as --bodies", show_default=False)
+    str | None,
+    typer.Option(metavar="N[,N...]", help="of boids: the same as --bodies", show_default=False),
 ]
 Worlds = Annotated[
     str | None,
     typer.Option(
-        "--world", metavar="R[,R...]", help="of boids: radii of worlds (default: the paper's)", show_default=False
+        "--world",
+        metavar="R[,R...]",
+        help="of boids: radii of worlds (default: the paper's)",
+        show_default=False,
     ),
 ]
 Only = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME[,NAME...]", help="of compiler: benchmarks (mm, mv, tp, ...; default: all)", show_default=False
+        metavar="NAME[,NAME...]",
+        help="of compiler: benchmarks (mm, mv, tp, ...; default: all)",
+        show_default=False,
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ...")]
+Device = Annotated[
+    str,
+    typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ..."),
+]
 Quick = Annotated[
-    bool, typer.Option("--quick", metavar="", help="few bodies, few versions: under a minute on two cores")
+    bool,
+    typer.Option(
+        "--quick", metavar="", help="few bodies, few versions: under a minute on two cores"
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", metavar="", help="as one line of JSON")]
 Plot = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.png", help="the factors here, in the paper and by the model; of boids steps a second"),
+    typer.Option(
+        metavar="FILE.png",
+        help="the factors here, in the paper and by the model; of boids steps a second",
+    ),
 ]
-Seed = Annotated[int, typer.Option(parser=whole_number, metavar="N", help="of the random initial conditions")]
+Seed = Annotated[
+    int, typer.Option(parser=whole_number, metavar="N", help="of the random initial conditions")
+]
 
 
 def ladder(
@@ -79,7 +100,9 @@ def ladder(
     plot: Plot = None,
     seed: Seed = 0,
 ) -> None:
-    """Climb a ladder: each rung is one more optimisation of the same function, checked against float64 and timed."""
+    """Climb a ladder: each rung is one more optimisation of the same function, checked against
+    float64 and timed.
+    """
     from lanewise.ladders import find_ladder
     from lanewise.ladders.rung import Options, as_json
     from lanewise.runtime.devices import resolve
@@ -109,9 +132,13 @@ def ladder(
 def _counts(chosen: Ladder, bodies: str | None, agents: str | None) -> tuple[int, ...]:
     """The sizes that are asked for, under either name; none where nothing is."""
     if agents is not None and chosen.elements != "agents":
-        raise InputError(f"--agents {agents}: ladder {chosen.name} counts {chosen.elements}; wanted --bodies")
+        raise InputError(
+            f"--agents {agents}: ladder {chosen.name} counts {chosen.elements}; wanted --bodies"
+        )
     if agents is not None and bodies is not None:
-        raise InputError(f"--agents {agents} and --bodies {bodies} are the same; wanted one of them")
+        raise InputError(
+            f"--agents {agents} and --bodies {bodies} are the same; wanted one of them"
+        )
     if agents is not None:
         return _numbers(agents, "agents")
     return () if bodies is None else _numbers(bodies)
@@ -131,7 +158,8 @@ def _radii(chosen: Ladder, text: str | None) -> tuple[float, ...]:
             radius = math.nan
         if not 0 < radius < math.inf:
             raise InputError(
-                f"--world {text}: {part.strip()!r} is no radius; wanted a positive number, or several with commas"
+                f"--world {text}: {part.strip()!r} is no radius; wanted a positive number, or "
+                "several with commas"
             )
         radii.append(radius)
     return tuple(dict.fromkeys(radii))
@@ -142,12 +170,16 @@ def _parts(chosen: Ladder, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     if not chosen.parts:
-        raise InputError(f"--only {text}: ladder {chosen.name} is climbed as a whole; wanted ladder compiler")
+        raise InputError(
+            f"--only {text}: ladder {chosen.name} is climbed as a whole; wanted ladder compiler"
+        )
     named = [part.strip() for part in text.split(",")]
     for part in named:
         if part not in chosen.parts:
             asked, wanted = near(part, chosen.parts) or ";", ", ".join(chosen.parts)
-            raise InputError(f"--only {text}: {part!r} is no part of {chosen.name}{asked} wanted {wanted}")
+            raise InputError(
+                f"--only {text}: {part!r} is no part of {chosen.name}{asked} wanted {wanted}"
+            )
     return tuple(p for p in chosen.parts if p in named)
 
 
@@ -159,12 +191,15 @@ def _numbers(text: str, what: str = "bodies") -> tuple[int, ...]:
             number = whole_number(part)
         except typer.BadParameter as error:
             raise InputError(
-                f"--{what} {text}: {part.strip()!r} is no whole number; wanted one, or several with commas"
+                f"--{what} {text}: {part.strip()!r} is no whole number; wanted one, or several "
+                "with commas"
             ) from error
         if number < 1:
             raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at least 1")
         if number > MOST_BODIES:
-            raise InputError(f"--{what} {text}: {number} {what} asked for; wanted at most {MOST_BODIES:,}")
+            raise InputError(
+                f"--{what} {text}: {number} {what} asked for; wanted at most {MOST_BODIES:,}"
+            )
         numbers.append(number)
     return tuple(dict.fromkeys(numbers))
 
@@ -179,7 +214,10 @@ def _check_picture(plot: Path) -> None:
 
 
 def _follow(chosen: Ladder, options: Options) -> list[Rung]:
-    """Climb, and show on a terminal (standard error: JSON goes to standard output) what was measured last."""
+    """Climb, and show on a terminal (standard error.
+
+    JSON goes to standard output) what was measured last.
+    """
     from rich.console import Console
 
     from lanewise.ladders.rung import seconds_text
@@ -192,7 +230,8 @@ def _follow(chosen: Ladder, options: Options) -> list[Rung]:
         for rung in chosen.climb(options):
             rungs.append(rung)
             status.update(
-                f"{chosen.name}, {rung.bodies:,} {chosen.elements}: {rung.name}, {seconds_text(rung.seconds)}"
+                f"{chosen.name}, {rung.bodies:,} {chosen.elements}: {rung.name}, "
+                f"{seconds_text(rung.seconds)}"
             )
     return rungs
 
@@ -208,9 +247,14 @@ def _machine(device: str) -> dict[str, Any]:
 
     cpu, measured = get_device(CPU.name), get_device(device)
     facts: dict[str, Any] = {
-        "name": measured.title(), "device": device, "cpu": cpu.title(), "threads": cpu.units(), "lanewise": __version__,
-        "numpy": numpy.__version__, "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
-    }  # fmt: skip
+        "name": measured.title(),
+        "device": device,
+        "cpu": cpu.title(),
+        "threads": cpu.units(),
+        "lanewise": __version__,
+        "numpy": numpy.__version__,
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
+    }
     if not measured.target.host_memory:
         facts |= {"arch": measured.architecture(), "multiprocessors": measured.units()}
     return facts

@@ -1,4 +1,6 @@
-"""`lanewise`: a command as a process. Errors of the user end with code 2 and one clear message, Ctrl-C with code 130 and one line.
+"""`lanewise`: a command as a process.
+
+Errors of the user end with code 2 and one clear message, Ctrl-C with code 130 and one line.
 
 Little is imported here: Ctrl-C must be taken care of before the commands, and what they need, are.
 """
@@ -18,7 +20,8 @@ from lanewise.support.errors import LanewiseError
 from lanewise.support.interrupts import INTERRUPTED, interrupts_wait, leave, leave_when_interrupted
 from lanewise.support.naming import at_first_use
 
-YOUNG = 100_000  # objects that Python makes before it looks for garbage: modules and compilers make many that stay
+# objects that Python makes before it looks for garbage: modules and compilers make many that stay
+YOUNG = 100_000
 
 __getattr__, __dir__ = at_first_use("lanewise.cli", {"commands": ("app",)})
 
@@ -34,7 +37,10 @@ class _Presses:
         signal.default_int_handler(number, frame)
 
     def lost(self, what: Any) -> None:
-        """The hook of exceptions that Python cannot raise where they come: Ctrl-C is pressed again a moment later."""
+        """The hook of exceptions that Python cannot raise where they come.
+
+        Ctrl-C is pressed again a moment later.
+        """
         if not issubclass(what.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(what)
             return
@@ -46,7 +52,8 @@ class _Presses:
 def program() -> None:
     """Run a command as a process of its own, and end it.
 
-    What lies in memory is not taken apart first, which takes a quarter of a second with a compiler loaded.
+    What lies in memory is not taken apart first, which takes a quarter of a second with a compiler
+    loaded.
     """
     leave_when_interrupted()
     gc.set_threshold(YOUNG)
@@ -72,7 +79,8 @@ def program() -> None:
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
         sys.stdout.flush()
         sys.stderr.flush()
-    except OSError:  # a closed pipe, a full disk: Python ends such a process with a word and a code of its own
+    except OSError:
+        # a closed pipe, a full disk: Python ends such a process with a word and a code of its own
         sys.exit(code)
     os._exit(code or 0)
 

@@ -1,4 +1,7 @@
-"""What a command is about: a product, or the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`."""
+"""What a command is about.
+
+A product, or the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,16 @@ _OF_A_CALL = (
 
 
 def product_kernels(name: str) -> Any:
-    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`; None where there is none."""
+    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`.
+
+    None where there is none.
+    """
     place = f"{sims.__name__}.{name}.explain"
-    return importlib.import_module(place) if name in sims.PRODUCTS and importlib.util.find_spec(place) else None
+    return (
+        importlib.import_module(place)
+        if name in sims.PRODUCTS and importlib.util.find_spec(place)
+        else None
+    )
 
 
 def _products_that(can: str) -> list[str]:
@@ -48,10 +58,13 @@ def load_kernel(text: str) -> Pairwise | Elementwise: ...
 @overload
 def load_kernel(text: str, *, sites: bool) -> Pairwise | Elementwise | Sitewise: ...
 def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | Sitewise:
-    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice; the file is run to get it.
+    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice.
 
-    What the file prints goes to standard error: standard output belongs to the command. Raises `InputError` when there is
-    no such file, when it cannot be run, and when it has no kernel of this name.
+    The file is run to get it.
+
+    What the file prints goes to standard error: standard output belongs to the command. Raises
+    `InputError` when there is no such file, when it cannot be run, and when it has no kernel of
+    this name.
     """
     path_text, separator, name = text.rpartition(":")
     if not separator or not path_text.endswith(".py"):
@@ -60,7 +73,8 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
             raise InputError(f"{text}: which kernel? {_choices(text, offered)}")
         products = _products_that("explained" if sites else "tuning_job")
         raise InputError(
-            f"nothing is known of {text!r}{near(text, products) or ';'} wanted {', '.join(products)}, or a kernel of a file as in "
+            f"nothing is known of {text!r}{near(text, products) or ';'} wanted "
+            f"{', '.join(products)}, or a kernel of a file as in "
             "path/to/file.py:name"
         )
     module = run_file(Path(path_text))
@@ -69,21 +83,28 @@ def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | S
         return kernels[name]
     if isinstance(getattr(module, name, None), Sitewise):
         raise InputError(
-            f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in Python there is "
+            f"{path_text}: {name} is a sitewise kernel, which is measured on its own sites; in "
+            "Python there is "
             f"{name}.tune(sites, ...), and lanewise explain shows what rules chose"
         )
     for kind, what, ways in _OF_A_CALL:
         if isinstance(getattr(module, name, None), kind):
-            raise InputError(f"{path_text}: {name} is a {what} cannot be made up; in Python there {ways.format(name)}")
+            raise InputError(
+                f"{path_text}: {name} is a {what} cannot be made up; in Python there "
+                f"{ways.format(name)}"
+            )
     if hasattr(module, name):
         raise InputError(
-            f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; {_choices(path_text, kernels)}"
+            f"{path_text}: {name} is no kernel, found {describe(getattr(module, name))}; "
+            f"{_choices(path_text, kernels)}"
         )
     raise InputError(f"{path_text} has no kernel {name!r}; {_choices(path_text, kernels)}")
 
 
 def run_file(path: Path) -> ModuleType:
-    """Run a Python file as a module of its own name, with its folder first on the path, as `python file.py` has it."""
+    """Run a Python file as a module of its own name, with its folder first on the path, as `python
+    file.py` has it.
+    """
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     if not path.is_file():
@@ -106,7 +127,9 @@ def run_file(path: Path) -> ModuleType:
 
 @contextlib.contextmanager
 def _as_a_script(path: Path) -> Generator[None]:
-    """The file's folder comes first on the path, and the command's own arguments are none of the file's."""
+    """The file's folder comes first on the path, and the command's own arguments are none of the
+    file's.
+    """
     folder, arguments = str(path.parent), sys.argv
     sys.path.insert(0, folder)
     sys.argv = [str(path)]
@@ -122,7 +145,11 @@ def _last_line(error: BaseException, path: Path) -> str:
     last = traceback.format_exception_only(error)[-1].strip()
     if isinstance(error, SyntaxError) and error.filename == str(path.resolve()):
         return f"line {error.lineno}: {last}"
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path.resolve())]
+    lines = [
+        f.lineno
+        for f in traceback.extract_tb(error.__traceback__)
+        if f.filename == str(path.resolve())
+    ]
     return f"line {lines[-1]}: {last}" if lines else last
 
 

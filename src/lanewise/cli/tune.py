@@ -1,4 +1,7 @@
-"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember the fastest."""
+"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`.
+
+Measure plans, and remember the fastest.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,14 @@ Bodies = Annotated[
         parser=whole_number,
         callback=at_least(1),
         metavar="N",
-        help="number of elements, of sites (about), or of templates: tuned plans are for numbers like this one",
+        help="number of elements, of sites (about), or of templates: tuned plans are for numbers "
+        "like this one",
     ),
 ]
-Device = Annotated[str, typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ...")]
+Device = Annotated[
+    str,
+    typer.Option(metavar="NAME", autocompletion=completing(DEVICES), help="cpu, cuda, cuda:1, ..."),
+]
 Precision = Annotated[
     str | None,
     typer.Option(
@@ -66,7 +73,9 @@ Seconds = Annotated[
 Values = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="NAME=VALUE", help="a parameter that is no record, as softening2=1e-4; repeat for more"
+        "--set",
+        metavar="NAME=VALUE",
+        help="a parameter that is no record, as softening2=1e-4; repeat for more",
     ),
 ]
 Case = Annotated[
@@ -105,15 +114,22 @@ def tune(
         raise InputError(f"--case {case} belongs to lbm; {name} has no cases")
     if hasattr(product, "tuning_job"):
         own = {} if case is None else {"case": case}
-        job: Job | SearchJob | SiteJob = product.tuning_job(device, bodies, precision or "f32", layout, numbers, **own)
+        job: Job | SearchJob | SiteJob = product.tuning_job(
+            device, bodies, precision or "f32", layout, numbers, **own
+        )
     elif precision is not None:
-        raise InputError(f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its file")
+        raise InputError(
+            f"--precision belongs to gravity, boids and lbm; the types of {name} are those of its "
+            "file"
+        )
     else:
         job = _kernel(name, bodies, device, layout, numbers)
     _show(_follow(job, seconds, quiet=json_), json_)
 
 
-def _kernel(name: str, count: int, device: str, layout: str | None, values: dict[str, float]) -> Job:
+def _kernel(
+    name: str, count: int, device: str, layout: str | None, values: dict[str, float]
+) -> Job:
     """A kernel of a file on made-up arguments."""
     from lanewise.cli.target import load_kernel
     from lanewise.explanation.samples import sample_arguments
@@ -139,14 +155,24 @@ def _follow(job: Job | SearchJob | SiteJob, seconds: float | None, *, quiet: boo
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("[bold]{task.fields[name]}[/bold]"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[state]}"),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        TextColumn("[bold]{task.fields[name]}[/bold]"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[state]}"),
+    )
+    with Progress(
+        *columns, console=console, disable=quiet or not console.is_terminal, transient=True
+    ) as bar:
         task = bar.add_task("tune", total=None, name=job.name, state="the default plan")
 
         def show(state: State) -> None:
-            text = f"{state.doing}: {state.measured} measured, {state.refused} refused, {state.factor:.2f} times the default"
-            bar.update(task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text)
+            text = (
+                f"{state.doing}: {state.measured} measured, {state.refused} refused, "
+                f"{state.factor:.2f} times the default"
+            )
+            bar.update(
+                task, total=state.seconds, completed=min(state.elapsed, state.seconds), state=text
+            )
 
         match job:
             case SearchJob():

@@ -1,4 +1,7 @@
-"""The plan that a kernel gets when its user fixes nothing, or some of it. Each pattern has rules of thumb of its own."""
+"""The plan that a kernel gets when its user fixes nothing, or some of it.
+
+Each pattern has rules of thumb of its own.
+"""
 
 from __future__ import annotations
 
@@ -15,5 +18,10 @@ def complete_plan(wish: Plan | None, machine: Machine, work: Work) -> Decisions:
     plan = wish.filled(work.pattern.default_plan(machine, work, wish))
     if wish.block is not None and wish.tile is None and plan.tile:
         plan = Plan(tile=plan.block).filled(plan)  # one source a thread stages a tile
-    needs_tiles = plan.accumulate == "f64" and plan.reciprocity == "off" and wish.tile is None and not plan.tile
+    needs_tiles = (
+        plan.accumulate == "f64"
+        and plan.reciprocity == "off"
+        and wish.tile is None
+        and not plan.tile
+    )
     return Plan(tile=CPU_TILE).filled(plan) if needs_tiles else plan

@@ -1,9 +1,13 @@
-"""The optimisations of lanewise as people know them: names, values worth trying, and whether a kernel allows them.
+"""The optimisations of lanewise as people know them.
 
-The catalogue has those of the plan, which `Plan` declares field by field, and the layout of the records. Its order is that of the
-compiler: arithmetic, division into kernels, loops, memory, threads. `explain` makes a row of each entry, `tune` makes an axis of its
-values, the ladders climb them. Whether a kernel allows one is found by building the program with it: the passes themselves give the
-reasons.
+Names, values worth trying, and whether a kernel allows them.
+
+The catalogue has those of the plan, which `Plan` declares field by field, and the layout of the
+records. Its order is that of the
+compiler: arithmetic, division into kernels, loops, memory, threads. `explain` makes a row of each
+entry, `tune` makes an axis of its
+values, the ladders climb them. Whether a kernel allows one is found by building the program with
+it: the passes themselves give the reasons.
 """
 
 from __future__ import annotations
@@ -24,8 +28,12 @@ from lanewise.support.errors import PlanError
 
 LAYOUT = "layout"  # the field of the one optimisation that lies in the records and not in the plan
 _LAYOUT = Optimisation(
-    "memory layout", lambda v, blocks: f"records lie as {v}", literature="structure-of-arrays and relatives", place=17, field=LAYOUT,
-)  # fmt: skip
+    "memory layout",
+    lambda v, blocks: f"records lie as {v}",
+    literature="structure-of-arrays and relatives",
+    place=17,
+    field=LAYOUT,
+)
 
 OPTIMISATIONS: tuple[Optimisation, ...] = tuple(sorted((*DECIDED, _LAYOUT), key=lambda o: o.place))
 
@@ -43,20 +51,25 @@ _HEAD = re.compile(r"\A(?:[^:]+ cannot be applied to [^:]+|Plan\([^)]*\)): ")
 
 
 def neutral(name: str, kind: str) -> Any:
-    """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu" device."""
+    """The value of a plan's field with which its optimisation is off, on a "cuda" or "cpu"
+    device.
+    """
     blocks = target_of(kind).has_blocks
     if name == "block" and blocks:
         return WARP
-    if name == "uniforms" and blocks:  # arguments of a launch lie in constant memory unless they are moved
+    # arguments of a launch lie in constant memory unless they are moved
+    if name == "uniforms" and blocks:
         return "global"
     return getattr(NEUTRAL, name)
 
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built once.
+    """The programs of one reference kernel on one kind of device ("cuda" or "cpu"), each plan built
+    once.
 
-    They are many, and made to be compared: each is verified when it is done, and not between its passes.
+    They are many, and made to be compared: each is verified when it is done, and not between its
+    passes.
     """
 
     reference: ir.Kernel
@@ -69,28 +82,37 @@ class Programs:
         """The program of a complete plan, or the text of the `PlanError` that refuses it."""
         if plan not in self._built:
             try:
-                self._built[plan] = self._beside(plan) or build_program(self.reference, plan, self.kind, between=False)
+                self._built[plan] = self._beside(plan) or build_program(
+                    self.reference, plan, self.kind, between=False
+                )
             except PlanError as error:
                 self._built[plan] = str(error)
         return self._built[plan]
 
     def _beside(self, plan: Decisions) -> Program | None:
-        """The program of a plan that differs from another one in what the compiler does beside the passes, if that one is legal.
+        """The program of a plan that differs from another one in what the compiler does beside the
+        passes, if that one is legal.
 
-        Caps of registers stand in the grids of kernels, and nothing else hangs on them; what fast arithmetic may do is asked where
-        kernels are divided.
+        Caps of registers stand in the grids of kernels, and nothing else hangs on them; what fast
+        arithmetic may do is asked where kernels are divided.
         """
         if plan.fast_math and not plan.fission and plan.branches == "together":
             return self._of(plan, replace(plan, fast_math=False), lambda k: k)
         if not target_of(self.kind).has_blocks:
             return None
         if plan.registers:
-            return self._of(plan, replace(plan, registers=0), lambda k: register_cap.apply(k, plan.registers))
+            return self._of(
+                plan, replace(plan, registers=0), lambda k: register_cap.apply(k, plan.registers)
+            )
         if plan.min_blocks > 1:
-            return self._of(plan, replace(plan, min_blocks=1), lambda k: _with_blocks(k, plan.min_blocks))
+            return self._of(
+                plan, replace(plan, min_blocks=1), lambda k: _with_blocks(k, plan.min_blocks)
+            )
         return None
 
-    def _of(self, plan: Decisions, base: Decisions, change: Callable[[ir.Kernel], ir.Kernel]) -> Program | None:
+    def _of(
+        self, plan: Decisions, base: Decisions, change: Callable[[ir.Kernel], ir.Kernel]
+    ) -> Program | None:
         program = self.get(base)
         if isinstance(program, str):
             return None
@@ -110,7 +132,9 @@ class Programs:
         if value == off or name in BESIDE_THE_KERNELS:
             return None
         before = self.get(replace(plan, **{name: off}))
-        return UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
+        return (
+            UNCHANGED if not isinstance(before, str) and before.kernels == program.kernels else None
+        )
 
     def without(self, plan: Decisions, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
         """See `without`."""
@@ -137,23 +161,31 @@ def _with_blocks(kernel: ir.Kernel, blocks: int) -> ir.Kernel:
 
 
 def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
-    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass; None when it can.
+    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass.
 
-    A value that leaves every kernel of the program as it is without the optimisation counts as refused, too.
-    `reason_of` takes the name of the pass and of the kernel off the text.
+    None when it can.
+
+    A value that leaves every kernel of the program as it is without the optimisation counts as
+    refused, too. `reason_of` takes the name of the pass and of the kernel off the text.
     """
     return Programs(reference, kind).possible(plan, name, value)
 
 
-def without(reference: ir.Kernel, plan: Decisions, kind: str, name: str) -> tuple[Decisions, tuple[str, ...]] | str:
-    """The plan with one optimisation off, and the fields that had to go off with it because they rest on it.
+def without(
+    reference: ir.Kernel, plan: Decisions, kind: str, name: str
+) -> tuple[Decisions, tuple[str, ...]] | str:
+    """The plan with one optimisation off, and the fields that had to go off with it because they
+    rest on it.
 
-    If that plan is refused, everything is switched off with it and then back on, one after the other, as far as the
-    passes allow. A text tells why there is no such plan.
+    If that plan is refused, everything is switched off with it and then back on, one after the
+    other, as far as the passes allow. A text tells why there is no such plan.
     """
     return Programs(reference, kind).without(plan, name)
 
 
 def reason_of(message: str) -> str:
-    """A refusal without its head: `unrolling cannot be applied to f: it has no loop` -> `it has no loop`."""
+    """A refusal without its head: `unrolling cannot be applied to f.
+
+    It has no loop` -> `it has no loop`.
+    """
     return _HEAD.sub("", message, count=1)

@@ -1,12 +1,13 @@
 """From an element function to the kernels of a plan: the table of contents of the compiler.
 
-    frontend   Python source            -> Function                     frontend/function.py
-    pattern    Function + arguments     -> reference Kernel                 patterns/
-    stages     Kernel + Decisions + target -> Kernel(s) for the machine    stages/, which apply passes/, one file an optimisation
-    emission   Kernel                   -> CUDA C++ or Python text      emit/
-    runtime    text                     -> compiled, cached, launched   runtime/
+    frontend   Python source            -> Function                     frontend/function.py pattern
+    Function + arguments     -> reference Kernel                 patterns/ stages     Kernel +
+    Decisions + target -> Kernel(s) for the machine    stages/, which apply passes/, one file an
+    optimisation emission   Kernel                   -> CUDA C++ or Python text      emit/ runtime
+    text                     -> compiled, cached, launched   runtime/
 
-The order of the stages stands here, with the reason where it matters. The IR is verified after each pass.
+The order of the stages stands here, with the reason where it matters. The IR is verified after each
+pass.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ KernelObserver = Callable[[ir.Kernel], None]
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The kernels of one call, in order of launch. `reference` is the same work before any pass that reshapes it: the interpreter's input.
+    """The kernels of one call, in order of launch.
+
+    `reference` is the same work before any pass that reshapes it: the interpreter's input.
 
     They do that work for the values of the uniforms that `self_term` allows.
     """
@@ -70,9 +73,10 @@ def build_program(
 ) -> Program:
     """Apply the passes that `plan` asks for on a "cpu" or "cuda" device.
 
-    `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of each stage, and not only those that
-    come out. done: is told of each kernel that comes out, before passes begin with the next one where they are as independent as panels.
-    Raises `PlanError` for a plan that does not fit the kernel.
+    `observe` sees every stage by name: print the kernel, or run it. between: verify the kernel of
+    each stage, and not only those that come out. done: is told of each kernel that comes out,
+    before passes begin with the next one where they are as independent as panels. Raises
+    `PlanError` for a plan that does not fit the kernel.
     """
     sound = Sound()
 
@@ -88,11 +92,14 @@ def build_program(
     kernel = checked(
         "scalar replacement", scalar_replacement.apply(kernel)
     )  # after folding, which makes indices literals
-    simple = checked("dead code", dead_code.apply(kernel))  # after folding, which leaves values unread
+    # after folding, which leaves values unread
+    simple = checked("dead code", dead_code.apply(kernel))
     check_device(simple, plan, target)
     check_pattern(simple, plan, target)
-    arranged = arrange(simple, plan, checked)  # first: everything else takes the functions as they are then
-    parts = divide(arranged, plan, target, checked)  # before loops are shaped: each kernel has its own
+    # first: everything else takes the functions as they are then
+    arranged = arrange(simple, plan, checked)
+    # before loops are shaped: each kernel has its own
+    parts = divide(arranged, plan, target, checked)
     light = lighten_loops(parts, plan, checked)  # while a loop over sources is one loop
     kernels: list[ir.Kernel] = []
     for group in _groups(light, plan, target, checked):
@@ -107,7 +114,11 @@ def build_program(
 
 
 def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -> Iterator[Kernels]:
-    """The kernels in their shape: one by one those of panels, which each have passes of their own to go through; else all together."""
+    """The kernels in their shape.
+
+    One by one those of panels, which each have passes of their own to go through; else all
+    together.
+    """
     shaped = (k for part in parts for k in shape(part, plan, target, checked))
     if plan.panel and plan.uniforms == "constant":
         yield from ((k,) for k in shaped)
@@ -118,19 +129,25 @@ def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -
 def _finish(kernels: Kernels, plan: Decisions, target: Target, checked: Checked) -> Kernels:
     """What every kernel gets when its loops have their shape."""
     if plan.registers:
-        kernels = tuple(checked("register cap", register_cap.apply(k, plan.registers)) for k in kernels)
+        kernels = tuple(
+            checked("register cap", register_cap.apply(k, plan.registers)) for k in kernels
+        )
     kernels = tuple(checked("unused indices", dead_code.clean_loops(k)) for k in kernels)
     if plan.uniforms != "constant":  # after the map to threads, each of which loads them
         some = any(k.uniforms for k in kernels)  # a kernel that only adds partial sums has none
         kernels = tuple(
-            k if some and not k.uniforms else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))
+            k
+            if some and not k.uniforms
+            else checked("uniforms", uniform_parameters.apply(k, plan.uniforms))
             for k in kernels
         )
     # Late: no pass after it could tell which array a load belongs to.
     kernels = tuple(
-        checked("layout lowering", layout_lowering.apply(k, vector_loads=target.has_blocks)) for k in kernels
+        checked("layout lowering", layout_lowering.apply(k, vector_loads=target.has_blocks))
+        for k in kernels
     )
     if not target.has_blocks:
         return kernels
-    # After places are known in buffers: leaves of one buffer are a choice of places. SIMD loops would have to gather.
+    # After places are known in buffers: leaves of one buffer are a choice of places. SIMD loops
+    # would have to gather.
     return tuple(checked("load selection", load_selection.apply(k)) for k in kernels)

@@ -1,8 +1,11 @@
-"""The stages of the pipeline: which passes a plan asks for, in which order, on which kind of device, and what is refused.
+"""The stages of the pipeline.
 
-First functions: arithmetic, division into kernels, and what is lifted out of the loop over sources. Then the loops of a kernel: pairs from
-one side, pairs from both sides, single elements. What a pattern or a kind of device does not have is refused instead of ignored; what a
-kernel does not allow its passes refuse.
+Which passes a plan asks for, in which order, on which kind of device, and what is refused.
+
+First functions: arithmetic, division into kernels, and what is lifted out of the loop over sources.
+Then the loops of a kernel: pairs from one side, pairs from both sides, single elements. What a
+pattern or a kind of device does not have is refused instead of ignored; what a kernel does not
+allow its passes refuse.
 """
 
 from __future__ import annotations
@@ -42,17 +45,25 @@ from lanewise.support.errors import PlanError
 
 
 def arrange(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
-    """Rewrite the arithmetic of the functions, first of all: whatever divides or moves them takes the new form."""
+    """Rewrite the arithmetic of the functions, first of all.
+
+    Whatever divides or moves them takes the new form.
+    """
     if plan.rsqrt != "written":
         kernel = checked("reciprocal square root", reciprocal_square_root.apply(kernel, plan.rsqrt))
     return checked("FMA rearrangement", fma_rearrangement.apply(kernel)) if plan.fma else kernel
 
 
 def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Kernels:
-    """One kernel or several that run one after the other. Before everything that shapes loops, which each of them has for itself."""
+    """One kernel or several that run one after the other.
+
+    Before everything that shapes loops, which each of them has for itself.
+    """
     parts, fast_math = (kernel,), plan.fast_math
     if plan.fission:
-        parts = tuple(checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math))
+        parts = tuple(
+            checked("loop splitting", k) for k in fission.apply(kernel, fast_math=fast_math)
+        )
     if plan.branches != "apart":
         return parts
     if kernel.pattern.divide is not None:
@@ -68,20 +79,25 @@ def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked)
 
 
 def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
-    """Lighten the loop over sources while there is one in each kernel: before it is cut into tiles, and before targets are merged.
+    """Lighten the loop over sources while there is one in each kernel.
 
-    A kernel in which a pass changes nothing stays as it is, provided that the pass changes another one.
+    Before it is cut into tiles, and before targets are merged.
+
+    A kernel in which a pass changes nothing stays as it is, provided that the pass changes another
+    one.
     """
     tested = _tested(parts)
     if plan.self_term != "test":
         choice, targets, tile = plan.self_term, plan.targets, plan.tile
         parts = tuple(
-            checked("self term", self_term.apply(k, choice, targets, tile)) if k in tested else k for k in parts
+            checked("self term", self_term.apply(k, choice, targets, tile)) if k in tested else k
+            for k in parts
         )
     if plan.hoist:
         moving = [k for k in parts if invariant_code_motion.legal(k) is None] or parts
         parts = tuple(
-            checked("invariant code motion", invariant_code_motion.apply(k)) if k in moving else k for k in parts
+            checked("invariant code motion", invariant_code_motion.apply(k)) if k in moving else k
+            for k in parts
         )
     return parts
 
@@ -89,19 +105,29 @@ def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
 def conditions(parts: Kernels, plan: Decisions) -> Proof:
     """What the values of the uniforms have to be for the plan, whose passes were all applied."""
     proofs = [self_term.proof(k, plan.self_term) for k in _tested(parts)]
-    return Proof(tuple(dict.fromkeys(c for p in proofs if isinstance(p, Proof) for c in p.conditions)))
+    return Proof(
+        tuple(dict.fromkeys(c for p in proofs if isinstance(p, Proof) for c in p.conditions))
+    )
 
 
 def _tested(parts: Kernels) -> Kernels:
-    """The kernels that self_term is about: those with a test for a pair of an element with itself, or all when none has one."""
+    """The kernels that self_term is about.
+
+    Those with a test for a pair of an element with itself, or all when none has one.
+    """
     return tuple(k for k in parts if self_term.has_test(k)) or parts
 
 
 COMBINE_BLOCK = 128  # threads that add partial sums
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Iterable[ir.Kernel]:
-    """The kernels that do the work of one kernel, mapped to threads on a GPU; panels as they are asked for."""
+def shape(
+    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+) -> Iterable[ir.Kernel]:
+    """The kernels that do the work of one kernel, mapped to threads on a GPU.
+
+    Panels as they are asked for.
+    """
     if kernel.pattern.shape is not None:
         return kernel.pattern.shape(kernel, plan, target, checked)
     if not kernel.pattern.over_pairs:
@@ -116,14 +142,19 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
         kernel = checked("float64 accumulation", accumulation.apply(kernel))
     if not target.has_blocks:
         return (checked("thread merging", thread_merging.apply(kernel, plan.targets, 1)),)
-    return _one_thread(kernel, plan, checked) if plan.block == 1 else _one_side(kernel, plan, checked)
+    return (
+        _one_thread(kernel, plan, checked) if plan.block == 1 else _one_side(kernel, plan, checked)
+    )
 
 
 def _side_by_side(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
     """Targets in SIMD lanes, in the place of tiles and of targets that are merged."""
     for name in ("tile", "targets"):
         if getattr(plan, name) != getattr(NEUTRAL, name):
-            reason = f"its loop over sources is as it is written, and needs Plan({name}={getattr(NEUTRAL, name)!r})"
+            reason = (
+                "its loop over sources is as it is written, and needs "
+                f"Plan({name}={getattr(NEUTRAL, name)!r})"
+            )
             raise refuse("targets side by side", kernel, reason)
     return side_by_side.apply(kernel, plan.across)
 
@@ -141,18 +172,24 @@ def _both_sides(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Che
     """Pairs computed once: the tasks of single warps take the place of tiles and slices."""
     if not target.has_blocks:
         raise refuse(
-            "reciprocity", kernel,
-            "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to scatter them",
-        )  # fmt: skip
+            "reciprocity",
+            kernel,
+            "it is the threads of a GPU that exchange sums; the SIMD lanes of a CPU would have to "
+            "scatter them",
+        )
     mode: reciprocity.Mode = "scratch" if plan.reciprocity == "scratch" else "ordered"
     main, *rest = reciprocity.apply(
         kernel, plan.targets, mode, plan.unroll,
         threads=plan.block, min_blocks=plan.min_blocks, wide=plan.accumulate == "f64",
     )  # fmt: skip
-    # After the pass: why a kernel has no reciprocity says more than what is wrong with the rest of its plan.
+    # After the pass: why a kernel has no reciprocity says more than what is wrong with the rest of
+    # its plan.
     for name, needed in DECLARED["reciprocity"].needs:
         if getattr(plan, name) != needed:
-            reason = f"its tasks belong to single warps and need Plan({name}={needed!r}), found {getattr(plan, name)!r}"
+            reason = (
+                f"its tasks belong to single warps and need Plan({name}={needed!r}), found "
+                f"{getattr(plan, name)!r}"
+            )
             raise refuse("reciprocity", kernel, reason)
     combine = (checked("mapping to threads", thread_mapping.apply(k, COMBINE_BLOCK)) for k in rest)
     return (checked("reciprocity", main), *combine)
@@ -164,7 +201,12 @@ def _one_thread(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels
         raise refuse("prefetching", kernel, prefetching.legal(kernel, plan.prefetch) or "")
     kernel = checked("unrolling", unrolling.apply(kernel, plan.unroll))
     alone = thread_mapping.apply_serial(
-        kernel, targets=plan.targets, slices=plan.slices, parts=plan.parts, tile=plan.tile, min_blocks=plan.min_blocks
+        kernel,
+        targets=plan.targets,
+        slices=plan.slices,
+        parts=plan.parts,
+        tile=plan.tile,
+        min_blocks=plan.min_blocks,
     )
     return (checked("mapping to one thread", alone),)
 
@@ -177,11 +219,14 @@ def _one_side(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
         raise refuse("mapping to threads", kernel, reason)
     if slices < 1 or threads % slices or threads == slices:
         raise PlanError(
-            f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly into slices of at least 2 threads"
+            f"Plan(block={threads}, slices={slices}): the threads of a block must divide evenly "
+            "into slices of at least 2 threads"
         )
     lanes = threads // slices
     in_turn = plan.schedule == "written"
-    kernel = checked("thread merging", thread_merging.apply(kernel, targets, lanes, in_turn=in_turn))
+    kernel = checked(
+        "thread merging", thread_merging.apply(kernel, targets, lanes, in_turn=in_turn)
+    )
     if slices > 1:  # after merging: the slices meet once for each target of a thread
         kernel = checked("slicing", slicing.apply(kernel, slices, tile))
     combine: Kernels = ()
@@ -189,12 +234,15 @@ def _one_side(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Kernels:
         kernel, second = splitting.apply(kernel, parts)
         kernel = checked("splitting of sources", kernel)
         combine = (checked("mapping to threads", thread_mapping.apply(second, threads)),)
-    if tile and shared_memory.source_load(kernel) is not None:  # after slicing, which narrows loops but not the staging
+    # after slicing, which narrows loops but not the staging
+    if tile and shared_memory.source_load(kernel) is not None:
         kernel = checked("shared-memory tiles", shared_memory.apply(kernel, tile, threads))
     if plan.prefetch != "none":  # after everything that decides what is staged, and when
         kernel = checked("prefetching", prefetching.apply(kernel, plan.prefetch))
     kernel = checked("unrolling", unrolling.apply(kernel, plan.unroll))
-    kernel = thread_mapping.apply(kernel, threads, targets=targets, lanes=lanes, min_blocks=plan.min_blocks)
+    kernel = thread_mapping.apply(
+        kernel, threads, targets=targets, lanes=lanes, min_blocks=plan.min_blocks
+    )
     return (checked("mapping to threads", kernel), *combine)
 
 
@@ -213,38 +261,53 @@ POINTS = (
     "slices",
     "parts",
 )  # that the points of an index space on a GPU have too
-ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")  # that nothing else has
+# that nothing else has
+ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")
 ON_A_CPU = ("across", "rows", "layers")  # of these
 BOXES = tuple(o.field for o in OPTIMISATIONS if o.boxes)  # that elements in a box have too
-HOST_POINTS = ("tile", "targets", "slices", "unroll")  # that the points of an index space on a CPU have too
+# that the points of an index space on a CPU have too
+HOST_POINTS = ("tile", "targets", "slices", "unroll")
 
 
 def check_device(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
     """Raise `PlanError` for decisions that this kind of device does not have."""
     if plan.vector_bits:
         if target.has_blocks:
-            raise refuse("SIMD width", kernel, "SIMD registers belong to a CPU; on a GPU vector_bits is 0")
+            raise refuse(
+                "SIMD width", kernel, "SIMD registers belong to a CPU; on a GPU vector_bits is 0"
+            )
         if plan.vector_bits not in VECTOR_BITS:
-            raise refuse("SIMD width", kernel, f"wanted 0, 256 or 512 bits, found {plan.vector_bits}")
+            raise refuse(
+                "SIMD width", kernel, f"wanted 0, 256 or 512 bits, found {plan.vector_bits}"
+            )
     if target.has_blocks:
         return
     if plan.registers:
         raise refuse("register cap", kernel, register_cap.legal(kernel, plan.registers) or "")
     if plan.schedule != "free":
-        raise refuse("instruction order", kernel, "LLVM has no such switch; on a CPU schedule is 'free'")
+        raise refuse(
+            "instruction order", kernel, "LLVM has no such switch; on a CPU schedule is 'free'"
+        )
     if plan.prefetch != "none":
         raise refuse("prefetching", kernel, "a CPU prefetches by itself")
     if plan.segments != "apart":
-        raise refuse("segment packing", kernel, "a CPU has no blocks to fill: its cores take cells of any segment")
+        raise refuse(
+            "segment packing",
+            kernel,
+            "a CPU has no blocks to fill: its cores take cells of any segment",
+        )
     for name in ("slices", "parts"):
         if getattr(plan, name) != 1 and not (name == "slices" and kernel.pattern.over_points):
             raise PlanError(
-                f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one target; on a CPU {name} is 1"
+                f"Plan({name}={getattr(plan, name)}): only a GPU divides the sources of one "
+                f"target; on a CPU {name} is 1"
             )
 
 
 def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
-    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about lists without lists."""
+    """Raise `PlanError` for decisions about pairs that a kernel without pairs is given, or about
+    lists without lists.
+    """
     if plan.segments != "apart" and not kernel.pattern.over_items:
         raise refuse("segment packing", kernel, "it has no segments")
     for name in ONLY_POINTS:
@@ -252,13 +315,25 @@ def check_pattern(kernel: ir.Kernel, plan: Decisions, target: Target) -> None:
         has_it = target.has_blocks or name in ON_A_CPU
         pairs = DECLARED[name].lanes and kernel.pattern.over_pairs and not target.has_blocks
         boxes = name in BOXES and kernel.pattern.in_boxes and target.has_blocks
-        if value != getattr(NEUTRAL, name) and not pairs and not boxes and not (kernel.pattern.over_points and has_it):
-            reason = "its threads are no points of an index space" if has_it else "only a GPU has blocks of threads"
+        if (
+            value != getattr(NEUTRAL, name)
+            and not pairs
+            and not boxes
+            and not (kernel.pattern.over_points and has_it)
+        ):
+            reason = (
+                "its threads are no points of an index space"
+                if has_it
+                else "only a GPU has blocks of threads"
+            )
             raise refuse(DECLARED[name].name, kernel, reason)
     if kernel.pattern.over_pairs:
         return
     refusals: dict[str, tuple[str, str | None]] = {  # what others are chosen for comes first
-        "accumulate": ("float64 accumulation", kernel.pattern.no_sums or accumulation.legal(kernel)),
+        "accumulate": (
+            "float64 accumulation",
+            kernel.pattern.no_sums or accumulation.legal(kernel),
+        ),
         "tile": ("tiling", tiling.legal(kernel, plan.tile)),
         "slices": ("slicing", slicing.legal(kernel, plan.slices, plan.tile)),
         "parts": ("splitting of sources", splitting.legal(kernel, plan.parts)),
@@ -289,7 +364,10 @@ def _no_merging(kernel: ir.Kernel, targets: int, target: Target) -> str | None:
         reason = "it has no sources that several of its elements could share"
         return thread_merging.legal(kernel, targets) or reason
     if not target.has_blocks:
-        return f"on a CPU neighbouring {'sites' if kernel.pattern.in_boxes else 'elements'} share SIMD registers"
+        return (
+            f"on a CPU neighbouring {'sites' if kernel.pattern.in_boxes else 'elements'} share "
+            "SIMD registers"
+        )
     return kernel.pattern.merging.legal(kernel, targets)
 
 
@@ -302,7 +380,8 @@ def check_shared_memory(kernel: ir.Kernel, plan: Decisions) -> None:
     taken = shared_bytes(kernel)
     if taken > MAX_SHARED_BYTES:
         raise PlanError(
-            f"Plan({_about(plan)}): {kernel.name} needs {taken:,} bytes of shared memory for a block, "
+            f"Plan({_about(plan)}): {kernel.name} needs {taken:,} bytes of shared memory for a "
+            "block, "
             f"and {MAX_SHARED_BYTES:,} are available; choose a smaller {_smaller(plan)}"
         )
 

@@ -11,10 +11,30 @@ from lanewise.ir.reductions import reorders
 from lanewise.ir.traverse import expressions, statements, subexpressions
 from lanewise.language.target import CUDA, Target
 from lanewise.layouts import SoA
-from lanewise.passes import constant_folding, dead_code, fma_rearrangement, reciprocity, shared_memory
+from lanewise.passes import (
+    constant_folding,
+    dead_code,
+    fma_rearrangement,
+    reciprocity,
+    shared_memory,
+)
 
 _SHORT = frozenset(
-    {"rsqrt", "fma", "min", "max", "abs", "clamp", "mix", "isnan", "isinf", "isfinite", "floor", "ceil", "trunc"}
+    {
+        "rsqrt",
+        "fma",
+        "min",
+        "max",
+        "abs",
+        "clamp",
+        "mix",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "floor",
+        "ceil",
+        "trunc",
+    }
 )
 
 _LENGTHY = frozenset({"sin", "cos", "tan"})  # with the reduction of large arguments written out
@@ -23,7 +43,8 @@ _LENGTHY = frozenset({"sin", "cos", "tan"})  # with the reduction of large argum
 def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> Work:
     """The work of a reference kernel on that many elements, on such a device."""
     simple = dead_code.apply(constant_folding.apply(reference))
-    # What a reduction does without rounding has the same bits in all plans, if they leave the function's arithmetic alone.
+    # What a reduction does without rounding has the same bits in all plans, if they leave the
+    # function's arithmetic alone.
     exact = any(a.reduction.exact for a in reference.reductions)
     rearranged = not exact and fma_rearrangement.legal(simple) is None
     if not reference.pattern.over_pairs:
@@ -55,10 +76,17 @@ def describe_work(reference: ir.Kernel, targets: int, target: Target = CUDA) -> 
 
 def _source_bytes(kernel: ir.Kernel) -> int:
     """Whole groups of 16 bytes, and more where gaps within them take more."""
-    loads = [s for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and s.array == kernel.arrays[1].name]
+    loads = [
+        s
+        for s in statements(kernel.body)
+        if isinstance(s, ir.LoadRecord) and s.array == kernel.arrays[1].name
+    ]
     read = {leaf for s in loads for leaf, _ in s.reads}
     leaves = tuple(x for x in kernel.arrays[1].leaves if x.name in read)
-    return max(-(-sum(x.type.size for x in leaves) // 16) * 16, shared_memory.bytes_of_source(leaves) if leaves else 0)
+    return max(
+        -(-sum(x.type.size for x in leaves) // 16) * 16,
+        shared_memory.bytes_of_source(leaves) if leaves else 0,
+    )
 
 
 def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
@@ -66,11 +94,16 @@ def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
 
 
 def _is_straight(body: ir.Block) -> bool:
-    """Whether SIMD lanes can run through a function together: no loops, and nothing long on one side of a branch alone."""
+    """Whether SIMD lanes can run through a function together.
+
+    No loops, and nothing long on one side of a branch alone.
+    """
     for s in statements(body):
         if isinstance(s, ir.For | ir.While):
             return False
-        if isinstance(s, ir.If) and any(map(_is_sequence, _all_expressions((*s.then, *s.otherwise)))):
+        if isinstance(s, ir.If) and any(
+            map(_is_sequence, _all_expressions((*s.then, *s.otherwise)))
+        ):
             return False
     return True
 
@@ -87,12 +120,15 @@ def _is_sequence(e: ir.Expression) -> bool:
 
 
 def _both_ways(kernel: ir.Kernel) -> tuple[int, bool]:
-    """Operations of a pair from both sides, 0 where there is no reciprocity, and whether a default plan may have it."""
+    """Operations of a pair from both sides, 0 where there is no reciprocity, and whether a default
+    plan may have it.
+    """
     reference = reciprocity.examine(kernel)
     if isinstance(reference, str):
         return 0, False
     reductions = reference.accumulators
-    # States of several scalars cost more on their way around the warp than the function saves (bench/results/gpu_both_ways.md).
+    # States of several scalars cost more on their way around the warp than the function saves
+    # (bench/results/gpu_both_ways.md).
     light = all(len(a.state) == 1 for a in reductions)
     kept = reference.both.same_bits or not any(a.reduction.exact for a in reductions)
     return reference.both.together, light and kept

@@ -1,7 +1,9 @@
-"""Arithmetic on the values of a table, simplified as it is built: zeros and ones vanish, factors that are numbers come together.
+"""Arithmetic on the values of a table, simplified as it is built.
 
-It is for derivatives, whose rounding nobody has written down: 2 * (x * 0.5) may become x. A zero is a derivative that is not there, so
-zero times anything is zero.
+Zeros and ones vanish, factors that are numbers come together.
+
+It is for derivatives, whose rounding nobody has written down: 2 * (x * 0.5) may become x. A zero is
+a derivative that is not there, so zero times anything is zero.
 """
 
 from __future__ import annotations
@@ -75,7 +77,9 @@ class Algebra:
         return self.times(self.number(m + n, self.kind(a)), product)
 
     def _factors(self, value: Value) -> tuple[float, tuple[int, ...]]:
-        """A value as a number times the nodes that are multiplied in it, few of them and in order."""
+        """A value as a number times the nodes that are multiplied in it, few of them and in
+        order.
+        """
         number, waiting, factors = (-1.0 if value.negative else 1.0), [value.number], list[int]()
         while waiting and len(factors) < MOST_FACTORS:
             n = waiting.pop()
@@ -95,7 +99,9 @@ class Algebra:
         if x is None:
             (m, rest), (n, other) = self._factor(a), self._factor(b)
             if rest is a and other is b:
-                return Value(self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative)
+                return Value(
+                    self.table.add("*", _sorted(a, b), self.kind(a)), a.negative != b.negative
+                )
             return self.times(self.number(m * n, self.kind(a)), self.times(rest, other))
         if x == 0 or y == 0:
             return self.number(0, self.kind(a))
@@ -123,7 +129,9 @@ class Algebra:
             return a
         if y is not None and y != 0:
             return self.times(self.number(1 / y, self.kind(a)), a)
-        return Value(self.table.add("/", (a.number, b.number), self.kind(a)), a.negative != b.negative)
+        return Value(
+            self.table.add("/", (a.number, b.number), self.kind(a)), a.negative != b.negative
+        )
 
     def select(self, condition: Value, first: Value, second: Value) -> Value:
         node = self.table.nodes[condition.number]
@@ -132,9 +140,12 @@ class Algebra:
         if node.operation == "literal":
             return first if node.payload else second
         if first.negative and second.negative:
-            return self.negative(self.select(condition, self.negative(first), self.negative(second)))
+            return self.negative(
+                self.select(condition, self.negative(first), self.negative(second))
+            )
         operands = tuple(
-            self.table.plain(Value(v.number)) if self.literal(v) == 0 else self.table.plain(v) for v in (first, second)
+            self.table.plain(Value(v.number)) if self.literal(v) == 0 else self.table.plain(v)
+            for v in (first, second)
         )
         return Value(self.table.add("select", (condition.number, *operands), self.kind(first)))
 
@@ -146,7 +157,10 @@ class Algebra:
         return Value(self.table.add("cast", (a.number,), kind), a.negative)
 
     def whole_quotient(self, a: Value, b: Value) -> Value:
-        """The whole number of times that b goes into a: minus the derivative of `a % b` with respect to b."""
+        """The whole number of times that b goes into a.
+
+        Minus the derivative of `a % b` with respect to b.
+        """
         return Value(self.table.add("//", (self.table.plain(a), self.table.plain(b)), self.kind(a)))
 
     def rule(self, e: ir.Expression, operands: Mapping[str, Value]) -> Value:
@@ -184,11 +198,15 @@ class Algebra:
     def _compare(self, e: ir.Compare, a: Value, b: Value) -> Value:
         x, y, kind = self.literal(a), self.literal(b), self.kind(a)
         if x is not None and y is not None:
-            truth = bool(evaluate(ir.Compare(e.operator, ir.Literal(x, kind), ir.Literal(y, kind)), {}))
+            truth = bool(
+                evaluate(ir.Compare(e.operator, ir.Literal(x, kind), ir.Literal(y, kind)), {})
+            )
             return Value(self.table.add("literal", (), BOOL, truth))
         m, n = self.table.plain(a), self.table.plain(b)
         return Value(
-            self.table.add(e.operator, (m, n), BOOL) if m <= n else self.table.add(_MIRRORED[e.operator], (n, m), BOOL)
+            self.table.add(e.operator, (m, n), BOOL)
+            if m <= n
+            else self.table.add(_MIRRORED[e.operator], (n, m), BOOL)
         )
 
     def _call(self, e: ir.Call, arguments: list[Value]) -> Value:
@@ -197,7 +215,9 @@ class Algebra:
             known = tuple(ir.Literal(x, e.type) for x in numbers if x is not None)
             with np.errstate(all="ignore"):
                 return self.number(float(evaluate(ir.Call(e.intrinsic, known, e.type), {})), e.type)
-        return Value(self.table.add(e.intrinsic, tuple(self.table.plain(a) for a in arguments), e.type))
+        return Value(
+            self.table.add(e.intrinsic, tuple(self.table.plain(a) for a in arguments), e.type)
+        )
 
 
 def _sorted(a: Value, b: Value) -> tuple[int, int]:

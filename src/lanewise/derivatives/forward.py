@@ -1,8 +1,9 @@
-"""Forward mode: beside every variable that depends on an input, its derivative with respect to that input.
+"""Forward mode: beside every variable that depends on an input, its derivative with respect to that
+input.
 
     r = sqrt(d2)   ->   $d0.r = (0.5 / sqrt(d2) if sqrt(d2) > 0.0 else 0.0) * $d0.d2;   r = sqrt(d2)
-Branches, loops, local arrays and helpers stay what they are. There is one derivative for each input, so it is for functions of one
-input, and for those whose loops reverse mode cannot take.
+Branches, loops, local arrays and helpers stay what they are. There is one derivative for each
+input, so it is for functions of one input, and for those whose loops reverse mode cannot take.
 """
 
 from __future__ import annotations
@@ -25,9 +26,14 @@ Inputs = tuple[frozenset[str], ...]
 
 
 def forward(
-    f: ir.Function, leaves: Sequence[str], weights: Sequence[ir.Expression | None], suffix: str = "derivative"
+    f: ir.Function,
+    leaves: Sequence[str],
+    weights: Sequence[ir.Expression | None],
+    suffix: str = "derivative",
 ) -> ir.Block:
-    """The body of the gradient: for each leaf, the derivative of the sum of result * weight. A weight of None is 1.
+    """The body of the gradient: for each leaf, the derivative of the sum of result * weight.
+
+    A weight of None is 1.
 
     suffix: of the names of helpers that give derivatives besides.
     """
@@ -44,14 +50,20 @@ def forward(
 
 
 def _weighted(
-    tangent: _Tangent, k: int, values: Sequence[ir.Expression], weights: Sequence[ir.Expression | None], kind: Scalar
+    tangent: _Tangent,
+    k: int,
+    values: Sequence[ir.Expression],
+    weights: Sequence[ir.Expression | None],
+    kind: Scalar,
 ) -> ir.Expression:
     terms: list[ir.Expression] = []
     for value, weight in zip(values, weights, strict=True):
         if (d := tangent.of(value, k)) is not None:
             d = d if weight is None else ir.Binary("*", weight, d, d.type)
             terms.append(d if d.type == kind else ir.Cast(d, kind))
-    return reduce(lambda a, b: ir.Binary("+", a, b, kind), terms) if terms else ir.Literal(0.0, kind)
+    return (
+        reduce(lambda a, b: ir.Binary("+", a, b, kind), terms) if terms else ir.Literal(0.0, kind)
+    )
 
 
 def _dual(k: int, name: str) -> str:
@@ -67,7 +79,9 @@ class _Tangent:
         self.active = [spread(f.body, set(x)) if x else set[str]() for x in inputs]
 
     def zeros(self, f: ir.Function, inputs: Inputs) -> ir.Block:
-        """The derivatives of parameters that are no inputs and are given new values that depend on one."""
+        """The derivatives of parameters that are no inputs and are given new values that depend on
+        one.
+        """
         return tuple(
             ir.Assign(_dual(k, p.name), ir.Literal(0.0, p.type))
             for k in self.directions
@@ -107,11 +121,18 @@ class _Tangent:
                 return (*duals, s)
             case ir.If():
                 return (
-                    ir.If(s.condition, self.block(s.then, returned), self.block(s.otherwise, returned), s.location),
+                    ir.If(
+                        s.condition,
+                        self.block(s.then, returned),
+                        self.block(s.otherwise, returned),
+                        s.location,
+                    ),
                 )
             case ir.For():
                 body = self.block(s.body, returned)
-                return (ir.For(s.variable, s.start, s.stop, s.step, body, s.role, s.unroll, s.location),)
+                return (
+                    ir.For(s.variable, s.start, s.stop, s.step, body, s.role, s.unroll, s.location),
+                )
             case ir.While():
                 return (ir.While(s.condition, self.block(s.body, returned), s.location),)
             case ir.Return():
@@ -129,21 +150,43 @@ class _Tangent:
         if any(p.mutable for p in f.parameters):
             raise not_differentiable("a helper that changes its arguments", s)
         pairs = list(zip(f.parameters, s.arguments, strict=True))
-        given = [[(p, d) for p, a in pairs if (d := self.of(a, k)) is not None] for k in self.directions]
+        given = [
+            [(p, d) for p, a in pairs if (d := self.of(a, k)) is not None] for k in self.directions
+        ]
         floats = [i for i, r in enumerate(f.results) if r.type.is_float]
-        outputs = [(k, i) for k in self.directions for i in floats if s.results[i] in self.active[k]]
+        outputs = [
+            (k, i) for k in self.directions for i in floats if s.results[i] in self.active[k]
+        ]
         if not any(given):  # it depends on whole numbers at most
-            return (s, *(ir.Assign(_dual(k, s.results[i]), ir.Literal(0.0, f.results[i].type)) for k, i in outputs))
+            return (
+                s,
+                *(
+                    ir.Assign(_dual(k, s.results[i]), ir.Literal(0.0, f.results[i].type))
+                    for k, i in outputs
+                ),
+            )
         inputs = tuple(frozenset(p.name for p, _ in x) for x in given)
         inner = _Tangent(f, inputs, self.suffix)
 
         def returned(r: ir.Return) -> ir.Return:
-            return ir.Return((*r.values, *(inner._or_zero(r.values[i], k) for k, i in outputs)), r.location)
+            return ir.Return(
+                (*r.values, *(inner._or_zero(r.values[i], k) for k, i in outputs)), r.location
+            )
 
         function = ir.Function(
             f"{f.name}_{self.suffix}",
-            (*f.parameters, *(ir.Parameter(_dual(k, p.name), p.type) for k, x in enumerate(given) for p, _ in x)),
-            (*f.results, *(ir.Parameter(_dual(k, f.results[i].name), f.results[i].type) for k, i in outputs)),
+            (
+                *f.parameters,
+                *(
+                    ir.Parameter(_dual(k, p.name), p.type)
+                    for k, x in enumerate(given)
+                    for p, _ in x
+                ),
+            ),
+            (
+                *f.results,
+                *(ir.Parameter(_dual(k, f.results[i].name), f.results[i].type) for k, i in outputs),
+            ),
             (*inner.zeros(f, inputs), *inner.block(f.body, returned)),
             f.location,
         )
@@ -167,7 +210,11 @@ class _Tangent:
             case ir.Local():
                 return ir.Local(_dual(k, e.name), e.type) if e.name in self.active[k] else None
             case ir.Element():
-                return ir.Element(_dual(k, e.array), e.index, e.type) if e.array in self.active[k] else None
+                return (
+                    ir.Element(_dual(k, e.array), e.index, e.type)
+                    if e.array in self.active[k]
+                    else None
+                )
             case ir.Unary():
                 return None if (d := self.of(e.operand, k)) is None else ir.Unary("-", d, e.type)
             case ir.Cast():
@@ -187,25 +234,41 @@ class _Tangent:
             case _:
                 assert_never(e)
 
-    def _binary(self, e: ir.Binary, left: ir.Expression | None, right: ir.Expression | None) -> ir.Expression | None:
+    def _binary(
+        self, e: ir.Binary, left: ir.Expression | None, right: ir.Expression | None
+    ) -> ir.Expression | None:
         kind = e.type
 
-        def binary(operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression) -> ir.Expression:
+        def binary(
+            operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+        ) -> ir.Expression:
             return ir.Binary(operator, a, b, kind)
 
         match e.operator:
             case "+":
-                return left if right is None else right if left is None else binary("+", left, right)
+                return (
+                    left if right is None else right if left is None else binary("+", left, right)
+                )
             case "-":
                 negative = None if right is None else ir.Unary("-", right, kind)
-                return left if right is None else negative if left is None else binary("-", left, right)
+                return (
+                    left
+                    if right is None
+                    else negative
+                    if left is None
+                    else binary("-", left, right)
+                )
             case "*":
                 first = None if left is None else binary("*", left, e.right)
                 second = None if right is None else binary("*", e.left, right)
                 return _sum(first, second, kind)
             case "/":
                 first = None if left is None else binary("/", left, e.right)
-                second = None if right is None else ir.Unary("-", binary("/", binary("*", e, right), e.right), kind)
+                second = (
+                    None
+                    if right is None
+                    else ir.Unary("-", binary("/", binary("*", e, right), e.right), kind)
+                )
                 return _sum(first, second, kind)
             case "%":
                 times = None if right is None else binary("*", binary("//", e.left, e.right), right)
@@ -216,7 +279,9 @@ class _Tangent:
     def _call(self, e: ir.Call, duals: Sequence[ir.Expression | None]) -> ir.Expression | None:
         if all(d is None for d in duals):
             return None
-        values: dict[str, ir.Expression] = {operand(i): a for i, a in enumerate(e.arguments)} | {OUT: e}
+        values: dict[str, ir.Expression] = {operand(i): a for i, a in enumerate(e.arguments)} | {
+            OUT: e
+        }
         total: ir.Expression | None = None
         for rule, d in zip(partials(e.intrinsic, e.type), duals, strict=True):
             if d is not None:

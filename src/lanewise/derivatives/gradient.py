@@ -1,10 +1,12 @@
 """The gradient of a function of two elements, or of one: an IR function again.
 
-    G = sum over results r of  cotangent_r(target) * df_r(target, source)/dx     and, where both elements are of one array,
+    G = sum over results r of  cotangent_r(target) * df_r(target, source)/dx     and, where both
+    elements are of one array,
                             +  cotangent_r(source) * df_r(source, target)/dx
-One walk of reverse mode gives the derivatives with respect to all inputs, for they are those of one number; forward mode walks once for
-each input. So a function of one scalar input is differentiated forward, and so are functions with loops whose rounds are not known.
-Whatever both directions of a pair share is computed once.
+One walk of reverse mode gives the derivatives with respect to all inputs, for they are those of one
+number; forward mode walks once for each input. So a function of one scalar input is differentiated
+forward, and so are functions with loops whose rounds are not known. Whatever both directions of a
+pair share is computed once.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ SAME = own("same")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One value of a gradient: its scalars, by the names that they have as parameters, and its type.
+    """One value of a gradient.
+
+    Its scalars, by the names that they have as parameters, and its type.
 
     there: the derivative through f(source, target) counts; here: that through f(target, source).
     """
@@ -42,7 +46,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Cotangents:
-    """The parameters that weigh the results, one a scalar of the results; None: the weight is 1. `record`: of which they are fields."""
+    """The parameters that weigh the results, one a scalar of the results; None: the weight is 1.
+
+    `record`: of which they are fields.
+    """
 
     names: tuple[str | None, ...]
 
@@ -62,9 +69,16 @@ class Gradient:
 
 
 def gradient(
-    f: ir.Function, name: str, asked: Sequence[Asked], cotangents: Cotangents, records: tuple[str, str] | None
+    f: ir.Function,
+    name: str,
+    asked: Sequence[Asked],
+    cotangents: Cotangents,
+    records: tuple[str, str] | None,
 ) -> Gradient:
-    """The function of the values that are asked for. records: the names of the two elements of a pair; None for one element."""
+    """The function of the values that are asked for. records.
+
+    The names of the two elements of a pair; None for one element.
+    """
     makes = _Maker(f, name, tuple(asked), cotangents, records)
     scalars = sum(len(a.leaves) for a in asked)
     if scalars == 1 and not any(a.there for a in asked):
@@ -89,21 +103,32 @@ class _Maker:
         table, f = Table(), straight(self.f)
         types = {p.name: p.type for p in f.parameters}
         seeds: dict[bool, list[tuple[Value, Value]]] = {}
-        for there in sorted({x for a in self.asked for x, counts in ((False, a.here), (True, a.there)) if counts}):
+        for there in sorted(
+            {x for a in self.asked for x, counts in ((False, a.here), (True, a.there)) if counts}
+        ):
             labels = dict(table.labels)
             names = {p.name: self._exchanged(p.name) if there else p.name for p in f.parameters}
-            results = number_function(table, f, {n: table.leaf(x, types[n]) for n, x in names.items()})
-            table.labels = labels or table.labels  # names mean what they mean for the target, where that is there
+            results = number_function(
+                table, f, {n: table.leaf(x, types[n]) for n, x in names.items()}
+            )
+            # names mean what they mean for the target, where that is there
+            table.labels = labels or table.labels
             seeds[there] = self._seeds(table, results, there)
         choices: dict[tuple[bool, bool, str], Choice] = {}
         for directions in dict.fromkeys((a.here, a.there) for a in self.asked):
             group = [a for a in self.asked if (a.here, a.there) == directions]
             leaves = {table.leaf(x, t.scalar_of(a.kind)).number: x for a in group for x in a.leaves}
-            pairs = [s for there, counts in enumerate(directions) if counts for s in seeds[bool(there)]]
+            pairs = [
+                s for there, counts in enumerate(directions) if counts for s in seeds[bool(there)]
+            ]
             gradients = backward(table, pairs, leaves)
             choices |= {(*directions, leaves[n]): c for n, c in gradients.items()}
-        scalars = [(choices[a.here, a.there, x], t.scalar_of(a.kind)) for a in self.asked for x in a.leaves]
-        return self._function(Writer(table).results([c for c, _ in scalars], [k for _, k in scalars]))
+        scalars = [
+            (choices[a.here, a.there, x], t.scalar_of(a.kind)) for a in self.asked for x in a.leaves
+        ]
+        return self._function(
+            Writer(table).results([c for c, _ in scalars], [k for _, k in scalars])
+        )
 
     def _seeds(self, table: Table, results: list[Value], there: bool) -> list[tuple[Value, Value]]:
         pairs: list[tuple[Value, Value]] = []
@@ -126,15 +151,24 @@ class _Maker:
         terms: list[list[ir.Expression]] = [[] for _ in scalars]
         for there in (False, True):
             counted = [n for n, (a, _, _) in enumerate(scalars) if (a.there if there else a.here)]
-            body += self._direction([(n, scalars[n][1], scalars[n][2]) for n in counted], there, terms)
+            body += self._direction(
+                [(n, scalars[n][1], scalars[n][2]) for n in counted], there, terms
+            )
         sums = [
-            ir.Binary("+", x[0], x[1], kind) if len(x) == 2 else x[0] if x else ir.Literal(0.0, kind)
+            ir.Binary("+", x[0], x[1], kind)
+            if len(x) == 2
+            else x[0]
+            if x
+            else ir.Literal(0.0, kind)
             for x, (_, _, kind) in zip(terms, scalars, strict=True)
         ]
         return self._function((*body, ir.Return(tuple(sums))))
 
     def _direction(
-        self, scalars: list[tuple[int, str, t.Scalar]], there: bool, terms: list[list[ir.Expression]]
+        self,
+        scalars: list[tuple[int, str, t.Scalar]],
+        there: bool,
+        terms: list[list[ir.Expression]],
     ) -> ir.Block:
         """The call of the derivative in one direction; adds what it gives to the terms."""
         read = {p.name for p in self.f.parameters}
@@ -145,10 +179,14 @@ class _Maker:
         weights = self._weights(there=False)
         suffix = "reaction" if there else "action"
         inner = replace(
-            self._named(f"{self.f.name}_{suffix}", forward(self.f, [p[0] for p in pairs], weights, suffix)),
+            self._named(
+                f"{self.f.name}_{suffix}", forward(self.f, [p[0] for p in pairs], weights, suffix)
+            ),
             results=tuple(ir.Parameter(f"result{i}", kind) for i, (_, _, kind) in enumerate(pairs)),
         )
-        arguments = tuple(ir.Local(self._exchanged(p.name) if there else p.name, p.type) for p in inner.parameters)
+        arguments = tuple(
+            ir.Local(self._exchanged(p.name) if there else p.name, p.type) for p in inner.parameters
+        )
         names = tuple(own(f"{suffix}{i}") for i in range(len(pairs)))
         for name, (_, n, kind) in zip(names, pairs, strict=True):
             terms[n].append(ir.Local(name, kind))
@@ -156,7 +194,10 @@ class _Maker:
 
     def _weights(self, *, there: bool) -> list[ir.Expression | None]:
         weights = [self._weight(place, there) for place in range(len(self.f.results))]
-        return [None if w is None else ir.Local(w, r.type) for w, r in zip(weights, self.f.results, strict=True)]
+        return [
+            None if w is None else ir.Local(w, r.type)
+            for w, r in zip(weights, self.f.results, strict=True)
+        ]
 
     # ------------------------------------------------------------ names and parameters
 
@@ -188,7 +229,11 @@ class _Maker:
         for p in self.f.parameters:
             types |= {p.name: p.type, self._exchanged(p.name): p.type}
         for place, r in enumerate(self.f.results):
-            types |= {w: r.type for there in (False, True) if (w := self._weight(place, there)) is not None}
+            types |= {
+                w: r.type
+                for there in (False, True)
+                if (w := self._weight(place, there)) is not None
+            }
         flag = types.pop(SAME, None)
         ordered = [*types.items(), *([(SAME, flag)] if flag is not None else [])]
         parameters = tuple(ir.Parameter(n, kind) for n, kind in ordered if n in used)

@@ -1,8 +1,10 @@
-"""Reverse mode: the derivatives of some values of a table with respect to leaves, in one walk from the results to the leaves.
+"""Reverse mode: the derivatives of some values of a table with respect to leaves, in one walk from
+the results to the leaves.
 
-A value that is selected passes its derivative on to the selected side alone. What comes through one side is added up by itself, and the
-selection is made at the leaves: where the other side counts, an infinite factor (the inverse distance of an element from itself) meets
-no zero. So every derivative is a `Choice`: a value, and for conditions what is added where they hold and where they do not.
+A value that is selected passes its derivative on to the selected side alone. What comes through one
+side is added up by itself, and the selection is made at the leaves: where the other side counts, an
+infinite factor (the inverse distance of an element from itself) meets no zero. So every derivative
+is a `Choice`: a value, and for conditions what is added where they hold and where they do not.
 """
 
 from __future__ import annotations
@@ -17,18 +19,25 @@ from lanewise.ir.names import own
 from lanewise.language.types import Scalar
 from lanewise.support.errors import NOWHERE
 
-MOST_PATHS = 32  # combinations of conditions; beyond them forward mode, which keeps the branches, is shorter
+# combinations of conditions; beyond them forward mode, which keeps the branches, is shorter
+MOST_PATHS = 32
 
 Path = tuple[tuple[int, bool], ...]
-"""The conditions, by number, that decide whether a derivative counts, the outermost first, and what they have to be."""
+"""The conditions, by number, that decide whether a derivative counts, the outermost first, and what
+they have to be.
+"""
 
 
 @dataclass
 class Choice:
-    """A derivative: a value, and by the numbers of conditions what is added where one holds and where it does not."""
+    """A derivative: a value, and by the numbers of conditions what is added where one holds and
+    where it does not.
+    """
 
     value: Value | None = None
-    sides: dict[int, tuple[Choice, Choice]] = field(default_factory=dict[int, "tuple[Choice, Choice]"])
+    sides: dict[int, tuple[Choice, Choice]] = field(
+        default_factory=dict[int, "tuple[Choice, Choice]"]
+    )
 
     def plus(self, path: Path, value: Value, algebra: Algebra) -> None:
         """Add a value that counts at the end of a path."""
@@ -43,16 +52,20 @@ class Choice:
         """As one value, with selections."""
         total = algebra.number(0, kind) if self.value is None else self.value
         for condition, (first, second) in self.sides.items():
-            chosen = algebra.select(Value(condition), first.merged(algebra, kind), second.merged(algebra, kind))
+            chosen = algebra.select(
+                Value(condition), first.merged(algebra, kind), second.merged(algebra, kind)
+            )
             total = algebra.add(total, chosen)
         return total
 
 
-def backward(table: Table, seeds: Iterable[tuple[Value, Value]], leaves: Mapping[int, str]) -> dict[int, Choice]:
+def backward(
+    table: Table, seeds: Iterable[tuple[Value, Value]], leaves: Mapping[int, str]
+) -> dict[int, Choice]:
     """The derivative of the sum of result * cotangent with respect to each leaf.
 
-    seeds: pairs of a result and its cotangent. leaves: the numbers of those that are asked for. Raises `NotNumbered` where there are too
-    many paths.
+    seeds: pairs of a result and its cotangent. leaves: the numbers of those that are asked for.
+    Raises `NotNumbered` where there are too many paths.
     """
     walk = _Walk(table, frozenset(leaves))
     for result, cotangent in seeds:
@@ -117,13 +130,23 @@ class _Walk:
             case "*", (p, q) if p == q:
                 return [(p, a.times(a.times(a.number(2, node.type), g), x[0]))]
             case "*", (p, q):
-                return [(n, a.times(g, other)) for n, other in ((p, x[1]), (q, x[0])) if n in self.active]
+                return [
+                    (n, a.times(g, other))
+                    for n, other in ((p, x[1]), (q, x[0]))
+                    if n in self.active
+                ]
             case "/", (p, q):
                 share = a.divide(g, x[1])
-                return [(p, share), *([(q, a.negative(a.times(share, Value(number))))] if q in self.active else [])]
+                return [
+                    (p, share),
+                    *([(q, a.negative(a.times(share, Value(number))))] if q in self.active else []),
+                ]
             case "%", (p, q):
                 whole = a.whole_quotient(x[0], x[1]) if q in self.active else None
-                return [(p, g), *([(q, a.negative(a.times(g, whole)))] if whole is not None else [])]
+                return [
+                    (p, g),
+                    *([(q, a.negative(a.times(g, whole)))] if whole is not None else []),
+                ]
             case "//", _:
                 return []
             case "cast", (p,):
@@ -136,7 +159,9 @@ class _Walk:
                 rules = partials(intrinsic, node.type)
                 # An operand that stands in several places gets the derivatives of all of them.
                 return [
-                    (n, a.times(g, a.rule(r, names))) for n, r in zip(operands, rules, strict=True) if n in self.active
+                    (n, a.times(g, a.rule(r, names)))
+                    for n, r in zip(operands, rules, strict=True)
+                    if n in self.active
                 ]
             case operation, _:
                 raise NotNumbered(f"{operation} has no derivative")

@@ -1,8 +1,10 @@
-"""The derivative of every intrinsic, as IR over its operands `$0`, `$1`, `$2` and its result `$out`.
+"""The derivative of every intrinsic, as IR over its operands `$0`, `$1`, `$2` and its result
+`$out`.
 
-Where a function has a kink, one of its subgradients is taken, as PyTorch does: 0 for abs at 0, a half for each side where min or max are
-of equal numbers, 1 at the ends of clamp. The derivative of sqrt at 0, which is infinite, is 0, as for PyTorch's norm: so the distance of
-an element from itself adds nothing. Steps (floor, ceil, trunc, comparisons) have the derivative 0.
+Where a function has a kink, one of its subgradients is taken, as PyTorch does: 0 for abs at 0, a
+half for each side where min or max are of equal numbers, 1 at the ends of clamp. The derivative of
+sqrt at 0, which is infinite, is 0, as for PyTorch's norm: so the distance of an element from itself
+adds nothing. Steps (floor, ceil, trunc, comparisons) have the derivative 0.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ def operand(n: int) -> str:
 
 @cache
 def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
-    """The derivative with respect to each operand. Raises `VerificationError` for a function that has no rule."""
+    """The derivative with respect to each operand.
+
+    Raises `VerificationError` for a function that has no rule.
+    """
     r = _Rules(kind)
     x, y, z, out = (
         ir.Local(operand(0), kind),
@@ -92,7 +97,9 @@ def partials(intrinsic: str, kind: Scalar) -> tuple[ir.Expression, ...]:
             return tuple(r.where(">", out, zero, r.divide(a, out), zero) for a in (x, y))
         case "pow":
             base = r.times(y, r.call("pow", x, r.less(y, one)))
-            return r.where("==", y, zero, zero, base), r.where("==", x, zero, zero, r.times(out, r.call("log", x)))
+            return r.where("==", y, zero, zero, base), r.where(
+                "==", x, zero, zero, r.times(out, r.call("log", x))
+            )
         case "mix":  # x + (y - x) * z
             return r.less(one, z), z, r.less(y, x)
         case "fma":
@@ -132,6 +139,11 @@ class _Rules:
         return ir.Unary("-", a, self.kind)
 
     def where(
-        self, operator: ir.CompareOperator, a: ir.Expression, b: ir.Expression, if_true: ir.Expression, if_false: ir.Expression
-    ) -> ir.Expression:  # fmt: skip
+        self,
+        operator: ir.CompareOperator,
+        a: ir.Expression,
+        b: ir.Expression,
+        if_true: ir.Expression,
+        if_false: ir.Expression,
+    ) -> ir.Expression:
         return ir.Select(ir.Compare(operator, a, b), if_true, if_false, self.kind)

@@ -13,7 +13,10 @@ MOST_BRANCHES = 8  # what follows a branch is numbered once for each side
 
 
 def straight(f: ir.Function) -> ir.Function:
-    """The function with its loops written out. Raises `NotNumbered` for loops whose rounds are not known, or are many."""
+    """The function with its loops written out.
+
+    Raises `NotNumbered` for loops whose rounds are not known, or are many.
+    """
     rounds = 0
 
     def visit(s: ir.Statement) -> ir.Block:
@@ -39,7 +42,11 @@ def straight(f: ir.Function) -> ir.Function:
 
 def _round(s: ir.For, i: int) -> ir.Block:
     def expression(e: ir.Expression) -> ir.Expression:
-        return ir.Literal(i, e.type, e.location) if isinstance(e, ir.Local) and e.name == s.variable else e
+        return (
+            ir.Literal(i, e.type, e.location)
+            if isinstance(e, ir.Local) and e.name == s.variable
+            else e
+        )
 
     return rewrite_block(s.body, expression)
 

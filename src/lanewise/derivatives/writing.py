@@ -1,4 +1,7 @@
-"""Numbered values written back as statements: the user's names where a value has one, and branches where a derivative has them."""
+"""Numbered values written back as statements.
+
+The user's names where a value has one, and branches where a derivative has them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _FREE = frozenset({"leaf", "literal"})
 
 @dataclass
 class Writer:
-    """Writes statements: one for each value that is used more than once, or that has a name of the user's."""
+    """Writes statements: one for each value that is used more than once, or that has a name of the
+    user's.
+    """
 
     table: Table
     body: list[ir.Statement] = field(default_factory=list[ir.Statement])
@@ -36,7 +41,9 @@ class Writer:
             self._compute([v.number for v in values])
             self.body.append(ir.Return(tuple(map(self._value, values))))
             return tuple(self.body)
-        first, second = ([c.sides.get(condition, (Choice(), Choice()))[side] for c in choices] for side in (0, 1))
+        first, second = (
+            [c.sides.get(condition, (Choice(), Choice()))[side] for c in choices] for side in (0, 1)
+        )
         shared = self.table.below(self._roots(first)) & self.table.below(self._roots(second))
         needed = {condition} | {n for n in shared if self.table.nodes[n].operation not in _FREE}
         self._compute([*sorted(needed), condition])
@@ -97,4 +104,6 @@ class Writer:
 def _only_condition(choices: Sequence[Choice]) -> int | None:
     """The condition on which all that is not zero depends, if there is one."""
     conditions = {n for c in choices for n in c.sides}
-    return conditions.pop() if len(conditions) == 1 and all(c.value is None for c in choices) else None
+    return (
+        conditions.pop() if len(conditions) == 1 and all(c.value is None for c in choices) else None
+    )

@@ -1,7 +1,10 @@
-"""CUDA C++ from the final IR. The text carries the user's names, and `#line` points into the user's file.
+"""CUDA C++ from the final IR.
 
-A thread of an inlined function has the user's statements and lanewise's own side by side, where `#line` would point there and back again
-at almost every line: comments behind the statements say where they come from.
+The text carries the user's names, and `#line` points into the user's file.
+
+A thread of an inlined function has the user's statements and lanewise's own side by side, where
+`#line` would point there and back again at almost every line: comments behind the statements say
+where they come from.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ _RESUME = "@resume"
 
 
 def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
-    """The complete source of one kernel: prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`.
+    """The complete source of one kernel.
+
+    Prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`.
 
     With `locations` `#line` points into the user's file, or comments do.
     """
@@ -35,8 +40,12 @@ def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
     parts = [_FunctionWriter(f, called, kernel, locations).text() for f in functions(kernel.body)]
     body = "\n".join([*parts, _EntryWriter(kernel, called, locations).text()])
     text = "".join(f"// {line}\n" for line in header.splitlines()) + "\n" + prelude(body) + body
-    lines = text.split("\n")  # after a function that points into the user's file, point back into this one
-    return "\n".join(f'#line {n + 2} "{kernel.name}.cu"' if line == _RESUME else line for n, line in enumerate(lines))
+    # after a function that points into the user's file, point back into this one
+    lines = text.split("\n")
+    return "\n".join(
+        f'#line {n + 2} "{kernel.name}.cu"' if line == _RESUME else line
+        for n, line in enumerate(lines)
+    )
 
 
 class _Writer:
@@ -65,7 +74,12 @@ class _Writer:
     def put_simple(self, s: ir.Statement, pad: str, text: str) -> None:
         """A short statement; several that come from one line of the user's share a line."""
         line = s.location.line if isinstance(s, ir.Assign | ir.Return | ir.SetElement) else 0
-        if self.file and line and self.joinable == (line, pad) and len(self.lines[-1]) + 1 + len(text) <= LINE_LENGTH:
+        if (
+            self.file
+            and line
+            and self.joinable == (line, pad)
+            and len(self.lines[-1]) + 1 + len(text) <= LINE_LENGTH
+        ):
             self.lines[-1] += f" {text}"
             return
         self.point_to(line)
@@ -90,7 +104,9 @@ class _Writer:
             self.put_note(note, first)
 
     def note(self, s: ir.Statement) -> str:
-        """A comment for a statement that comes from another line of the user's than the one before."""
+        """A comment for a statement that comes from another line of the user's than the one
+        before.
+        """
         location = getattr(s, "location", None)
         line = location.line if self.noted and location is not None else 0
         before, self.noted_line = self.noted_line, line
@@ -112,7 +128,9 @@ class _Writer:
     def target(self, s: ir.Statement, name: str) -> str:
         if not self.declarations.declares(s, name):
             return self.names(name)
-        return f"{'const ' if self.declarations.is_constant(s, name) else ''}{self.declaration(name)}"
+        return (
+            f"{'const ' if self.declarations.is_constant(s, name) else ''}{self.declaration(name)}"
+        )
 
     def nested(self, head: str, body: ir.Block, depth: int) -> None:
         pad = "    " * depth
@@ -159,26 +177,40 @@ class _Writer:
                 first = f"lw_first({self.names(s.value.name)}, {s.group})"
                 self.put(f"{pad}{self.target(s, s.name)} = {source if s.distance else first};")
             case ir.Draw():
-                self.put(f"{pad}{self.target(s, s.name)} = lw_draw({self.buffer(s.counter)}, {e(s.total)});")
+                self.put(
+                    f"{pad}{self.target(s, s.name)} = lw_draw({self.buffer(s.counter)}, "
+                    f"{e(s.total)});"
+                )
             case ir.AwaitTurn():
                 self.put(f"{pad}lw_await_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.turn)});")
             case ir.EndTurn():
-                self.put(f"{pad}lw_end_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.following)});")
+                self.put(
+                    f"{pad}lw_end_turn(&{self.buffer(s.turns)}[{e(s.index)}], {e(s.following)});"
+                )
             case ir.CopyLanes():
                 self.copy(s, pad)
             case ir.CommitAsync():
                 self.put(f"{pad}lw_commit_async();")
             case ir.WaitAsync():
-                self.put(f"{pad}lw_wait_async_but<{s.pending}>();" if s.pending else f"{pad}lw_wait_async();")
+                self.put(
+                    f"{pad}lw_wait_async_but<{s.pending}>();"
+                    if s.pending
+                    else f"{pad}lw_wait_async();"
+                )
             case ir.Load():
                 self.load(s, pad)
             case ir.Store():
                 self.store(s, pad)
             case ir.Scatter():
                 if s.operation == "sum":
-                    self.put(f"{pad}lw_scatter_sum({self.buffer(s.buffer)}, {e(s.index)}, {e(s.value)});")
+                    self.put(
+                        f"{pad}lw_scatter_sum({self.buffer(s.buffer)}, {e(s.index)}, {e(s.value)});"
+                    )
                     return
-                self.put(f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], {e(s.value)});")
+                self.put(
+                    f"{pad}lw_scatter_{s.operation}(&{self.buffer(s.buffer)}[{e(s.index)}], "
+                    f"{e(s.value)});"
+                )
             case (
                 ir.Parallel()
                 | ir.LoadRecord()
@@ -212,7 +244,8 @@ class _Writer:
             s.unroll != 1 or s.role == "sources"
         ):  # the plan decides about loops over sources: without a word the compiler would
             self.put(f"{pad}#pragma unroll" + (f" {s.unroll}" if s.unroll else ""))
-        step = s.step.value if isinstance(s.step, ir.Literal) else 1  # a step that is no literal counts up
+        # a step that is no literal counts up
+        step = s.step.value if isinstance(s.step, ir.Literal) else 1
         move = f"++{v}" if step == 1 and isinstance(s.step, ir.Literal) else f"{v} += {e(s.step)}"
         test = "<" if step > 0 else ">"
         low, high = limits(s.start.type)
@@ -221,8 +254,15 @@ class _Writer:
             abs(step) > 1 and not ends and not is_own(s.variable)
         ):  # a user's, which may end next to the limit of its type
             last = literal(high - step if step > 0 else low - step, s.start.type)
-            move = f"{v} = {v} {'>' if step > 0 else '<'} {last} ? {e(s.stop, 1)} : {v} + {e(s.step, 10)}"
-        self.nested(f"for ({TYPES[s.start.type]} {v} = {e(s.start)}; {v} {test} {e(s.stop, 8)}; {move})", s.body, depth)
+            move = (
+                f"{v} = {v} {'>' if step > 0 else '<'} {last} ? {e(s.stop, 1)} : {v} + "
+                f"{e(s.step, 10)}"
+            )
+        self.nested(
+            f"for ({TYPES[s.start.type]} {v} = {e(s.start)}; {v} {test} {e(s.stop, 8)}; {move})",
+            s.body,
+            depth,
+        )
 
     def apply(self, s: ir.Apply, pad: str) -> None:
         new: dict[str, list[str]] = {}
@@ -233,11 +273,17 @@ class _Writer:
             self.put(f"{pad}{kind} {', '.join(names)};")
         self.point_to(s.location.line)
         buffers = [self.buffer(b) for b in buffers_read(s.function)]
-        arguments = [*(self.expression(a) for a in s.arguments), *buffers, *(self.names(r) for r in s.results)]
+        arguments = [
+            *(self.expression(a) for a in s.arguments),
+            *buffers,
+            *(self.names(r) for r in s.results),
+        ]
         self.put(call(f"{pad}{self.called[s.function.name]}", arguments, ";"))
 
     def buffer(self, name: str) -> str:
-        """The identifier of a buffer, apart from the variable that one of its elements is loaded into."""
+        """The identifier of a buffer, apart from the variable that one of its elements is loaded
+        into.
+        """
         return self.names(own(f"{name}.array"))
 
     def load(self, s: ir.Load, pad: str) -> None:
@@ -259,9 +305,14 @@ class _Writer:
 
     def copy(self, s: ir.CopyLanes, pad: str) -> None:
         ends: list[str] = []
-        for name, index, lane in ((s.buffer, s.index, s.lane), (s.source, s.source_index, s.source_lane)):
+        for name, index, lane in (
+            (s.buffer, s.index, s.lane),
+            (s.source, s.source_index, s.source_lane),
+        ):
             element = f"{self.buffer(name)}[{self.expression(index)}]"
-            ends.append(f"&{element}.{'xyzw'[lane]}" if self.buffers[name].lanes > 1 else f"&{element}")
+            ends.append(
+                f"&{element}.{'xyzw'[lane]}" if self.buffers[name].lanes > 1 else f"&{element}"
+            )
         size = s.lanes * self.buffers[s.buffer].type.size
         name = "lw_copy_past_l1" if s.once else "lw_copy_async"
         if s.there is not None:
@@ -279,9 +330,13 @@ class _Writer:
 class _FunctionWriter(_Writer):
     """A function of scalars; results and mutable parameters are references."""
 
-    def __init__(self, f: ir.Function, called: dict[str, str], kernel: ir.Kernel, locations: bool) -> None:
+    def __init__(
+        self, f: ir.Function, called: dict[str, str], kernel: ir.Kernel, locations: bool
+    ) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
-        super().__init__(f.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
+        super().__init__(
+            f.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called
+        )
         self.function = f
         self.buffers = {b.name: b for b in kernel.buffers}
         self.results = [own(r.name) for r in f.results]
@@ -291,11 +346,20 @@ class _FunctionWriter(_Writer):
 
     def text(self) -> str:
         f = self.function
-        parameters = [f"{TYPES[p.type]} {'&' if p.mutable else ''}{self.names(p.name)}" for p in f.parameters]
+        parameters = [
+            f"{TYPES[p.type]} {'&' if p.mutable else ''}{self.names(p.name)}" for p in f.parameters
+        ]
         for b in map(self.buffers.__getitem__, buffers_read(f)):
-            parameters.append(f"const {vector_type(b.type, b.lanes)} *__restrict__ {self.buffer(b.name)}")
-        outputs = [f"{TYPES[r.type]} &{self.names(name)}" for r, name in zip(f.results, self.results, strict=True)]
-        self.put(call(f"__device__ __forceinline__ void {self.called[f.name]}", parameters + outputs))
+            parameters.append(
+                f"const {vector_type(b.type, b.lanes)} *__restrict__ {self.buffer(b.name)}"
+            )
+        outputs = [
+            f"{TYPES[r.type]} &{self.names(name)}"
+            for r, name in zip(f.results, self.results, strict=True)
+        ]
+        self.put(
+            call(f"__device__ __forceinline__ void {self.called[f.name]}", parameters + outputs)
+        )
         self.put("{")
         self.next_line = 0  # of another file
         self.block(self.body, 1)
@@ -308,22 +372,33 @@ class _EntryWriter(_Writer):
 
     def __init__(self, kernel: ir.Kernel, called: dict[str, str], locations: bool) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
-        super().__init__(kernel.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called)
+        super().__init__(
+            kernel.body, Names(CUDA_WORDS, [*called.values(), entry_name(kernel)], first), called
+        )
         self.kernel = kernel
         self.noted = _file_name(kernel.location) if locations and kernel.pattern.inlined else ""
         self.buffers = {b.name: b for b in kernel.buffers}
         kinds = kinds_of(self.body, {b.name: b.type for b in kernel.buffers})
-        self.declarations = Declarations(self.body, kinds, [p.name for p in kernel.counts + kernel.uniforms])
+        self.declarations = Declarations(
+            self.body, kinds, [p.name for p in kernel.counts + kernel.uniforms]
+        )
 
     def text(self) -> str:
         k, grid = self.kernel, self.kernel.grid
         assert grid is not None
         for b in k.buffers:
             if b.constant:
-                self.put(f"__constant__ {vector_type(b.type, b.lanes)} {self.buffer(b.name)}[{b.constant}];\n")
-        parameters = [self.parameter(b) for b in k.buffers if b.space == "global" and not b.constant]
+                self.put(
+                    f"__constant__ {vector_type(b.type, b.lanes)} "
+                    f"{self.buffer(b.name)}[{b.constant}];\n"
+                )
+        parameters = [
+            self.parameter(b) for b in k.buffers if b.space == "global" and not b.constant
+        ]
         parameters += [f"{TYPES[p.type]} {self.names(p.name)}" for p in k.counts + k.uniforms]
-        bounds = f"__launch_bounds__({grid.threads}{f', {grid.min_blocks}' if grid.min_blocks else ''})"
+        bounds = (
+            f"__launch_bounds__({grid.threads}{f', {grid.min_blocks}' if grid.min_blocks else ''})"
+        )
         if grid.registers:  # the two exclude each other
             bounds = f"__maxnreg__({grid.registers})"
         self.put(f'extern "C" __global__ void {bounds} {entry_name(k)}(')
@@ -338,16 +413,22 @@ class _EntryWriter(_Writer):
         """Memory of a block, and pointers of the other types to it."""
         first = views[0]
         kind, unit = vector_type(first.type, first.lanes), first.type.size * first.lanes
-        self.put(f"    __shared__ {kind} {self.buffer(first.name)}[{-(-group_bytes(views) // unit)}];")
+        self.put(
+            f"    __shared__ {kind} {self.buffer(first.name)}[{-(-group_bytes(views) // unit)}];"
+        )
         for b in views[1:]:
             other = vector_type(b.type, b.lanes)
             self.put(
-                f"    {other} *const {self.buffer(b.name)} = reinterpret_cast<{other} *>({self.buffer(first.name)});"
+                f"    {other} *const {self.buffer(b.name)} = reinterpret_cast<{other} "
+                f"*>({self.buffer(first.name)});"
             )
 
     def parameter(self, b: ir.BufferArgument) -> str:
         kind = vector_type(b.type, b.lanes)
-        shared_with = any(o.name != b.name and o.array == b.array and o.buffer == b.buffer for o in self.kernel.buffers)
+        shared_with = any(
+            o.name != b.name and o.array == b.array and o.buffer == b.buffer
+            for o in self.kernel.buffers
+        )
         restrict = "" if b.written and shared_with else "__restrict__ "
         return f"{'' if b.written else 'const '}{kind} *{restrict}{self.buffer(b.name)}"
 

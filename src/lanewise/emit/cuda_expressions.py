@@ -10,8 +10,25 @@ from lanewise.ir import nodes as ir
 from lanewise.language.types import BOOL, F16, F32, I32, I64, U32
 from lanewise.runtime.cuda_spelling import TYPES, literal
 
-_BINDING = {"or": 1, "and": 2, "|": 3, "^": 4, "&": 5, "==": 6, "!=": 6, "<": 7, "<=": 7, ">": 7, ">=": 7, "<<": 8, ">>": 8, "+": 9, "-": 9,
-            "*": 10, "/": 10}  # fmt: skip
+_BINDING = {
+    "or": 1,
+    "and": 2,
+    "|": 3,
+    "^": 4,
+    "&": 5,
+    "==": 6,
+    "!=": 6,
+    "<": 7,
+    "<=": 7,
+    ">": 7,
+    ">=": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+}
 _UNARY, _ATOM = 11, 12
 _SYMBOLS = {"and": "&&", "or": "||"}
 _BUILTINS = {"thread": "threadIdx.x", "block": "blockIdx.x", "part": "blockIdx.y"}
@@ -59,7 +76,9 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
         case ir.Builtin(name="clock"):
             return "lw_clock()"
         case ir.Builtin(name="phase" | "read_phase" | "far"):
-            raise AssertionError("a GPU's threads do not ask where lines of memory begin, nor write past caches")
+            raise AssertionError(
+                "a GPU's threads do not ask where lines of memory begin, nor write past caches"
+            )
         case ir.Builtin():
             return _wrap(f"({TYPES[x.type]}){_BUILTINS[x.name]}", _UNARY, level)
         case ir.Unary():
@@ -72,10 +91,15 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
         case ir.Compare() | ir.Logical():
             own = _BINDING[x.operator]
             return _wrap(
-                f"{text(x.left, own)} {_SYMBOLS.get(x.operator, x.operator)} {text(x.right, own + 1)}", own, level
+                f"{text(x.left, own)} {_SYMBOLS.get(x.operator, x.operator)} "
+                f"{text(x.right, own + 1)}",
+                own,
+                level,
             )
         case ir.Select():
-            return _wrap(f"{text(x.condition, 1)} ? {text(x.if_true, 1)} : {text(x.if_false, 1)}", 0, level)
+            return _wrap(
+                f"{text(x.condition, 1)} ? {text(x.if_true, 1)} : {text(x.if_false, 1)}", 0, level
+            )
         case ir.Cast():
             if x.type == BOOL:
                 return _wrap(f"{text(x.operand, 6)} != 0", 6, level)
@@ -95,7 +119,10 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
 
 
 def _wraps(e: ir.Expression) -> bool:
-    """Whether C++ would leave open what this means beyond the limits of the type: it is computed without a sign instead."""
+    """Whether C++ would leave open what this means beyond the limits of the type.
+
+    It is computed without a sign instead.
+    """
     match e:
         case ir.Unary(operator="-"):
             return e.type in (I32, I64)
@@ -108,18 +135,24 @@ def _wraps(e: ir.Expression) -> bool:
 
 
 def _in_range(shift: ir.Binary) -> bool:
-    """Whether a shift is known to be by fewer bits than there are, which is all that C++ defines."""
+    """Whether a shift is known to be by fewer bits than there are, which is all that C++
+    defines.
+    """
     return isinstance(shift.right, ir.Literal) and 0 <= shift.right.value < 8 * shift.type.size
 
 
 def _modular(e: ir.Expression, names: Callable[[str], str], level: int = 0) -> str:
-    """The text of a signed expression in the unsigned type of its size, in which C++ computes modulo a power of two."""
+    """The text of a signed expression in the unsigned type of its size, in which C++ computes
+    modulo a power of two.
+    """
     match e:
         case ir.Literal(value=value) if value >= 0:
             return literal(value, e.type).removesuffix("LL") + ("u" if e.type == I32 else "ULL")
         case ir.Unary() if _wraps(e):
             zero = _modular(ir.Literal(0, e.type), names)
-            return _wrap(f"{zero} - {_modular(e.operand, names, _BINDING['-'] + 1)}", _BINDING["-"], level)
+            return _wrap(
+                f"{zero} - {_modular(e.operand, names, _BINDING['-'] + 1)}", _BINDING["-"], level
+            )
         case ir.Binary(operator="<<") if _wraps(e):
             own = _BINDING["<<"]
             shift = cuda_expression(e.right, names, own + 1)
@@ -144,16 +177,23 @@ def _binary(x: ir.Binary, names: Callable[[str], str], level: int) -> str:
         return f"{name}({cuda_expression(x.left, names)}, {cuda_expression(x.right, names)})"
     own = _BINDING[x.operator]
     return _wrap(
-        f"{cuda_expression(x.left, names, own)} {x.operator} {cuda_expression(x.right, names, own + 1)}", own, level
+        f"{cuda_expression(x.left, names, own)} {x.operator} "
+        f"{cuda_expression(x.right, names, own + 1)}",
+        own,
+        level,
     )
 
 
 def _whole_division(x: ir.Binary, names: Callable[[str], str], level: int) -> str:
     power = int(x.right.value) if isinstance(x.right, ir.Literal) and x.type.is_integer else 0
-    if power > 0 and not power & (power - 1):  # shift and mask round as Python does, for negative numbers too
+    # shift and mask round as Python does, for negative numbers too
+    if power > 0 and not power & (power - 1):
         symbol, operand = (">>", power.bit_length() - 1) if x.operator == "//" else ("&", power - 1)
-        return _wrap(f"{cuda_expression(x.left, names, _UNARY)} {symbol} {operand}", _BINDING[symbol], level)
-    surely = (power > 0 and x.type != U32) or x.bounded  # by -1 the smallest number has no quotient, and 0 has none
+        return _wrap(
+            f"{cuda_expression(x.left, names, _UNARY)} {symbol} {operand}", _BINDING[symbol], level
+        )
+    # by -1 the smallest number has no quotient, and 0 has none
+    surely = (power > 0 and x.type != U32) or x.bounded
     kind = "float_" if x.type.is_float else "" if surely else "any_"
     name = f"lw_{kind}{'floor_divide' if x.operator == '//' else 'modulo'}"
     return f"{name}({cuda_expression(x.left, names)}, {cuda_expression(x.right, names)})"
@@ -175,7 +215,9 @@ def _call(x: ir.Call, names: Callable[[str], str]) -> str:
         case "isnan" | "isinf" | "isfinite":
             return f"{x.intrinsic}({a[0]})"
         case name if name in _MATH or name == "abs":
-            return f"{'fabs' if name == 'abs' else name}{'f' if kind == F32 else ''}({', '.join(a)})"
+            return (
+                f"{'fabs' if name == 'abs' else name}{'f' if kind == F32 else ''}({', '.join(a)})"
+            )
         case name:
             raise AssertionError(f"no CUDA spelling of {name}")
 

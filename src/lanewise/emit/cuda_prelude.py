@@ -1,4 +1,7 @@
-"""What generated CUDA C++ is built of: the spelling of types and literals, and functions that a kernel gets when it uses them."""
+"""What generated CUDA C++ is built of.
+
+The spelling of types and literals, and functions that a kernel gets when it uses them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from lanewise.runtime.cuda_spelling import TYPES
 from lanewise.runtime.exact_sums_text import SCATTER_SUM
 
 UNSIGNED = {I32: "unsigned int", I64: "unsigned long long"}
-"""Of the same size, where arithmetic wraps: C++ leaves open what a signed result beyond its type is, and compilers use that."""
+"""Of the same size, where arithmetic wraps.
+
+C++ leaves open what a signed result beyond its type is, and compilers use that.
+"""
 CONVERSIONS = {I32: "lw_to_int", U32: "lw_to_unsigned", I64: "lw_to_long"}
 _VECTORS = {F16: "ushort", F32: "float", F64: "double", I32: "int", U32: "uint", I64: "longlong"}
 
@@ -284,7 +290,11 @@ __device__ __forceinline__ unsigned int lw_any_modulo(unsigned int a, unsigned i
 
 def prelude(body: str) -> str:
     """The definitions that a text uses."""
-    return "".join(f"{text}\n" for name, text in DEFINITIONS.items() if f"{name}(" in body or f"{name}<" in body)
+    return "".join(
+        f"{text}\n"
+        for name, text in DEFINITIONS.items()
+        if f"{name}(" in body or f"{name}<" in body
+    )
 
 
 def vector_type(scalar: Scalar, lanes: int) -> str:

@@ -1,4 +1,7 @@
-"""Where the variables of a C-like function are declared: at their first assignment if that sees all their uses, else before."""
+"""Where the variables of a C-like function are declared.
+
+At their first assignment if that sees all their uses, else before.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ def kinds_of(block: ir.Block, buffers: dict[str, Scalar] | None = None) -> Kinds
 
 
 class Declarations:
-    """Answers, statement by statement, which variables to declare before it and which it declares itself. The block must be `apart`."""
+    """Answers, statement by statement, which variables to declare before it and which it declares
+    itself. The block must be `apart`.
+    """
 
     def __init__(self, block: ir.Block, kinds: Kinds, parameters: Iterable[str]) -> None:
         self.kinds = kinds
@@ -64,11 +69,16 @@ class Declarations:
         return self._inline.get(id(s), {}).get(name, False)
 
     def is_unread(self, s: ir.Statement, name: str) -> bool:
-        """Whether nobody reads the variable that this statement declares: another block has one of the same name."""
+        """Whether nobody reads the variable that this statement declares.
+
+        Another block has one of the same name.
+        """
         return (id(s), name) in self._unread
 
     def _place(self, block: ir.Block, names: set[str]) -> None:
-        """Declare each name in the innermost block that holds the whole life of each of its values."""
+        """Declare each name in the innermost block that holds the whole life of each of its
+        values.
+        """
         places: dict[str, list[ir.Statement]] = {}
         for s in block:
             for n in sorted(self._named(s) & names):
@@ -76,7 +86,10 @@ class Declarations:
         deeper: dict[int, set[str]] = {}
         for n, where in places.items():
             first = where[0]
-            if all(not self._is_direct(s, n) and self._first_access(blocks(s), n) != "read" for s in where):
+            if all(
+                not self._is_direct(s, n) and self._first_access(blocks(s), n) != "read"
+                for s in where
+            ):
                 for s in where:  # no value passes from one of these statements to another
                     deeper.setdefault(id(s), set()).add(n)
             elif n in writes(first) and _can_declare(first) and n not in self._read(first):
@@ -94,7 +107,10 @@ class Declarations:
     # ------------------------------------------------------------ what statements do with a name
 
     def _first_access(self, nested: tuple[ir.Block, ...], name: str) -> str:
-        """How these blocks meet `name` first: "read" when a run of them can read it before writing it, else "write" or "none"."""
+        """How these blocks meet `name` first.
+
+        "read" when a run of them can read it before writing it, else "write" or "none".
+        """
         accesses = {self._meets(block, name)[0] for block in nested}
         return next((access for access in ("read", "write") if access in accesses), "none")
 
@@ -140,7 +156,9 @@ class Declarations:
     def _all_read(self, s: ir.Statement) -> frozenset[str]:
         """What a statement and its blocks read."""
         if id(s) not in self._below:
-            self._below[id(s)] = self._read(s).union(*(self._all_read(x) for b in blocks(s) for x in b))
+            self._below[id(s)] = self._read(s).union(
+                *(self._all_read(x) for b in blocks(s) for x in b)
+            )
         return self._below[id(s)]
 
     def _written(self, s: ir.Statement) -> Counter[str]:

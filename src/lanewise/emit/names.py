@@ -1,4 +1,7 @@
-"""Identifiers of generated code: the user's names, dots as underscores, no clash with a word of the language or another name."""
+"""Identifiers of generated code.
+
+The user's names, dots as underscores, no clash with a word of the language or another name.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,23 @@ from lanewise.ir.names import identifier, is_own
 from lanewise.ir.traverse import expressions, reads, statements, writes
 
 PYTHON_WORDS = frozenset(keyword.kwlist).union(
-    ["math", "np", "njit", "lanes", "bool_", "f32", "f64", "i32", "i64", "u32", "u64", "range", "min", "max", "abs"],
+    [
+        "math",
+        "np",
+        "njit",
+        "lanes",
+        "bool_",
+        "f32",
+        "f64",
+        "i32",
+        "i64",
+        "u32",
+        "u64",
+        "range",
+        "min",
+        "max",
+        "abs",
+    ],
     numba_prelude.DEFINITIONS,
     numba_prelude.CONVERSIONS.values(),
     map(numba_prelude.prefer_width, numba_prelude.WIDTHS),
@@ -52,15 +71,24 @@ _VECTORS = [
     for n in (1, 2, 3, 4)
 ]
 CUDA_WORDS = frozenset(_CPP.split()).union(
-    _CUDA.split(), _MATH.split(), (f"{m}f" for m in _MATH.split()), _VECTORS, (f"make_{v}" for v in _VECTORS),
+    _CUDA.split(),
+    _MATH.split(),
+    (f"{m}f" for m in _MATH.split()),
+    _VECTORS,
+    (f"make_{v}" for v in _VECTORS),
     cuda_prelude.DEFINITIONS,
-)  # fmt: skip
+)
 
 
 class Names:
-    """Maps IR names to identifiers, the same one each time. `first` are served before all others: the user's own names."""
+    """Maps IR names to identifiers, the same one each time. `first` are served before all others.
 
-    def __init__(self, words: frozenset[str], taken: Iterable[str] = (), first: Iterable[str] = ()) -> None:
+    The user's own names.
+    """
+
+    def __init__(
+        self, words: frozenset[str], taken: Iterable[str] = (), first: Iterable[str] = ()
+    ) -> None:
         self._identifiers: dict[str, str] = {}
         self._used = {*words, *taken}
         for name in first:
@@ -82,7 +110,11 @@ class Names:
 
 def user_names(block: ir.Block) -> list[str]:
     """The names in a block that are not lanewise's own, in order of text."""
-    names = (n for s in statements(block) for n in (*writes(s), *(x for e in expressions(s) for x in reads(e))))
+    names = (
+        n
+        for s in statements(block)
+        for n in (*writes(s), *(x for e in expressions(s) for x in reads(e)))
+    )
     return [n for n in dict.fromkeys(names) if not is_own(n)]
 
 

@@ -1,7 +1,10 @@
-"""Python text for Numba from the final IR: the user's function, and a range kernel that runs elements `begin` to `end`.
+"""Python text for Numba from the final IR.
 
-Each function has its own fast-math flags, which LLVM keeps when it inlines: the user's arithmetic may be contracted (fused
-multiply-add) and nothing else; `lw_rsqrt` may be approximate; the kernel may reorder the sums over sources, which `pairwise` leaves free.
+The user's function, and a range kernel that runs elements `begin` to `end`.
+
+Each function has its own fast-math flags, which LLVM keeps when it inlines: the user's arithmetic
+may be contracted (fused multiply-add) and nothing else; `lw_rsqrt` may be approximate; the kernel
+may reorder the sums over sources, which `pairwise` leaves free.
 """
 
 from __future__ import annotations
@@ -38,16 +41,23 @@ from lanewise.ir.traverse import rewrite, statements, subexpressions
 from lanewise.language.types import I64, LocalArray, limits
 
 Arrays = dict[str, LocalArray]
-LONG = 24  # values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
+# values at once; Python's own limit is 30, of which mutable parameters and local arrays take some
+LONG = 24
 
 
 def emit_numba(
-    kernel: ir.Kernel, header: str, *, fast_math: bool = False, vector_bits: int = 0, locations: bool = True
+    kernel: ir.Kernel,
+    header: str,
+    *,
+    fast_math: bool = False,
+    vector_bits: int = 0,
+    locations: bool = True,
 ) -> str:
-    """A module with the kernel's functions and `<name>_kernel(buffers..., counts..., uniforms..., begin, end)`.
+    """A module with the kernel's functions and `<name>_kernel(buffers..., counts..., uniforms...,
+    begin, end)`.
 
-    `vector_bits` is the width of the SIMD registers that the kernel shall use: 256, 512, or 0 for what the compiler prefers.
-    `locations` adds the user's files and lines as comments.
+    `vector_bits` is the width of the SIMD registers that the kernel shall use: 256, 512, or 0 for
+    what the compiler prefers. `locations` adds the user's files and lines as comments.
     """
     called = function_names(kernel, PYTHON_WORDS)
     host = kernel.pattern.host
@@ -70,7 +80,10 @@ def emit_numba(
 
 
 def local_arrays(block: ir.Block) -> Arrays:
-    """The local arrays of a block and of the functions that it applies. The kernel makes them once, not once for each element."""
+    """The local arrays of a block and of the functions that it applies.
+
+    The kernel makes them once, not once for each element.
+    """
     arrays: Arrays = {}
     for s in statements(block):
         match s:
@@ -84,7 +97,10 @@ def local_arrays(block: ir.Block) -> Arrays:
 
 
 def borrowed(f: ir.Function) -> Arrays:
-    """The local arrays that a caller lends to a function, by their names at the caller: `$function.array`."""
+    """The local arrays that a caller lends to a function, by their names at the caller.
+
+    `$function.array`.
+    """
     return {own(f"{f.name}.{name}"): kind for name, kind in local_arrays(f.body).items()}
 
 
@@ -98,19 +114,28 @@ class _Writer:
         self.file = ""
         self.temporaries = 0
         self.eager = False  # no branches in conditions
-        self.simd: Simd | None = None  # where statements run for all lanes of a SIMD register at once
-        self.widest: float | None = 1  # stride of places whose test for a sign is left out; None: all of them
+        # where statements run for all lanes of a SIMD register at once
+        self.simd: Simd | None = None
+        # stride of places whose test for a sign is left out; None: all of them
+        self.widest: float | None = 1
 
     def returned(self, values: tuple[ir.Expression, ...], pad: str) -> None:
         outputs = [*(self.names(n) for n in self.mutable), *self.listed(values, pad)]
-        self.lines.append(f"{pad}return {', '.join(outputs)}{',' if len(outputs) == 1 else ''}".rstrip())
+        self.lines.append(
+            f"{pad}return {', '.join(outputs)}{',' if len(outputs) == 1 else ''}".rstrip()
+        )
 
     def listed(self, values: tuple[ir.Expression, ...], pad: str) -> list[str]:
-        """Expressions for a long tuple or call. Python builds those of more than 30 parts in a way that Numba reads only without jumps."""
+        """Expressions for a long tuple or call.
+
+        Python builds those of more than 30 parts in a way that Numba reads only without jumps.
+        """
         texts: list[str] = []
         for v in values:
             text = self.expression(v)
-            if len(values) > LONG and any(isinstance(x, ir.Select | ir.Logical) for x in subexpressions(v)):
+            if len(values) > LONG and any(
+                isinstance(x, ir.Select | ir.Logical) for x in subexpressions(v)
+            ):
                 self.temporaries += 1
                 name = self.names(own(f"value.{self.temporaries}"))
                 self.lines.append(f"{pad}{name} = {text}")
@@ -119,7 +144,9 @@ class _Writer:
         return texts
 
     def buffer(self, name: str) -> str:
-        """The identifier of a buffer, apart from the variable that one of its elements is loaded into."""
+        """The identifier of a buffer, apart from the variable that one of its elements is loaded
+        into.
+        """
         return self.names(own(f"{name}.array"))
 
     def block(self, block: ir.Block, depth: int) -> None:
@@ -132,7 +159,10 @@ class _Writer:
             if rest:
                 rest -= 1
                 continue
-            if self.simd is not None and (lines := self.simd.turned(list(block[n : n + self.simd.count]))) is not None:
+            if (
+                self.simd is not None
+                and (lines := self.simd.turned(list(block[n : n + self.simd.count]))) is not None
+            ):
                 self.lines += ["    " * depth + line for line in lines]
                 rest = self.simd.count - 1
                 continue
@@ -152,8 +182,9 @@ class _Writer:
     def place(self, index: ir.Expression) -> str:
         """The index of a load or store, without a sign unless neighbours lie apart.
 
-        Numba lets a negative index count from the end, and its test hides from LLVM that neighbours lie side by side. With
-        a wide stride the test stays: LLVM would gather, which takes longer than loading one value after the other.
+        Numba lets a negative index count from the end, and its test hides from LLVM that neighbours
+        lie side by side. With a wide stride the test stays: LLVM would gather, which takes longer
+        than loading one value after the other.
         """
         text, stride = self.expression(index), _stride(index)
         return f"u64({text})" if self.widest is None or stride <= self.widest else text
@@ -188,13 +219,19 @@ class _Writer:
             case ir.Apply():
                 self.apply(s, pad)
             case ir.Load():
-                self.lines.append(f"{pad}{self.names(s.names[0])} = {self.buffer(s.buffer)}[{self.place(s.index)}]")
+                self.lines.append(
+                    f"{pad}{self.names(s.names[0])} = "
+                    f"{self.buffer(s.buffer)}[{self.place(s.index)}]"
+                )
             case ir.Store():
-                self.lines.append(f"{pad}{self.buffer(s.buffer)}[{self.place(s.index)}] = {e(s.values[0])}")
+                self.lines.append(
+                    f"{pad}{self.buffer(s.buffer)}[{self.place(s.index)}] = {e(s.values[0])}"
+                )
             case ir.Scatter():
                 own = f"_{TYPES[s.value.type]}" if s.operation == "sum" else ""
                 self.lines.append(
-                    f"{pad}lw_scatter_{s.operation}{own}({self.buffer(s.buffer)}, {self.place(s.index)}, {e(s.value)})"
+                    f"{pad}lw_scatter_{s.operation}{own}({self.buffer(s.buffer)}, "
+                    f"{self.place(s.index)}, {e(s.value)})"
                 )
             case (
                 ir.Rotate()
@@ -226,10 +263,14 @@ class _Writer:
                 assert_never(s)
 
     def shared_rounds(self, s: ir.For, simd: Simd, depth: int) -> None:
-        """A loop whose rounds lanes share: whole registers of rounds, and the rest in some lanes."""
+        """A loop whose rounds lanes share.
+
+        Whole registers of rounds, and the rest in some lanes.
+        """
         pad = "    " * depth
         before, head, rest = simd.rounds(s)
-        assigned = simd.assigned - given_in_rounds(s.body)  # assigned in every round before they are read
+        # assigned in every round before they are read
+        assigned = simd.assigned - given_in_rounds(s.body)
         self.lines += [pad + line for line in (*before, head, f"    {simd.round(s)}")]
         simd.begin_rounds(s)
         self.block(s.body, depth + 1)
@@ -249,7 +290,10 @@ class _Writer:
         simd.masks.pop()
 
     def masked(self, s: ir.If, simd: Simd, depth: int) -> None:
-        """Both sides of a branch, each for the lanes that take it; a test that all lanes share leaves out all of it."""
+        """Both sides of a branch, each for the lanes that take it.
+
+        A test that all lanes share leaves out all of it.
+        """
         pad = "    " * depth
         tests = build.conjuncts(s.condition)
         shared = [t for t in tests if not simd.differs(t)]
@@ -273,9 +317,16 @@ class _Writer:
                 simd.masks.pop()
 
     def branch(self, s: ir.If, depth: int) -> None:
-        """With `elif` for an else that is nothing but a branch: Python takes 100 levels of indentation."""
+        """With `elif` for an else that is nothing but a branch.
+
+        Python takes 100 levels of indentation.
+        """
         sides = [(f"if {self.expression(s.condition)}:", s.then)]
-        while len(s.otherwise) == 1 and isinstance(following := s.otherwise[0], ir.If) and not self.differs(following):
+        while (
+            len(s.otherwise) == 1
+            and isinstance(following := s.otherwise[0], ir.If)
+            and not self.differs(following)
+        ):
             s = following
             sides.append((f"elif {self.expression(s.condition)}:", s.then))
         if s.otherwise:
@@ -296,7 +347,10 @@ class _Writer:
         return self.simd is not None and self.simd.differs(s.condition)
 
     def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
-        """The blocks before, those inside and those behind, in this order: caches ask for what comes next in memory."""
+        """The blocks before, those inside and those behind, in this order.
+
+        Caches ask for what comes next in memory.
+        """
         pad, e, number = "    " * depth, self.expression, self.names(s.variable)
         along = s.variable.removesuffix(".number")
         begin, end, inner, outer, side = (
@@ -324,7 +378,9 @@ class _Writer:
             bounds = w.early.bounds
             tests = [] if bounds.gate is None else [e(bounds.gate)]
             tests += [f"{inner} - {begin} <= 1", f"{end} - {outer} <= 1"]
-            tests += [f"{e(x)} <= {begin}" for x in bounds.least] + [f"{end} <= {e(x)}" for x in bounds.most]
+            tests += [f"{e(x)} <= {begin}" for x in bounds.least] + [
+                f"{end} <= {e(x)}" for x in bounds.most
+            ]
             self.lines.append(f"{pad}if {' and '.join(tests)}:")
             part(f"if {begin} < {inner}", depth + 1, w.early.block, f"{number} = {begin}")
             part(f"for {number} in range({inner}, {outer})", depth + 1, w.inside)
@@ -347,23 +403,30 @@ class _Writer:
             self.wide_loop(s, depth)
             return
         plain = s.start == ir.Literal(0, s.start.type) and s.step == ir.Literal(1, s.step.type)
-        if s.role == "tiles":  # Numba gives sums 64 bits, in which LLVM counts every row's place by itself, in memory
+        # Numba gives sums 64 bits, in which LLVM counts every row's place by itself, in memory
+        if s.role == "tiles":
             start = f"{TYPES[s.start.type]}({start})"
         bounds = stop if plain else f"{start}, {stop}, {e(s.step)}"
         self.nested(f"for {self.names(s.variable)} in range({bounds}):", s.body, depth)
 
     def wide_loop(self, s: ir.For, depth: int) -> None:
-        """A user's loop that may have more rounds than its type counts, which Numba takes for none."""
+        """A user's loop that may have more rounds than its type counts, which Numba takes for
+        none.
+        """
         e, pad, variable = self.expression, "    " * depth, self.names(s.variable)
         bounds = [e(x) for x in (s.start, s.stop, s.step)]
         number = self.names(own(f"{s.variable}.round"))
         if s.start.type == I64:
             first = self.names(own(f"{s.variable}.first"))
             self.lines.append(f"{pad}{first} = {bounds[0]}")
-            self.lines.append(f"{pad}for {number} in range(lw_rounds({first}, {', '.join(bounds[1:])})):")
+            self.lines.append(
+                f"{pad}for {number} in range(lw_rounds({first}, {', '.join(bounds[1:])})):"
+            )
             value = f"i64(u64({first}) + u64({number}) * u64({bounds[2]}))"
         else:
-            self.lines.append(f"{pad}for {number} in range({', '.join(f'i64({b})' for b in bounds)}):")
+            self.lines.append(
+                f"{pad}for {number} in range({', '.join(f'i64({b})' for b in bounds)}):"
+            )
             value = f"{TYPES[s.start.type]}({number})"
         self.lines.append(f"{pad}    {variable} = {value}")
         self.block(s.body, depth + 1)
@@ -376,7 +439,11 @@ class _Writer:
         ]
         outputs = [self.names(n) for n in (*changed, *s.results)]
         buffers = [self.buffer(b) for b in buffers_read(s.function)]
-        arguments = [*self.listed(s.arguments, pad), *buffers, *(self.names(n) for n in borrowed(s.function))]
+        arguments = [
+            *self.listed(s.arguments, pad),
+            *buffers,
+            *(self.names(n) for n in borrowed(s.function)),
+        ]
         target = f"{', '.join(outputs)}{',' if len(outputs) == 1 else ''} = " if outputs else ""
         self.lines.append(f"{pad}{target}{self.called[s.function.name]}({', '.join(arguments)})")
 
@@ -387,7 +454,9 @@ def _extreme(name: str, first: str, *others: str) -> str:
 
 
 def _counted(s: ir.For) -> bool:
-    """Whether the type of a loop's variable surely holds the way from its start to its stop, which Numba computes in it."""
+    """Whether the type of a loop's variable surely holds the way from its start to its stop, which
+    Numba computes in it.
+    """
     match s.start, s.stop:
         case ir.Literal(value=start), ir.Literal(value=stop):
             low, high = limits(s.start.type)
@@ -397,7 +466,10 @@ def _counted(s: ir.For) -> bool:
 
 
 def _stride(index: ir.Expression) -> float:
-    """How far neighbours lie apart: 1 for blocks (which divide) and for an index from memory (which is cast)."""
+    """How far neighbours lie apart.
+
+    1 for blocks (which divide) and for an index from memory (which is cast).
+    """
     parts = list(subexpressions(index))
     products = [x for x in parts if isinstance(x, ir.Binary) and x.operator == "*"]
     divided = any(isinstance(x, ir.Binary) and x.operator == "//" for x in parts)
@@ -411,8 +483,15 @@ class _FunctionWriter(_Writer):
     """A function of scalars; it returns its mutable parameters and its results."""
 
     def __init__(
-        self, f: ir.Function, called: dict[str, str], entry: str, fast_math: bool, extra: str, host: HostCode, locations: bool
-    ) -> None:  # fmt: skip
+        self,
+        f: ir.Function,
+        called: dict[str, str],
+        entry: str,
+        fast_math: bool,
+        extra: str,
+        host: HostCode,
+        locations: bool,
+    ) -> None:
         first = [*(p.name for p in f.parameters), *user_names(f.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry], first), called)
         self.function, self.fast_math, self.extra = f, fast_math, extra
@@ -423,7 +502,9 @@ class _FunctionWriter(_Writer):
     def text(self) -> str:
         f = self.function
         parameters = [self.names(p.name) for p in f.parameters]
-        parameters += [self.buffer(b) for b in buffers_read(f)] + [self.names(n) for n in local_arrays(f.body)]
+        parameters += [self.buffer(b) for b in buffers_read(f)] + [
+            self.names(n) for n in local_arrays(f.body)
+        ]
         self.lines.append(decorator('{"contract"}', self.fast_math, self.extra))
         self.lines.append(f"def {self.called[f.name]}({', '.join(parameters)}):")
         self.block(f.body, 1)
@@ -436,22 +517,36 @@ class _EntryWriter(_Writer):
     """The kernel itself: the loop over a range of elements."""
 
     def __init__(
-        self, kernel: ir.Kernel, called: dict[str, str], fast_math: bool, vector_bits: int, locations: bool
+        self,
+        kernel: ir.Kernel,
+        called: dict[str, str],
+        fast_math: bool,
+        vector_bits: int,
+        locations: bool,
     ) -> None:
         first = [*(p.name for p in kernel.uniforms), *user_names(kernel.body)]
         super().__init__(Names(PYTHON_WORDS, [*called.values(), entry_name(kernel)], first), called)
         self.eager, self.widest = kernel.pattern.host.branchless, kernel.pattern.host.widest_stride
         self.kernel, self.fast_math, self.vector_bits = kernel, fast_math, vector_bits
-        self.file = PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
+        self.file = (
+            PurePath(kernel.location.file).name if locations and kernel.pattern.inlined else ""
+        )
         self.imports = ""
 
     def text(self) -> str:
         k = self.kernel
-        # The states of other reductions than sums begin at infinity, and leave NaN out: no shortcut may assume that there are none.
-        flags = '{"reassoc", "contract", "nsz"}' if k.pattern.host.reassociate and reorders(k) else '{"contract"}'
+        # The states of other reductions than sums begin at infinity, and leave NaN out: no shortcut
+        # may assume that there are none.
+        flags = (
+            '{"reassoc", "contract", "nsz"}'
+            if k.pattern.host.reassociate and reorders(k)
+            else '{"contract"}'
+        )
         begin, end = self.names(own("begin")), self.names(own("end"))
         global_buffers = [b for b in k.buffers if b.space == "global"]
-        parameters = [self.buffer(b.name) for b in global_buffers] + [self.names(p.name) for p in k.counts + k.uniforms]
+        parameters = [self.buffer(b.name) for b in global_buffers] + [
+            self.names(p.name) for p in k.counts + k.uniforms
+        ]
         self.lines.append(decorator(flags, self.fast_math and reorders(k), ", nogil=True"))
         self.lines.append(f"def {entry_name(k)}({', '.join([*parameters, begin, end])}):")
         if self.vector_bits:
@@ -461,7 +556,9 @@ class _EntryWriter(_Writer):
         (loop,) = k.body
         assert isinstance(loop, ir.Parallel)
         for name, kind in local_arrays(k.body).items():
-            self.lines.append(f"    {self.names(name)} = np.empty({kind.length}, np.{kind.element.dtype.name})")
+            self.lines.append(
+                f"    {self.names(name)} = np.empty({kind.length}, np.{kind.element.dtype.name})"
+            )
         body, simd = loop.body, None
         match body:
             case (ir.Parallel() as threads,):  # the lanes of SIMD registers
@@ -472,14 +569,18 @@ class _EntryWriter(_Writer):
         for b in k.buffers:
             if b.space == "shared":
                 plain = f"{self.buffer(b.name)} = np.empty({b.length}, np.{b.type.dtype.name})"
-                self.lines += [f"    {line}" for line in ([plain] if simd is None else simd.memory(b))]
+                self.lines += [
+                    f"    {line}" for line in ([plain] if simd is None else simd.memory(b))
+                ]
         head = len(self.lines)
         self.simd = simd
         block = ir.Local(loop.variable, loop.extent.type)
         numbers = None if simd is None else numbers_of(block, body)
         if numbers is not None:
             for s in numbers.first:
-                value = rewrite(s.value, lambda e: ir.Local(own("begin"), e.type) if e == block else e)
+                value = rewrite(
+                    s.value, lambda e: ir.Local(own("begin"), e.type) if e == block else e
+                )
                 self.statement(replace(s, value=value), 1)
             body = numbers.rest
         self.lines.append(f"    for {self.names(loop.variable)} in range({begin}, {end}):")

@@ -1,10 +1,12 @@
 """The numbers of blocks along each index, counted up from block to block.
 
-    for block in range(begin, end): x_behind = block // x_blocks; x_round = block - x_behind * x_blocks; y_number = x_behind; ...
+    for block in range(begin, end): x_behind = block // x_blocks; x_round = block - x_behind *
+    x_blocks; y_number = x_behind; ...
 ->  x_behind = begin // x_blocks; x_round = begin - x_behind * x_blocks; y_number = x_behind
-    for block in range(begin, end): ...; x_round = x_round + 1; if x_round == x_blocks: x_round = 0; y_number = y_number + 1
-A division at the start of each row holds up all loads of the row: a stencil with rows of 1.5 KB takes a twentieth longer, one that tests
-its edges a seventh.
+    for block in range(begin, end): ...; x_round = x_round + 1; if x_round == x_blocks: x_round = 0;
+    y_number = y_number + 1
+A division at the start of each row holds up all loads of the row: a stencil with rows of 1.5 KB
+takes a twentieth longer, one that tests its edges a seventh.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from lanewise.ir.traverse import expressions, reads, statements
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """What the first block of a range finds, the numbers that are counted up, the fastest first, with their counts; the rest of a block."""
+    """What the first block of a range finds, the numbers that are counted up, the fastest first,
+    with their counts; the rest of a block.
+    """
 
     first: tuple[ir.Assign, ...]
     counted: tuple[tuple[str, str | None], ...]

@@ -1,4 +1,7 @@
-"""What generated Python text is built of: imports, the spelling of types and literals, functions that it gets when it uses them."""
+"""What generated Python text is built of.
+
+Imports, the spelling of types and literals, functions that it gets when it uses them.
+"""
 
 from __future__ import annotations
 
@@ -30,39 +33,71 @@ _RSQRT = """def lw_rsqrt_{0}(x):  # approximate by definition: an estimate, refi
 DEFINITIONS = {
     "lw_rsqrt_f32": (_APPROXIMATE, _RSQRT.format("f32")),
     "lw_rsqrt_f64": (_APPROXIMATE, _RSQRT.format("f64")),
-    "lw_min": ("", """def lw_min(a, b):  # not a number when a or b is not
+    "lw_min": (
+        "",
+        """def lw_min(a, b):  # not a number when a or b is not
     return a if a < b or a != a else b
-"""),
-    "lw_max": ("", """def lw_max(a, b):  # not a number when a or b is not
+""",
+    ),
+    "lw_max": (
+        "",
+        """def lw_max(a, b):  # not a number when a or b is not
     return a if a > b or a != a else b
-"""),
-    "lw_free_sum": ('{"reassoc", "contract", "nsz"}', """def lw_free_sum(a, b):  # in any order with other such sums
+""",
+    ),
+    "lw_free_sum": (
+        '{"reassoc", "contract", "nsz"}',
+        """def lw_free_sum(a, b):  # in any order with other such sums
     return a + b
-"""),
-    "lw_free_product": ('{"reassoc", "contract", "nsz"}', """def lw_free_product(a, b):  # in any order with other such products
+""",
+    ),
+    "lw_free_product": (
+        '{"reassoc", "contract", "nsz"}',
+        """def lw_free_product(a, b):  # in any order with other such products
     return a * b
-"""),
-    "lw_cbrt": ("", """def lw_cbrt(x):  # Numba's own promises LLVM that nothing is infinite
+""",
+    ),
+    "lw_cbrt": (
+        "",
+        """def lw_cbrt(x):  # Numba's own promises LLVM that nothing is infinite
     return x if math.isinf(x) else np.cbrt(x)
-"""),
-    "lw_mix": ('{"contract"}', """def lw_mix(a, b, weight):
+""",
+    ),
+    "lw_mix": (
+        '{"contract"}',
+        """def lw_mix(a, b, weight):
     return a + (b - a) * weight
-"""),
-    "lw_rounds": ("", """def lw_rounds(start, stop, step):  # of a loop, at most as many as i64 counts
+""",
+    ),
+    "lw_rounds": (
+        "",
+        """def lw_rounds(start, stop, step):  # of a loop, at most as many as i64 counts
     way, stride = (u64(stop) - u64(start), u64(step)) if step > 0 else (u64(start) - u64(stop), u64(0) - u64(step))
     runs = start < stop if step > 0 else start > stop
     return i64(min((way - u64(1)) // stride + u64(1), u64(9223372036854775807))) if runs else i64(0)
-"""),
-    "lw_shift_left": ("", """def lw_shift_left(a, n):  # nothing is left after 64 places or more; negative n count as such
+""",
+    ),
+    "lw_shift_left": (
+        "",
+        """def lw_shift_left(a, n):  # nothing is left after 64 places or more; negative n count as such
     return u64(a) << n if u64(n) < u64(64) else u64(0)
-"""),
-    "lw_shift_right": ("", """def lw_shift_right(a, n):  # the sign is left after 64 places or more; negative n count as such
+""",
+    ),
+    "lw_shift_right": (
+        "",
+        """def lw_shift_right(a, n):  # the sign is left after 64 places or more; negative n count as such
     return a >> (n if u64(n) < u64(64) else 63)
-"""),
-    "lw_floor_divide": ("", """def lw_floor_divide(a, b):  # wraps: Numba takes the smallest number by -1 for 0
+""",
+    ),
+    "lw_floor_divide": (
+        "",
+        """def lw_floor_divide(a, b):  # wraps: Numba takes the smallest number by -1 for 0
     return i64(u64(0) - u64(a)) if b == i64(-1) else a // b
-"""),
-    "lw_scatter_sum_f32": ("", f"""def lw_scatter_sum_f32(words, element, value):  # as a whole number, in words, one for every 2^32
+""",
+    ),
+    "lw_scatter_sum_f32": (
+        "",
+        f"""def lw_scatter_sum_f32(words, element, value):  # as a whole number, in words, one for every 2^32
     bits = f32(value).view(np.int32)
     exponent, rest = bits >> i32(23) & i32(255), i64(bits & i32(0x7fffff))
     if exponent == 255:
@@ -71,8 +106,11 @@ DEFINITIONS = {
     place = u64(exponent if exponent else 1)
     number = (rest | i64(0x800000) if exponent else rest) << i64(place & u64(31))
     lw_scatter_piece(words, u64({exact_sums.F32.words}), element, place >> u64(5), -number if bits < 0 else number)
-"""),
-    "lw_scatter_sum_f64": ("", f"""def lw_scatter_sum_f64(words, element, value):  # as a whole number, in words, one for every 2^32
+""",
+    ),
+    "lw_scatter_sum_f64": (
+        "",
+        f"""def lw_scatter_sum_f64(words, element, value):  # as a whole number, in words, one for every 2^32
     bits = f64(value).view(np.int64)
     exponent, rest = bits >> i64(52) & i64(2047), bits & i64(0xfffffffffffff)
     if exponent == 2047:
@@ -83,8 +121,9 @@ DEFINITIONS = {
     low, high = i64(u64(number) << u64(shift) & u64(0xffffffff)), number >> (i64(32) - shift)
     lw_scatter_piece(words, u64({exact_sums.F64.words}), element, place >> u64(5), -low if bits < 0 else low)
     lw_scatter_piece(words, u64({exact_sums.F64.words}), element, (place >> u64(5)) + u64(1), -high if bits < 0 else high)
-"""),
-}  # fmt: skip
+""",
+    ),
+}
 
 _PIECE = """def lw_scatter_piece(words, each, element, word, piece):  # planes of words, and behind them which planes are used
     count = u64(len(words)) // each - u64(1)
@@ -112,7 +151,9 @@ WIDTHS = (256, 512)
 
 
 def prefer_width(bits: int) -> str:
-    """The call that makes LLVM use SIMD registers of that many bits in the function that it stands in."""
+    """The call that makes LLVM use SIMD registers of that many bits in the function that it stands
+    in.
+    """
     return f"lw_prefer_{bits}"
 
 

@@ -1,9 +1,13 @@
-"""Python text for the threads of a block that are the lanes of SIMD registers: every statement runs for all lanes at once.
+"""Python text for the threads of a block that are the lanes of SIMD registers.
 
-    parallel for $thread in range(16): x = $x.first + $thread; load a[y * w + x]: a_1; store c[y * w + x] = 2.0 * a_1
-->  a_1 = lw_v_load(a_array, y * w + x_first); lw_v_store(c_array, y * w + x_first, lw_v_mul(f32(2.0), a_1))
-What does not depend on the lane stays a number. Conditions that do are masks: what stands under them reads, writes and assigns in their
-lanes alone. Loops run the same rounds in all lanes (passes/points/lanes.py sees to it), so that a barrier is nothing.
+Every statement runs for all lanes at once.
+
+    parallel for $thread in range(16): x = $x.first + $thread; load a[y * w + x]: a_1; store c[y * w
+    + x] = 2.0 * a_1
+->  a_1 = lw_v_load(a_array, y * w + x_first); lw_v_store(c_array, y * w + x_first,
+lw_v_mul(f32(2.0), a_1)) What does not depend on the lane stays a number. Conditions that do are
+masks: what stands under them reads, writes and assigns in their lanes alone. Loops run the same
+rounds in all lanes (passes/points/lanes.py sees to it), so that a barrier is nothing.
 """
 
 from __future__ import annotations
@@ -30,46 +34,85 @@ from lanewise.language.types import BOOL, I64, Scalar
 
 LANE = own("this.lane")
 AHEAD = 2048  # bytes: what is asked for so far ahead has come from memory when it is loaded
-AHEAD_OF_SEVERAL = 8192  # the same where rounds load from several arrays, each of which a core follows less well
-ALONG_ROWS = 6144  # the same where blocks follow each other along a row: a core asks for what lies nearer, up to the end of a page
+# the same where rounds load from several arrays, each of which a core follows less well
+AHEAD_OF_SEVERAL = 8192
+# the same where blocks follow each other along a row: a core asks for what lies nearer, up to the
+# end of a page
+ALONG_ROWS = 6144
 ALONG_PLANES = 4096  # and in planes that were read before, which are in the third cache
 ALONG_SQUARES = 256  # and where as many rows as lanes are read side by side
 ANY_EXTENT = 1009  # stands for all extents and indices where places are compared
 NEIGHBOURS = 3  # elements of an array that a point reads where their lines come from several rows
-ELSEWHERE = 1280  # bytes: as far from a row in a page as the second half of what is kept is from it on the other side
-LONG = 1 << 13  # bytes of a row from which on it matters little that its ends are not written as streams
-_BINARY = {"+": "add", "-": "sub", "*": "mul", "/": "div", "&": "and", "|": "or", "^": "xor", "<<": "shl", ">>": "shr"}
+# bytes: as far from a row in a page as the second half of what is kept is from it on the other side
+ELSEWHERE = 1280
+# bytes of a row from which on it matters little that its ends are not written as streams
+LONG = 1 << 13
+_BINARY = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "div",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+    "<<": "shl",
+    ">>": "shr",
+}
 _COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _UNARY = {"-": "neg", "not": "not", "~": "not"}
 
 
 class Simd:
-    """The text of what differs between lanes. `scalar` and `names` write what does not, `buffer` names memory."""
+    """The text of what differs between lanes.
+
+    `scalar` and `names` write what does not, `buffer` names memory.
+    """
 
     def __init__(
-        self, kernel: ir.Kernel, threads: ir.Parallel, scalar: Callable[[ir.Expression], str], names: Callable[[str], str],
+        self,
+        kernel: ir.Kernel,
+        threads: ir.Parallel,
+        scalar: Callable[[ir.Expression], str],
+        names: Callable[[str], str],
         buffer: Callable[[str], str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         assert isinstance(threads.extent, ir.Literal)
         self.kernel, self.scalar, self.names, self.buffer = kernel, scalar, names, buffer
-        self.thread, self.kind, self.count = threads.variable, threads.extent.type, int(threads.extent.value)
+        self.thread, self.kind, self.count = (
+            threads.variable,
+            threads.extent.type,
+            int(threads.extent.value),
+        )
         self.varying = spread_in_lanes(threads.body, {self.thread})
         self.bodies = _bodies(threads.body, self.varying)
-        self.inside = next((s.condition for s in statements(threads.body) if _is_split(s, self.bodies)), None)
-        self.stored_in_bodies = {s.buffer for b in self.bodies for s in statements(b) if isinstance(s, ir.Store)}
-        self.in_rows = set[str]()  # of what is written past the caches: whose registers follow each other in memory
+        self.inside = next(
+            (s.condition for s in statements(threads.body) if _is_split(s, self.bodies)), None
+        )
+        self.stored_in_bodies = {
+            s.buffer for b in self.bodies for s in statements(b) if isinstance(s, ir.Store)
+        }
+        # of what is written past the caches: whose registers follow each other in memory
+        self.in_rows = set[str]()
         heads = [*threads.body, *(x for s in threads.body if isinstance(s, ir.For) for x in s.body)]
         self.loops = shared_loops(threads.body, self.varying, self.thread, self.count)
         self.around = lane_sums(tuple(s for s in heads if isinstance(s, ir.Assign)), self.varying)
-        self.sums = self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
+        self.sums = (
+            self.around if self.bodies else lane_sums(threads.body, self.varying, self.loops)
+        )
         loaded = {s.buffer for s in statements(threads.body) if isinstance(s, ir.Load)}
         ordered = {b.name for b in kernel.buffers if b.ordered}
         kept = loaded | self._written_in_part(threads.body, 0) - ordered
         # Nobody reads them here: they need not stay in the caches.
-        self.streamed = {b.name for b in kernel.buffers if b.written and b.space == "global" and b.name not in kept}
+        self.streamed = {
+            b.name
+            for b in kernel.buffers
+            if b.written and b.space == "global" and b.name not in kept
+        }
         self.past: set[str] = set()
-        self.ordered = ordered & self.streamed  # stored in the order of memory: parts of a line follow each other
-        self.whole: Mapping[str, IndexSum] = {}  # whole numbers that are assigned once, whatever they hang on
+        # stored in the order of memory: parts of a line follow each other
+        self.ordered = ordered & self.streamed
+        # whole numbers that are assigned once, whatever they hang on
+        self.whole: Mapping[str, IndexSum] = {}
         (outer,) = kernel.body
         assert isinstance(outer, ir.Parallel)
         block = ir.Local(outer.variable, outer.extent.type)
@@ -90,8 +133,10 @@ class Simd:
         self.moving = {s.name for s in assigned} | loops | {block.name}
         self.outside = {b.name for b in kernel.buffers if b.space == "global"}
         self.sharing: list[ir.For] = []  # loops around whose rounds the lanes share
-        self.in_late = False  # in the last rounds of such a loop, whose rows are stored past the caches as a whole
-        self.ahead_of_rounds: list[int] = []  # bytes of each of them; 0 where a core follows its rows by itself
+        # in the last rounds of such a loop, whose rows are stored past the caches as a whole
+        self.in_late = False
+        # bytes of each of them; 0 where a core follows its rows by itself
+        self.ahead_of_rounds: list[int] = []
         self.read_before: set[str] = set()
         self.read_later = self._read_later(points[0].body if points else threads.body)
         self.masks: list[str] = []
@@ -101,7 +146,10 @@ class Simd:
         self.temporaries = 0
 
     def enter(self, block: ir.Block) -> None:
-        """The points of a block are written twice, with tests and without: variables have one meaning in each."""
+        """The points of a block are written twice, with tests and without.
+
+        Variables have one meaning in each.
+        """
         if any(block is b for b in self.bodies):
             self.whole = single_definitions(block)
             self.sums = lane_sums(block, self.varying, self.around)
@@ -111,7 +159,10 @@ class Simd:
         return bool(s.body) and _is_split(s.body[-1], self.bodies)
 
     def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
-        """Buffers that a condition within the test of an edge writes: lines of them are in a cache, and streams would drive them out."""
+        """Buffers that a condition within the test of an edge writes.
+
+        Lines of them are in a cache, and streams would drive them out.
+        """
         buffers: set[str] = set()
         for s in block:
             match s:
@@ -119,7 +170,9 @@ class Simd:
                     buffers.add(s.buffer)
                 case ir.If():
                     deeper = depth + self.differs(s.condition)
-                    buffers |= self._written_in_part(s.then, deeper) | self._written_in_part(s.otherwise, deeper)
+                    buffers |= self._written_in_part(s.then, deeper) | self._written_in_part(
+                        s.otherwise, deeper
+                    )
                 case ir.For():
                     buffers |= self._written_in_part(s.body, depth)
                 case _:
@@ -129,13 +182,22 @@ class Simd:
     # ------------------------------------------------------------ statements
 
     def head(self) -> list[str]:
-        """What stands before all elements: which arrays are so large that they are written past the caches."""
-        return [f"{self.far(b)} = {self.call('far', self.buffer(b))}{self.unbroken(b)}" for b in sorted(self.past)]
+        """What stands before all elements.
+
+        Which arrays are so large that they are written past the caches.
+        """
+        return [
+            f"{self.far(b)} = {self.call('far', self.buffer(b))}{self.unbroken(b)}"
+            for b in sorted(self.past)
+        ]
 
     def unbroken(self, buffer: str) -> str:
-        """That rows are whole registers, or long: a stream into a line of memory that a masked store writes, too, waits for it.
+        """That rows are whole registers, or long.
 
-        Where registers are stored in the order of memory masked ones are streams, too, but for short rows.
+        A stream into a line of memory that a masked store writes, too, waits for it.
+
+        Where registers are stored in the order of memory masked ones are streams, too, but for
+        short rows.
         """
         if self.inside is None or buffer not in self.stored_in_bodies & self.in_rows:
             return ""
@@ -152,23 +214,32 @@ class Simd:
         kind, extent = TYPES[side.type], self.scalar(end)
         if buffer in self.ordered:
             return f" and {extent} >= {kind}({LONG_IN_ORDER * LINE // self._type(buffer).size})"
-        return f" and ({extent} % {kind}({side.value}) == 0 or {extent} >= {kind}({LONG // self._type(buffer).size}))"
+        return (
+            f" and ({extent} % {kind}({side.value}) == 0 or {extent} >= "
+            f"{kind}({LONG // self._type(buffer).size}))"
+        )
 
     def tail(self) -> list[str]:
         return [self.call("fence")] if self.past else []
 
     def memory(self, buffer: ir.BufferArgument) -> list[str]:
-        """What makes memory of a core's own. It begins with a line, or registers that are stored there would lie in two lines each.
+        """What makes memory of a core's own.
 
-        What lanes keep of their rounds begins elsewhere in a page than the array that is written, and mostly the one that is read: a load
-        from where another page was stored to shortly before waits for it.
+        It begins with a line, or registers that are stored there would lie in two lines each.
+
+        What lanes keep of their rounds begins elsewhere in a page than the array that is written,
+        and mostly the one that is read: a load from where another page was stored to shortly before
+        waits for it.
         """
         name, line = self.buffer(buffer.name), LINE // buffer.type.size
         written = [b for b in self.kernel.buffers if b.written and b.space == "global"]
         if not self.loops or not written:
             place, room = f"-{self.call('phase', name)} & i64({line - 1})", line
         else:
-            room, written_at = PAGE // buffer.type.size, self.call("place_in_page", self.buffer(written[0].name))
+            room, written_at = (
+                PAGE // buffer.type.size,
+                self.call("place_in_page", self.buffer(written[0].name)),
+            )
             begin = f"({written_at} & i64({-line})) + i64({ELSEWHERE // buffer.type.size})"
             place = f"({begin} - {self.call('place_in_page', name)}) & i64({room - 1})"
         return [
@@ -184,20 +255,30 @@ class Simd:
         used = sorted(self.used)
         left, right = "".join(f"{SIMD}{n}, " for n in used), ", ".join(map(repr, used))
         fast = ", fast=True" if fast_math else ""
-        return f"from lanewise.runtime.simd import lanes\n\n({left.rstrip()}) = lanes({self.count}, {right}{fast})\n\n"
+        return (
+            f"from lanewise.runtime.simd import lanes\n\n({left.rstrip()}) = lanes({self.count}, "
+            f"{right}{fast})\n\n"
+        )
 
     def call(self, operation: str, *arguments: str) -> str:
         self.used.add(operation)
         return f"{SIMD}{operation}({', '.join(arguments)})"
 
     def statement(self, s: ir.Statement) -> list[str] | None:
-        """The lines of a statement whose effect differs between lanes; None for one that is the same for all of them."""
+        """The lines of a statement whose effect differs between lanes.
+
+        None for one that is the same for all of them.
+        """
         match s:
             case ir.Barrier():
                 return []
             case ir.Assign(value=ir.Builtin(name="phase" | "read_phase" as phase)):
                 written = phase == "phase"
-                buffers = (b.name for b in self.kernel.buffers if b.written == written and b.space == "global")
+                buffers = (
+                    b.name
+                    for b in self.kernel.buffers
+                    if b.written == written and b.space == "global"
+                )
                 text = self.call("phase", self.buffer(next(buffers)))
                 return [f"{self.names(s.name)} = {TYPES[s.value.type]}({text})"]
             case ir.Assign(value=ir.Builtin(name="far")):
@@ -265,11 +346,14 @@ class Simd:
         return [some, *(self.ahead(s, buffer, place) if id(s) in self.far_ahead else ())]
 
     def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
-        """In a loop whose rounds the lanes share: asks for what a later round or block loads, since a core asks no further than a page.
+        """In a loop whose rounds the lanes share.
 
-        A later loop over a row, which finds it in the caches, asks for the row of the next block; where there is no later one, the first
-        asks for what lies `AHEAD` behind. What all blocks read is near already, and several rows side by side a core follows by itself.
-        Of neighbours that points read in several rows those of the last row are new.
+        Asks for what a later round or block loads, since a core asks no further than a page.
+
+        A later loop over a row, which finds it in the caches, asks for the row of the next block;
+        where there is no later one, the first asks for what lies `AHEAD` behind. What all blocks
+        read is near already, and several rows side by side a core follows by itself. Of neighbours
+        that points read in several rows those of the last row are new.
         """
         if id(s) in self.far_ahead:
             ahead = self.far_ahead[id(s)] // self._type(s.buffer).size
@@ -277,16 +361,21 @@ class Simd:
         if not self.sharing or s.buffer not in self.outside:
             return []
         total = index_sum(s.index, self.sums).without([self.thread])
-        names = {n for e in total.terms for n in reads(e)} - {first_round(x.variable) for x in self.sharing}
+        names = {n for e in total.terms for n in reads(e)} - {
+            first_round(x.variable) for x in self.sharing
+        }
         if names.isdisjoint(self.moving):
             return []
         if s.buffer in self.read_before and (row := names & self.by_block):
             index = rewrite(
-                total.expression(I64), lambda x: build.add(x, 1) if isinstance(x, ir.Local) and x.name in row else x
+                total.expression(I64),
+                lambda x: build.add(x, 1) if isinstance(x, ir.Local) and x.name in row else x,
             )
             place, distance = self.scalar(index), 0
         else:
-            if not self.ahead_of_rounds[-1] or s.buffer in self.read_later.get(id(self.sharing[0]), ()):
+            if not self.ahead_of_rounds[-1] or s.buffer in self.read_later.get(
+                id(self.sharing[0]), ()
+            ):
                 return []
             distance = self.ahead_of_rounds[-1] // self._type(s.buffer).size
         line = LINE // self._type(s.buffer).size
@@ -294,7 +383,10 @@ class Simd:
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
 
     def _read_later(self, block: ir.Block) -> dict[int, set[str]]:
-        """For each shared loop the arrays whose row a later loop reads again: that one asks for the next row."""
+        """For each shared loop the arrays whose row a later loop reads again.
+
+        That one asks for the next row.
+        """
 
         def rows(s: ir.Statement) -> set[str]:
             loads = [x for x in statements((s,)) if isinstance(x, ir.Load)]
@@ -314,25 +406,36 @@ class Simd:
     def _far_ahead(self, block: ir.Block, *, own_memory: bool) -> dict[int, int]:
         """How many bytes ahead of loads of a block's points memory is asked for.
 
-        Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours those of the last row or plane, which
-        come from memory: the others found their lines when they were the last. Of other planes the last of several rows, too.
+        Of squares that a tile gathers all rows: there are more than a core follows. Of neighbours
+        those of the last row or plane, which come from memory: the others found their lines when
+        they were the last. Of other planes the last of several rows, too.
         """
         ahead, sums = dict[int, int](), lane_sums(block, self.varying, self.around)
         straight = block if block is self.bodies[0] else tuple(_straight(block))
         for b in self.kernel.buffers:
-            loads = [s for s in straight if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)]
+            loads = [
+                s
+                for s in straight
+                if isinstance(s, ir.Load) and s.buffer == b.name and self.differs(s.index)
+            ]
             if b.space != "global" or len(loads) < NEIGHBOURS:
                 continue
             if own_memory:
                 ahead |= {id(s): ALONG_SQUARES for s in loads if len(loads) == self.count}
                 continue
-            places = [value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT))) for s in loads]
+            places = [
+                value_of(s.index, dict.fromkeys(reads(s.index), np.asarray(ANY_EXTENT)))
+                for s in loads
+            ]
             known = [(s, int(p)) for s, p in zip(loads, places, strict=True) if p is not None]
             distances = _last_rows([p for _, p in known])
             rows = dict[tuple[int, object], int]()
             for s, p in known:
-                if p in distances:  # one register of each row: a core goes on with the lines behind it
-                    rows.setdefault((distances[p], frozenset(index_sum(s.index, sums).terms.items())), id(s))
+                # one register of each row: a core goes on with the lines behind it
+                if p in distances:
+                    rows.setdefault(
+                        (distances[p], frozenset(index_sum(s.index, sums).terms.items())), id(s)
+                    )
             ahead |= {number: distance for (distance, _), number in rows.items()}
         return ahead
 
@@ -340,7 +443,11 @@ class Simd:
         """Elements apart in memory, one lane after the other."""
         name, lane = self.names(s.names[0]), self.names(LANE)
         value = f"{buffer}[u64({self.scalar(self.at_lane(s.index, ir.Local(LANE, self.kind)))})]"
-        lines = [] if s.names[0] in self.assigned else [f"{name} = {self.call('splat', f'{TYPES[kind]}(0)')}"]
+        lines = (
+            []
+            if s.names[0] in self.assigned
+            else [f"{name} = {self.call('splat', f'{TYPES[kind]}(0)')}"]
+        )
         self.assigned.add(s.names[0])
         put = f"{name} = {self.call('put', name, lane, value)}"
         return [*lines, *self.each_lane(put)]
@@ -349,7 +456,11 @@ class Simd:
         head = f"for {self.names(LANE)} in range({self.count}):"
         if not self.masks:
             return [head, f"    {line}"]
-        return [head, f"    if {self.call('lane', self.masks[-1], self.names(LANE))}:", f"        {line}"]
+        return [
+            head,
+            f"    if {self.call('lane', self.masks[-1], self.names(LANE))}:",
+            f"        {line}",
+        ]
 
     def at_lane(self, e: ir.Expression, lane: ir.Expression) -> ir.Expression:
         """A place in the words of one lane."""
@@ -358,14 +469,21 @@ class Simd:
             if not isinstance(x, ir.Local) or x.name not in self.varying:
                 return x
             total = self.sums[x.name]
-            number = build.index_of(lane, x.type) if not isinstance(lane, ir.Literal) else replace(lane, type=x.type)
+            number = (
+                build.index_of(lane, x.type)
+                if not isinstance(lane, ir.Literal)
+                else replace(lane, type=x.type)
+            )
             rest = total.without([self.thread]).expression(x.type)
             return build.add(rest, build.multiply(number, total.coefficient(self.thread)))
 
         return rewrite(e, change)
 
     def turned(self, run: list[ir.Statement]) -> list[str] | None:
-        """A square of elements whose rows are the lanes: whole rows are moved, and turned in registers. None for other statements."""
+        """A square of elements whose rows are the lanes.
+
+        Whole rows are moved, and turned in registers. None for other statements.
+        """
         if self.masks or len(run) != self.count:
             return None
         edge = self.edge(run)
@@ -375,53 +493,89 @@ class Simd:
         if len(moves) != self.count or not self.is_square(moves):
             return None
         first, buffer, rows = moves[0], self.buffer(moves[0].buffer), self.rows(moves[0].buffer)
-        places = [self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind))) for n in range(self.count)]
+        places = [
+            self.scalar(self.at_lane(first.index, ir.Literal(n, self.kind)))
+            for n in range(self.count)
+        ]
         listed = ", ".join(rows)
         if loads:
             names = [s.names[0] for s in loads]
             self.assigned |= set(names)
-            lines = [f"{r} = {self.call('load', buffer, p)}" for r, p in zip(rows, places, strict=True)]
-            return [*lines, f"{', '.join(map(self.names, names))} = {self.call('turn', f'({listed})')}"]
+            lines = [
+                f"{r} = {self.call('load', buffer, p)}" for r, p in zip(rows, places, strict=True)
+            ]
+            return [
+                *lines,
+                f"{', '.join(map(self.names, names))} = {self.call('turn', f'({listed})')}",
+            ]
         values = ", ".join(self.register(s.values[0]) for s in stores)
         turned = f"{listed} = {self.call('turn', f'({values})')}"
         if edge is not None:
             return [turned, *self.edge_stores(buffer, places, rows, *edge[1:])]
         if first.buffer not in self.streamed:
-            return [turned, *(self.call("store", buffer, p, r) for p, r in zip(places, rows, strict=True))]
+            return [
+                turned,
+                *(self.call("store", buffer, p, r) for p, r in zip(places, rows, strict=True)),
+            ]
         self.past.add(first.buffer)
         far = self.far(first.buffer)
-        return [turned, *(self.call("stream_lines", buffer, p, r, far) for p, r in zip(places, rows, strict=True))]
+        return [
+            turned,
+            *(
+                self.call("stream_lines", buffer, p, r, far)
+                for p, r in zip(places, rows, strict=True)
+            ),
+        ]
 
     def is_square(self, moves: Sequence[ir.Load | ir.Store]) -> bool:
         """Whether what each lane moves lies beside what it moves next."""
         first = moves[0]
         if not self.differs(first.index) or self.is_beside(first.index):
             return False
-        sums = [index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole) for s in moves]
+        sums = [
+            index_sum(self.at_lane(s.index, ir.Literal(0, self.kind)), self.whole) for s in moves
+        ]
         return all(s.buffer == first.buffer for s in moves) and all(
-            (t.key(), t.constant) == (sums[0].key(), sums[0].constant + n) for n, t in enumerate(sums)
+            (t.key(), t.constant) == (sums[0].key(), sums[0].constant + n)
+            for n, t in enumerate(sums)
         )
 
-    def edge(self, run: list[ir.Statement]) -> tuple[list[ir.Store], ir.Expression, ir.Expression] | None:
-        """Stores of a square some of which are left out: in which lanes they are made, and which of them, as a mask.
+    def edge(
+        self, run: list[ir.Statement]
+    ) -> tuple[list[ir.Store], ir.Expression, ir.Expression] | None:
+        """Stores of a square some of which are left out.
 
-        if y#0 < h: if x < w: store ...; if y#1 < h: if x < w: store ...   ->   the stores; x < w; y#0 + $thread < h
+        In which lanes they are made, and which of them, as a mask.
+
+        if y#0 < h: if x < w: store ...; if y#1 < h: if x < w: store ...   ->   the stores; x < w;
+        y#0 + $thread < h
         """
         stores, tests, masks = list[ir.Store](), list[ir.Expression](), list[ir.Expression]()
         for s in run:
             match s:
-                case ir.If(then=(ir.If(then=(ir.Store() as store,), otherwise=()) as inner,), otherwise=()):
+                case ir.If(
+                    then=(ir.If(then=(ir.Store() as store,), otherwise=()) as inner,), otherwise=()
+                ):
                     stores.append(store)
                     tests.append(s.condition)
                     masks.append(inner.condition)
                 case _:
                     return None
         names = [set(reads(t)) for t in tests]
-        places = [n - names[1 - bool(p)] for p, n in enumerate(names)]  # what a test asks that others do not
-        if any(m != masks[0] for m in masks) or any(map(self.differs, tests)) or any(len(p) != 1 for p in places):
+        # what a test asks that others do not
+        places = [n - names[1 - bool(p)] for p, n in enumerate(names)]
+        if (
+            any(m != masks[0] for m in masks)
+            or any(map(self.differs, tests))
+            or any(len(p) != 1 for p in places)
+        ):
             return None
         own_places = [place for (place,) in places]
-        (kind,) = {e.type for e in subexpressions(tests[0]) if isinstance(e, ir.Local) and e.name == own_places[0]}
+        (kind,) = {
+            e.type
+            for e in subexpressions(tests[0])
+            if isinstance(e, ir.Local) and e.name == own_places[0]
+        }
         first = ir.Local(own_places[0], kind)
 
         def asks(place: ir.Expression) -> ir.Expression:
@@ -435,7 +589,12 @@ class Simd:
         return stores, masks[0], asks(build.add(first, ir.Local(self.thread, kind)))
 
     def edge_stores(
-        self, buffer: str, places: list[str], rows: list[str], mask: ir.Expression, there: ir.Expression
+        self,
+        buffer: str,
+        places: list[str],
+        rows: list[str],
+        mask: ir.Expression,
+        there: ir.Expression,
     ) -> list[str]:
         """A row for each lane of `mask`, of it the elements of `there`."""
         (lanes, lanes_line), (elements, elements_line) = self.mask(mask), self.mask(there)
@@ -446,7 +605,10 @@ class Simd:
         return lines
 
     def rows(self, buffer: str) -> list[str]:
-        """The variables of a square's rows. A variable of Numba has one type, so squares of another one have variables of their own."""
+        """The variables of a square's rows.
+
+        A variable of Numba has one type, so squares of another one have variables of their own.
+        """
         kind = next(b.type for b in self.kernel.buffers if b.name == buffer)
         number = self.turned_types.setdefault(kind, len(self.turned_types))
         name = f"row.{number}" if number else "row"
@@ -464,7 +626,9 @@ class Simd:
         place, value = self.place(s.index), self.any(s.values[0])
         if self.masks and s.buffer in self.ordered:
             self.past.add(s.buffer)
-            return [self.call("stream_some", buffer, place, self.masks[-1], value, self.far(s.buffer))]
+            return [
+                self.call("stream_some", buffer, place, self.masks[-1], value, self.far(s.buffer))
+            ]
         if self.in_late and len(self.masks) == 1 and s.buffer in self.streamed:
             self.past.add(s.buffer)
             past = f"{self.far(s.buffer)} and {self.names(UNBROKEN)}"
@@ -480,13 +644,21 @@ class Simd:
                 if self.sharing
                 else self.far(s.buffer)
             )
-            return [self.call("stream_lines" if self.in_squares else "stream", buffer, place, value, past)]
+            return [
+                self.call(
+                    "stream_lines" if self.in_squares else "stream", buffer, place, value, past
+                )
+            ]
         return [self.call("store", buffer, place, value)]
 
     def store_once(self, s: ir.Store, buffer: str) -> list[str]:
         value, place = s.values[0], f"{buffer}[u64({self.scalar(s.index)})]"
         mask = self.masks[-1] if self.masks else self.call("splat", "True")
-        text = self.call("last", mask, self.vector(value)) if self.differs(value) else self.scalar(value)
+        text = (
+            self.call("last", mask, self.vector(value))
+            if self.differs(value)
+            else self.scalar(value)
+        )
         if not self.masks:
             return [f"{place} = {text}"]
         return [f"if {self.call('any', mask)}:", f"    {place} = {text}"]
@@ -494,15 +666,22 @@ class Simd:
     def rounds(self, s: ir.For) -> tuple[list[str], str, tuple[str, str] | None]:
         """A loop whose rounds the lanes share: the lines before it, and its head.
 
-        Then, unless there are but whole registers of rounds, where the last ones begin, and whether there are any.
+        Then, unless there are but whole registers of rounds, where the last ones begin, and whether
+        there are any.
         """
         start = index_sum(s.start, self.sums).without([self.thread])
-        first, begin, whole = (self.names(own(f"{s.variable.lstrip('$')}.{n}")) for n in ("", "begin", "whole"))
+        first, begin, whole = (
+            self.names(own(f"{s.variable.lstrip('$')}.{n}")) for n in ("", "begin", "whole")
+        )
         first = self.names(first_round(s.variable))
         stop = f"i64({self.scalar(s.stop)})"
         length = index_sum(s.stop).plus(start, -1)
         even = not any(n % self.count for n in (length.constant, *length.terms.values()))
-        last = stop if even else f"{begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})"
+        last = (
+            stop
+            if even
+            else f"{begin} + max({stop} - {begin}, i64(0)) // i64({self.count}) * i64({self.count})"
+        )
         lines = [f"{begin} = i64({self.scalar(start.expression(I64))})", f"{whole} = {last}"]
         sizes = [
             self._type(x.buffer).size
@@ -517,14 +696,17 @@ class Simd:
 
     def unbroken_rounds(self, s: ir.For) -> str:
         """The name of whether the rounds of a loop are whole registers, or many."""
-        return self.names(UNBROKEN if s.role == "late" else own(f"{s.variable.lstrip('$')}.unbroken"))
+        return self.names(
+            UNBROKEN if s.role == "late" else own(f"{s.variable.lstrip('$')}.unbroken")
+        )
 
     def round(self, s: ir.For) -> str:
         """The variable of such a loop, in each lane."""
         kind = TYPES[s.start.type]
         numbers = self.call(f"numbers_{kind}")
         return (
-            f"{self.names(s.variable)} = {self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
+            f"{self.names(s.variable)} = "
+            f"{self.call('add', f'{kind}({self.names(first_round(s.variable))})', numbers)}"
         )
 
     def begin_rounds(self, s: ir.For) -> None:
@@ -532,7 +714,9 @@ class Simd:
         loads = [x for x in statements(s.body) if isinstance(x, ir.Load)]
         arrays = {x.buffer for x in loads}
         rows = {(x.buffer, frozenset(index_sum(x.index, self.sums).terms.items())) for x in loads}
-        self.ahead_of_rounds.append(0 if len(rows) > len(arrays) else AHEAD if len(arrays) == 1 else AHEAD_OF_SEVERAL)
+        self.ahead_of_rounds.append(
+            0 if len(rows) > len(arrays) else AHEAD if len(arrays) == 1 else AHEAD_OF_SEVERAL
+        )
 
     def end_rounds(self, s: ir.For) -> None:
         self.sharing.pop()
@@ -591,9 +775,12 @@ class Simd:
             case ir.Select():
                 if not self.differs(e.condition):
                     return (
-                        f"({self.register(e.if_true)} if {self.scalar(e.condition)} else {self.register(e.if_false)})"
+                        f"({self.register(e.if_true)} if {self.scalar(e.condition)} else "
+                        f"{self.register(e.if_false)})"
                     )
-                return self.call("choose", self.vector(e.condition), self.any(e.if_true), self.any(e.if_false))
+                return self.call(
+                    "choose", self.vector(e.condition), self.any(e.if_true), self.any(e.if_false)
+                )
             case ir.Cast():
                 if e.type == BOOL:
                     return self.call("ne", self.vector(e.operand), f"{TYPES[e.operand.type]}(0)")
@@ -601,21 +788,28 @@ class Simd:
             case ir.Call():
                 return self.function(e)
             case ir.Literal() | ir.Element() | ir.Builtin():
-                raise AssertionError(f"{type(e).__name__} is the same in all lanes, or has no lanes")
+                raise AssertionError(
+                    f"{type(e).__name__} is the same in all lanes, or has no lanes"
+                )
             case _:
                 assert_never(e)
 
     def once(self, e: ir.Call | ir.Binary) -> str:
-        """The value of an operation without SIMD instructions, which is the same in all lanes: computed from the first lane's operands.
+        """The value of an operation without SIMD instructions, which is the same in all lanes.
 
-        Between shared loops all lanes have the same values (passes/points/hosting.py), so that a mask here has all of them or none; masks
-        of a single lane, which stores for all, have the first one.
+        Computed from the first lane's operands.
+
+        Between shared loops all lanes have the same values (passes/points/hosting.py), so that a
+        mask here has all of them or none; masks of a single lane, which stores for all, have the
+        first one.
         """
         operands = e.arguments if isinstance(e, ir.Call) else (e.left, e.right)
         texts = {own(f"operand.{n}"): self.first_lane(x) for n, x in enumerate(operands)}
         given = [ir.Local(name, x.type) for name, x in zip(texts, operands, strict=True)]
         plain = (
-            replace(e, arguments=tuple(given)) if isinstance(e, ir.Call) else replace(e, left=given[0], right=given[1])
+            replace(e, arguments=tuple(given))
+            if isinstance(e, ir.Call)
+            else replace(e, left=given[0], right=given[1])
         )
         text = f"{TYPES[e.type]}({numba_expression(plain, texts.__getitem__)})"
         if self.masks:
@@ -631,10 +825,13 @@ class Simd:
         match e.operator:
             case "+" | "*" if e.free and e.type.is_float:
                 return self.call("free_sum" if e.operator == "+" else "free_product", left, right)
-            case "//" | "%":  # by a power of two (passes/points/lanes.py): both round down, as these do
+            case "//" | "%":
+                # by a power of two (passes/points/lanes.py): both round down, as these do
                 assert isinstance(e.right, ir.Literal)
                 by = int(e.right.value)
-                operation, number = ("shr", by.bit_length() - 1) if e.operator == "//" else ("and", by - 1)
+                operation, number = (
+                    ("shr", by.bit_length() - 1) if e.operator == "//" else ("and", by - 1)
+                )
                 return self.call(operation, left, f"{TYPES[e.type]}({number})")
             case operator:
                 return self.call(_BINARY[operator], left, right)
@@ -651,7 +848,8 @@ class Simd:
 
 
 def _last_rows(places: list[int]) -> dict[int, int]:
-    """How far ahead memory is asked for, by the place of the last neighbour of all and of those in other planes of several rows.
+    """How far ahead memory is asked for, by the place of the last neighbour of all and of those in
+    other planes of several rows.
 
     Places are those in arrays whose extents are all `ANY_EXTENT`.
     """
@@ -665,7 +863,9 @@ def _last_rows(places: list[int]) -> dict[int, int]:
 
 
 def _bodies(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
-    """The two sides of the branch that a thread ends with, within the loop that it ends with, or within those over the blocks of tiles."""
+    """The two sides of the branch that a thread ends with, within the loop that it ends with, or
+    within those over the blocks of tiles.
+    """
     tiles = [s for s in statements(block) if isinstance(s, ir.For) and s.role == "tiles"]
     if tiles:
         return tuple(side for s in tiles for side in _sides(s.body, varying))
@@ -685,13 +885,17 @@ def _straight(block: ir.Block) -> Iterator[ir.Statement]:
 
 
 def _is_split(s: ir.Statement, bodies: tuple[ir.Block, ...]) -> TypeGuard[ir.If]:
-    """Whether a statement is the branch between blocks in the inside and at the end of the points."""
+    """Whether a statement is the branch between blocks in the inside and at the end of the
+    points.
+    """
     return isinstance(s, ir.If) and bool(bodies) and s.then is bodies[0]
 
 
 def _sides(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
     match block[-1] if block else None:  # nothing is left of a function that returns at once
-        case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(reads(test)):
+        case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(
+            reads(test)
+        ):
             early = (
                 _sides(otherwise, varying) if len(otherwise) == 1 else ()
             )  # blocks at an edge that load before its test

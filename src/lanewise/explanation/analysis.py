@@ -1,4 +1,7 @@
-"""What a kernel does: operations of its function, accesses by field and role, instructions by unit, reuse, symmetry."""
+"""What a kernel does.
+
+Operations of its function, accesses by field and role, instructions by unit, reuse, symmetry.
+"""
 
 from __future__ import annotations
 
@@ -21,31 +24,57 @@ from lanewise.models.predict import Analyses
 
 # The units of a machine, and the kinds of instructions that they execute (`analysis.instructions`).
 UNITS = {
-    "fp32": ("fp32 add", "fp32 mul", "fp32 fma"), "fp64": ("fp64 add", "fp64 mul", "fp64 fma"),
-    "special": ("special",), "integer": ("integer", "compare", "select"),
-    "conversion": ("conversion", "wide conversion"), "shared memory": ("shared load", "shared store"),
-    "global memory": ("global load", "global store"), "control": ("branch", "barrier", "shuffle"),
-}  # fmt: skip
+    "fp32": ("fp32 add", "fp32 mul", "fp32 fma"),
+    "fp64": ("fp64 add", "fp64 mul", "fp64 fma"),
+    "special": ("special",),
+    "integer": ("integer", "compare", "select"),
+    "conversion": ("conversion", "wide conversion"),
+    "shared memory": ("shared load", "shared store"),
+    "global memory": ("global load", "global store"),
+    "control": ("branch", "barrier", "shuffle"),
+}
 
 SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 
 
 def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
-    """The analysis as lines for people and as facts for programs. analyses: the work of kernels that is known."""
+    """The analysis as lines for people and as facts for programs. analyses.
+
+    The work of kernels that is known.
+    """
     inlined = subject.reference.pattern.inlined
     called = functions(subject.reference.body)
-    function = body_function(subject.reference) if inlined else called[-1]  # helpers come before their users
+    # helpers come before their users
+    function = body_function(subject.reference) if inlined else called[-1]
     operations = dict(sorted(count_operations(function).items()))
     lines = [("operations", ", ".join(f"{n} {name}" for name, n in operations.items()) or "none")]
-    texts, rows = thread_accesses(subject.reference) if inlined else _accesses(subject.reference, subject.environment)
-    told, read = table_accesses(program.reference, subject.environment, subject.device, subject.model)
+    texts, rows = (
+        thread_accesses(subject.reference)
+        if inlined
+        else _accesses(subject.reference, subject.environment)
+    )
+    told, read = table_accesses(
+        program.reference, subject.environment, subject.device, subject.model
+    )
     texts, rows = [*texts, *told], [*rows, *read]
     facts: dict[str, Any] = {"operations": operations, "accesses": rows}
     lines += [("accesses", text) for text in texts]
     fast = bool(program.plan.fast_math)
-    works = [w for k in program.kernels for w in _launched(k, subject.environment, analyses, fast_math=fast)]
+    works = [
+        w
+        for k in program.kernels
+        for w in _launched(k, subject.environment, analyses, fast_math=fast)
+    ]
     pattern = subject.reference.pattern
-    per = "pair" if pattern.over_pairs else "cell" if pattern.over_items else "point" if inlined else "element"
+    per = (
+        "pair"
+        if pattern.over_pairs
+        else "cell"
+        if pattern.over_items
+        else "point"
+        if inlined
+        else "element"
+    )
     units = instructions(works, _units_of_work(subject))
     facts["instructions"] = {"per": per, "units": units}
     lines.append(("instructions", _instruction_line(units, per)))
@@ -73,23 +102,38 @@ def _launched(
 # ---------------------------------------------------------------- accesses, as the user wrote them
 
 
-def _accesses(reference: ir.Kernel, environment: Mapping[str, Any]) -> tuple[list[str], list[dict[str, Any]]]:
-    """Each field of each array: who it belongs to, whether it is read or written, how often in a launch."""
+def _accesses(
+    reference: ir.Kernel, environment: Mapping[str, Any]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Each field of each array.
+
+    Who it belongs to, whether it is read or written, how often in a launch.
+    """
     rows = field_accesses(reference, environment)
     facts = [
         {
-            "array": a.array.removeprefix("$"), "role": a.role, "field": a.field, "read": a.read, "written": a.written,
-            "times": a.times if a.counted else None, "bytes": a.bytes, "pattern": a.pattern,
+            "array": a.array.removeprefix("$"),
+            "role": a.role,
+            "field": a.field,
+            "read": a.read,
+            "written": a.written,
+            "times": a.times if a.counted else None,
+            "bytes": a.bytes,
+            "pattern": a.pattern,
         }
         for a in rows
-    ]  # fmt: skip
+    ]
     groups: dict[tuple[str, str, float | None], list[str]] = {}
     for a in rows:
         array = a.array.removeprefix("$")
-        name = array if a.field in ("value", *"xyzw") else f"{array}.{a.field}"  # an array of values has no fields
+        # an array of values has no fields
+        name = array if a.field in ("value", *"xyzw") else f"{array}.{a.field}"
         way = "read and written" if a.read and a.written else "read" if a.read else "written"
         groups.setdefault((a.array, way, a.times if a.counted else None), []).append(name)
-    texts = [f"{', '.join(dict.fromkeys(names))} {way} {_often(times)}" for (_, way, times), names in groups.items()]
+    texts = [
+        f"{', '.join(dict.fromkeys(names))} {way} {_often(times)}"
+        for (_, way, times), names in groups.items()
+    ]
     return texts, facts
 
 
@@ -99,17 +143,21 @@ def _often(times: float | None) -> str:
     return "once" if times == 1 else f"{times:,.0f} times"
 
 
-# ---------------------------------------------------------------- instructions, as the plan has them
+# -------------------- instructions, as the plan has them
 
 
 def _units_of_work(subject: Subject) -> float:
     """Pairs or elements of the launch."""
     counts = list(subject.counts.values())
-    return float(counts[0] * counts[1]) if subject.reference.pattern.over_pairs else float(counts[0])
+    return (
+        float(counts[0] * counts[1]) if subject.reference.pattern.over_pairs else float(counts[0])
+    )
 
 
 def instructions(works: list[KernelWork], pieces: float) -> dict[str, float]:
-    """Instructions of every unit for one pair or element, on average over the launch, all kernels together."""
+    """Instructions of every unit for one pair or element, on average over the launch, all kernels
+    together.
+    """
     total: dict[str, float] = dict.fromkeys(UNITS, 0.0)
     for w in works:
         for unit, kinds in UNITS.items():
@@ -118,7 +166,9 @@ def instructions(works: list[KernelWork], pieces: float) -> dict[str, float]:
 
 
 def _instruction_line(units: dict[str, float], per: str) -> str:
-    parts = ", ".join(f"{n:.3g} {unit}" for unit, n in sorted(units.items(), key=lambda x: -x[1]) if n >= 0.005)
+    parts = ", ".join(
+        f"{n:.3g} {unit}" for unit, n in sorted(units.items(), key=lambda x: -x[1]) if n >= 0.005
+    )
     return f"{sum(units.values()):.4g} {_one(per)}: {parts}"
 
 

@@ -1,4 +1,7 @@
-"""Make an explanation of a subject; of a compiled kernel, what it was compiled for is what is explained."""
+"""Make an explanation of a subject.
+
+Of a compiled kernel, what it was compiled for is what is explained.
+"""
 
 from __future__ import annotations
 
@@ -41,15 +44,17 @@ def explain(
 
     `launches` makes those of a call of the rows of its kernels.
 
-    `measure_resources` compiles the plans that rows compare with, to know their registers (CUDA only); without it they
-    are estimated. `times` is asked for measured times once: of the subject's own plan, which comes first, and of those
-    that rows compare it with.
+    `measure_resources` compiles the plans that rows compare with, to know their registers (CUDA
+    only); without it they are estimated. `times` is asked for measured times once: of the subject's
+    own plan, which comes first, and of those that rows compare it with.
     """
     from lanewise.explanation.sites import analyse_step
 
     programs = Programs(subject.reference, subject.kind)
     draft = Rows(
-        subject, programs, Estimates(subject, programs, {subject.plan: subject.taken} if subject.taken else {})
+        subject,
+        programs,
+        Estimates(subject, programs, {subject.plan: subject.taken} if subject.taken else {}),
     )
     draft.make(Times())
     plans = list(dict.fromkeys([subject.plan, *draft.compared]))
@@ -62,11 +67,17 @@ def explain(
         machine=_machine(subject),
         counts=dict(subject.counts),
         layouts={n: str(layout) for n, layout in subject.layouts.items()},
-        drawings={a.name: draw(a.arrangement) for a in subject.reference.arrays if a.name in subject.layouts},
+        drawings={
+            a.name: draw(a.arrangement)
+            for a in subject.reference.arrays
+            if a.name in subject.layouts
+        },
         plan=subject.plan,
         origin=_origin(subject, measured),
         rows=Rows(subject, programs, estimates).make(measured),
-        analysis=_with_search(subject, analyse(subject, estimates.program(subject.plan), estimates.analyses))
+        analysis=_with_search(
+            subject, analyse(subject, estimates.program(subject.plan), estimates.analyses)
+        )
         if subject.traffic is None
         else analyse_step(subject),
         bound=estimates.own_bound(),
@@ -97,7 +108,10 @@ def _machine(s: Subject) -> str:
     if s.model is None:
         return f"{s.device} (interpreted)"
     if s.model.target.has_blocks:
-        return f"{s.device} ({s.model.name}, {s.model.arch}, {s.model.multiprocessors} multiprocessors)"
+        return (
+            f"{s.device} ({s.model.name}, {s.model.arch}, {s.model.multiprocessors} "
+            "multiprocessors)"
+        )
     return f"{s.device} ({s.model.multiprocessors} threads)"
 
 
@@ -111,18 +125,27 @@ def _origin(s: Subject, measured: Times) -> str:
 def _warnings(s: Subject, estimates: Estimates) -> list[str]:
     found = estimates.own_bound()
     warnings = [found.because] if found is not None and found.because else []
-    for kernel, r in zip(estimates.program(s.plan).kernels, estimates.resources.get(s.plan, ()), strict=False):
+    for kernel, r in zip(
+        estimates.program(s.plan).kernels, estimates.resources.get(s.plan, ()), strict=False
+    ):
         if spilled := r.spill_stores + r.spill_loads:
             warnings.append(f"{kernel.name} spills {spilled} bytes of registers to memory")
     return warnings
 
 
 def explain_compiled(
-    compiled: Compiled, arguments: tuple[Any, ...], named: Mapping[str, Any], *, measure: bool, measure_resources: bool
+    compiled: Compiled,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    *,
+    measure: bool,
+    measure_resources: bool,
 ) -> Explanation:
     """See `Compiled.explain`."""
     if (arguments or named) and not measure:
-        raise ArgumentError(f"{compiled.name}: arguments are measured; write explain(..., measure=True)")
+        raise ArgumentError(
+            f"{compiled.name}: arguments are measured; write explain(..., measure=True)"
+        )
     stored, measured = stored_times(compiled), list[Workload]()
 
     def times(plans: Sequence[Decisions]) -> Times:
@@ -130,12 +153,14 @@ def explain_compiled(
             return stored
         if compiled.reference.pattern.over_items and not (arguments or named):
             raise ArgumentError(
-                f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the arguments of a call, "
+                f"{compiled.name}: explain(measure=True) of a segmentwise kernel takes the "
+                "arguments of a call, "
                 "because lists cannot be made up"
             )
         if compiled.reference.pattern.inlined and not (arguments or named):
             raise ArgumentError(
-                f"{compiled.name}: explain(measure=True) of a threadwise kernel takes the arguments of a call, "
+                f"{compiled.name}: explain(measure=True) of a threadwise kernel takes the "
+                "arguments of a call, "
                 "because arrays that hold indices cannot be made up"
             )
         values = named if arguments or named else made_up_arguments(compiled)
@@ -150,13 +175,19 @@ def explain_compiled(
         if measured and rows:
             (work,) = measured
             prepared: Any = compiled.executable.prepare(work.bound, work.environment)
-            rows = measured_rows(rows, compiled.executable.program, prepared, work.environment, subject.device)
+            rows = measured_rows(
+                rows, compiled.executable.program, prepared, work.environment, subject.device
+            )
         before, behind = rows_beside(compiled.beside(), subject.model)
         return (*before, *rows, *behind)
 
     return explain(
-        subject_of(compiled), resources=compiled.resources, measure_resources=measure_resources, times=times, launches=launches
-    )  # fmt: skip
+        subject_of(compiled),
+        resources=compiled.resources,
+        measure_resources=measure_resources,
+        times=times,
+        launches=launches,
+    )
 
 
 def subject_of(compiled: Compiled) -> Subject:
@@ -165,20 +196,39 @@ def subject_of(compiled: Compiled) -> Subject:
     counts = counts_of(compiled.environment, tuple(compiled.layouts), reference)
     model = None if not is_compiled(device) else device_model(device)
     work = describe_work(reference, next(iter(counts.values())), target_of(device))
-    work = work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
-    environment = {**compiled.environment, **{turns_of(n): turns for n, turns in compiled.turns().items()}}
+    work = (
+        work if work.rounds is None else replace(work, rounds=work.rounds.at(compiled.environment))
+    )
+    environment = {
+        **compiled.environment,
+        **{turns_of(n): turns for n, turns in compiled.turns().items()},
+    }
     if (
         reference.pattern is SEARCH and reference.identical
     ):  # in the order of the structure: neighbours look at neighbours
         environment[GATHER_STEP] = 1.0
     return Subject(
-        compiled.name, reference, compiled.plan, device, model, environment, counts, compiled.layouts, work,
-        tuple(c.resources for c in compiled.executable.cubins), search=compiled.search,
-    )  # fmt: skip
+        compiled.name,
+        reference,
+        compiled.plan,
+        device,
+        model,
+        environment,
+        counts,
+        compiled.layouts,
+        work,
+        tuple(c.resources for c in compiled.executable.cubins),
+        search=compiled.search,
+    )
 
 
-def counts_of(environment: Mapping[str, Any], records: tuple[str, ...], reference: ir.Kernel) -> dict[str, int]:
-    """The numbers of elements by the names of people: of each record parameter, of cells, or of all elements."""
+def counts_of(
+    environment: Mapping[str, Any], records: tuple[str, ...], reference: ir.Kernel
+) -> dict[str, int]:
+    """The numbers of elements by the names of people.
+
+    Of each record parameter, of cells, or of all elements.
+    """
     if reference.pattern.over_items:
         return {"cells": int(environment[reference.counts[0].name])}
     if reference.pattern.inlined:

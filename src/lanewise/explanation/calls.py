@@ -22,8 +22,13 @@ Kernel = Elementwise | Pairwise | Segmentwise
 
 
 def compile_call(
-    kernel: Kernel, *given: Any, device: str, arch: str | None = None, gather_step: float | None = None, **named: Any
-) -> Offline:  # fmt: skip
+    kernel: Kernel,
+    *given: Any,
+    device: str,
+    arch: str | None = None,
+    gather_step: float | None = None,
+    **named: Any,
+) -> Offline:
     """The kernel of a call with its default plan, compiled for "cpu" or "cuda" and loaded nowhere.
 
     given, named: the arguments, in the layouts of the device. A search builds its structure on the
@@ -46,12 +51,20 @@ def compile_call(
             reads = {GATHER_STEP: 1.0, **reads}  # threads are in the order of the structure
     layouts = {n: r.layout for n, r in arguments.records.items()}
     return compiled_for(
-        model, kernel.__name__, reference, device, {**environment, **reads},
-        _by_parameter(kernel, counts, layouts), layouts, work,
-    )  # fmt: skip
+        model,
+        kernel.__name__,
+        reference,
+        device,
+        {**environment, **reads},
+        _by_parameter(kernel, counts, layouts),
+        layouts,
+        work,
+    )
 
 
-def _by_parameter(kernel: Kernel, counts: Mapping[str, int], layouts: Mapping[str, Any]) -> dict[str, int]:
+def _by_parameter(
+    kernel: Kernel, counts: Mapping[str, int], layouts: Mapping[str, Any]
+) -> dict[str, int]:
     """The counts of a call as explanations name them."""
     match kernel:
         case Pairwise():
@@ -63,7 +76,11 @@ def _by_parameter(kernel: Kernel, counts: Mapping[str, int], layouts: Mapping[st
 
 
 def _over(
-    searched: Searched, kernel: Any, given: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
+    searched: Searched,
+    kernel: Any,
+    given: tuple[Any, ...],
+    named: Mapping[str, Any],
+    arguments: Arguments,
 ) -> tuple[ir.Kernel, Mapping[str, Any]]:
     """The kernel over a structure that lies on the host, and what a call over it is about."""
     call = kernel.bind(*given, **named)

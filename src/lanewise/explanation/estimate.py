@@ -1,4 +1,7 @@
-"""What the models, the compiler and the papers' own formulas say of the plans of one kernel. The one place that asks them."""
+"""What the models, the compiler and the papers' own formulas say of the plans of one kernel.
+
+The one place that asks them.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +32,9 @@ from lanewise.support.errors import PlanError
 class Estimates:
     """Estimates of the plans of one subject, each made once.
 
-    `resources` are the compiler's figures of the plans that were compiled (CUDA); for others registers are estimated.
-    `refused` are the plans that the compiler could not build for this device, with the reason.
+    `resources` are the compiler's figures of the plans that were compiled (CUDA); for others
+    registers are estimated. `refused` are the plans that the compiler could not build for this
+    device, with the reason.
     """
 
     subject: Subject
@@ -48,14 +52,20 @@ class Estimates:
     analyses: Analyses = field(default_factory=Analyses, repr=False)
 
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
-        """The same with these plans compiled, as many at a time as there are cores: some tenths of a second each."""
+        """The same with these plans compiled, as many at a time as there are cores.
+
+        Some tenths of a second each.
+        """
         model = self.subject.model
         if model is None or model.compiled_for is None:
             return self
 
         def compile_one(plan: Decisions) -> tuple[Resources, ...] | str:
             try:
-                return tuple(c.resources for c in build_executable(self.program(plan), "cuda", model.arch).cubins)
+                return tuple(
+                    c.resources
+                    for c in build_executable(self.program(plan), "cuda", model.arch).cubins
+                )
             except PlanError as error:  # what an older architecture does not have
                 return str(error)
 
@@ -82,7 +92,10 @@ class Estimates:
         return before / after if before and after else None
 
     def fastest(self, plans: Mapping[Any, Decisions]) -> Any:
-        """The key of the plan that should be fastest, as far as that is known without compiling; else the first."""
+        """The key of the plan that should be fastest, as far as that is known without compiling.
+
+        Else the first.
+        """
         predicted: dict[Any, float] = {}
         for key, plan in plans.items():
             if plan not in self._drafts:
@@ -92,7 +105,9 @@ class Estimates:
         return min(predicted, key=lambda k: predicted[k]) if predicted else next(iter(plans))
 
     def own_bound(self) -> Bottleneck | None:
-        """The bound and the prediction of the subject's own plan, with the least time where there is one."""
+        """The bound and the prediction of the subject's own plan, with the least time where there
+        is one.
+        """
         found, s = self.bound(s_plan := self.subject.plan), self.subject
         if found is None or s.model is None or found.because:
             return found
@@ -101,28 +116,42 @@ class Estimates:
         if s.traffic is not None:
             return found
         least = least_time(self.program(s_plan), s.environment, s.model)
-        # Without the loops that are left out less is computed before them: of two counts of the same work the smaller one holds.
+        # Without the loops that are left out less is computed before them: of two counts of the
+        # same work the smaller one holds.
         seconds = min(least.seconds, found.units.get(least.limiter, least.seconds))
         return replace(found, seconds=seconds, least_unit=least.limiter)
 
     def bound(self, plan: Decisions) -> Bottleneck | None:
-        """The prediction of a legal plan; of a step over sites with its least time, which others have from `own_bound`."""
+        """The prediction of a legal plan.
+
+        Of a step over sites with its least time, which others have from `own_bound`.
+        """
         if plan not in self._bounds:
             self._bounds[plan] = self._predicted(plan, self.resources.get(plan))
         return self._bounds[plan]
 
-    def _predicted(self, plan: Decisions, resources: tuple[Resources, ...] | None) -> Bottleneck | None:
+    def _predicted(
+        self, plan: Decisions, resources: tuple[Resources, ...] | None
+    ) -> Bottleneck | None:
         return _predict(self.subject, self.program(plan), resources, self.analyses)
 
     def each(self, plan: Decisions) -> tuple[float, ...] | None:
-        """The predicted seconds of each kernel of a legal plan; None where the turns of loops are not known."""
+        """The predicted seconds of each kernel of a legal plan.
+
+        None where the turns of loops are not known.
+        """
         s = self.subject
         if s.model is None or s.traffic is not None:
             return None
         in_graph = s.model.target.has_blocks
         resources = self.resources.get(plan)
         found = predict(
-            self.program(plan), s.environment, s.model, resources, in_graph=in_graph, analyses=self.analyses
+            self.program(plan),
+            s.environment,
+            s.model,
+            resources,
+            in_graph=in_graph,
+            analyses=self.analyses,
         )
         return None if found.unknown.guessed else found.each
 
@@ -132,7 +161,9 @@ class Estimates:
         return resources[0].registers if resources else None
 
     def spilled(self, plan: Decisions) -> int:
-        """Bytes of registers that the kernels of a plan spill to memory, as far as it was compiled."""
+        """Bytes of registers that the kernels of a plan spill to memory, as far as it was
+        compiled.
+        """
         return sum(r.spill_stores + r.spill_loads for r in self.resources.get(plan, ()))
 
     def occupancy(self, plan: Decisions) -> float | None:
@@ -141,27 +172,42 @@ class Estimates:
         grid = self.program(plan).kernels[0].grid
         if not resources or grid is None or model is None or model.limits is None:
             return None
-        return resident(model.limits, grid.threads, resources[0].registers, resources[0].shared_bytes).share
+        return resident(
+            model.limits, grid.threads, resources[0].registers, resources[0].shared_bytes
+        ).share
 
 
 def _predict(
     subject: Subject, program: Program, resources: tuple[Resources, ...] | None, analyses: Analyses
 ) -> Bottleneck | None:
-    """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are measured."""
+    """Launches on a GPU count as those of a graph, which is how time loops launch and how plans are
+    measured.
+    """
     if subject.model is None:
         return None
-    if subject.traffic is not None:  # of steps over sites only the plan itself is foreseen: others move the same bytes
+    # of steps over sites only the plan itself is foreseen: others move the same bytes
+    if subject.traffic is not None:
         return _step_bound(subject) if program.plan == subject.plan else None
     prediction = predict(
-        program, subject.environment, subject.model, resources, in_graph=subject.model.target.has_blocks, analyses=analyses
-    )  # fmt: skip
+        program,
+        subject.environment,
+        subject.model,
+        resources,
+        in_graph=subject.model.target.has_blocks,
+        analyses=analyses,
+    )
     because = _because(prediction.unknown)
     if prediction.unknown.guessed:
         return Bottleneck("", None, None, {}, because)
-    return Bottleneck(prediction.busy.limiter, None, prediction.seconds, dict(prediction.busy.details), because)
+    return Bottleneck(
+        prediction.busy.limiter, None, prediction.seconds, dict(prediction.busy.details), because
+    )
 
 
-NOT_NOMINAL = "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its memory"
+NOT_NOMINAL = (
+    "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its "
+    "memory"
+)
 
 
 def _because(unknown: Unknown) -> str:
@@ -170,9 +216,15 @@ def _because(unknown: Unknown) -> str:
         return "no bound and no prediction: how often its loops run depends on data"
     if unknown.expected:
         turns = ", ".join(f"{_plain(name)} {n:.3g}" for name, n in unknown.expected)
-        return f"no bound: how often its loops run depends on positions; on average, as predicted: {turns}"
+        return (
+            "no bound: how often its loops run depends on positions; on average, as predicted: "
+            f"{turns}"
+        )
     if unknown.early:
-        return "no bound: its loops may end early, depending on data; predicted is the time with every turn"
+        return (
+            "no bound: its loops may end early, depending on data; predicted is the time with "
+            "every turn"
+        )
     return ""
 
 
@@ -189,11 +241,16 @@ def _step_bound(subject: Subject) -> Bottleneck:
     bound, busy, seconds = step_time(
         subject.traffic, *operations_of(subject.reference), subject.model, subject.plan.targets or 1
     )
-    return Bottleneck(busy.limiter, bound.seconds, seconds, dict(busy.details), least_unit=bound.limiter)
+    return Bottleneck(
+        busy.limiter, bound.seconds, seconds, dict(busy.details), least_unit=bound.limiter
+    )
 
 
 def formula(field: str, estimates: Estimates, before: Decisions, after: Decisions) -> str:
-    """What a paper's formula says of going from one plan to the other; nothing where there is none."""
+    """What a paper's formula says of going from one plan to the other.
+
+    Nothing where there is none.
+    """
     if estimates.subject.model is None:
         return ""
     if field == "unroll" and estimates.subject.reference.pattern.over_pairs:
@@ -206,16 +263,23 @@ def formula(field: str, estimates: Estimates, before: Decisions, after: Decision
 def _unrolling(estimates: Estimates, before: Decisions, after: Decisions) -> str:
     sources = list(estimates.subject.counts.values())[1]
     environment = estimates.subject.environment
-    rolled, unrolled = (analyse(estimates.program(p).kernels[0], environment) for p in (before, after))
+    rolled, unrolled = (
+        analyse(estimates.program(p).kernels[0], environment) for p in (before, after)
+    )
     if not all(any(r.role == "loop over sources" for r in w.regions) for w in (rolled, unrolled)):
         return ""
     tile = max(after.tile or 0, 1) if after.tile else sources
-    factor = unrolling_speedup(loop_costs(rolled, sources, tile), loop_costs(unrolled, sources, tile), sources, tile)
+    factor = unrolling_speedup(
+        loop_costs(rolled, sources, tile), loop_costs(unrolled, sources, tile), sources, tile
+    )
     return f"{factor:.2f} x by eq. 3 of the Gravit paper"
 
 
 def loop_costs(work: KernelWork, sources: int, tile: int) -> LoopCosts:
-    """Instructions of a thread by how often they run: once, once a tile, once a source of all `sources`."""
+    """Instructions of a thread by how often they run.
+
+    Once, once a tile, once a source of all `sources`.
+    """
     inner = sum(_slots(r) for r in work.regions if _within(r, "loop over sources"))
     block = sum(_slots(r) for r in work.regions if _within(r, "loop over tiles")) - (
         inner if any(r.role == "loop over tiles" for r in work.regions) else 0.0
@@ -236,10 +300,17 @@ def _branch_splitting(estimates: Estimates, before: Decisions, after: Decisions)
     subject, model = estimates.subject, estimates.subject.model
     assert model is not None
     split = estimates.program(after)
-    together = predict(estimates.program(before), subject.environment, model, estimates.resources.get(before))
-    sides = [predict(Program(after, split.reference, (k,)), subject.environment, model) for k in split.kernels]
+    together = predict(
+        estimates.program(before), subject.environment, model, estimates.resources.get(before)
+    )
+    sides = [
+        predict(Program(after, split.reference, (k,)), subject.environment, model)
+        for k in split.kernels
+    ]
     if together.occupancy is None or len(sides) < 2 or any(s.occupancy is None for s in sides):
         return ""
     branches = [Branch(s.seconds, s.occupancy.share) for s in sides if s.occupancy is not None]
-    factor = branch_splitting_speedup(branches, together.occupancy.share, model.graph_launch_seconds, together.seconds)
+    factor = branch_splitting_speedup(
+        branches, together.occupancy.share, model.graph_launch_seconds, together.seconds
+    )
     return f"{factor:.2f} x by eq. 1 of the LBM paper"

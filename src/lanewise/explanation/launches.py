@@ -1,4 +1,6 @@
-"""The launches of a call, each with what it runs over, what it touches, and its share of the time."""
+"""The launches of a call, each with what it runs over, what it touches, and its share of the
+time.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def rows_of_program(
     """Of the kernels of a program. each: their predicted seconds."""
     found = program_sequence(program).launches
     times = [None] * len(found) if each is None else each
-    return tuple(_row(launch, environment, seconds) for launch, seconds in zip(found, times, strict=True))
+    return tuple(
+        _row(launch, environment, seconds) for launch, seconds in zip(found, times, strict=True)
+    )
 
 
 def rows_beside(
@@ -41,9 +45,15 @@ def rows_beside(
         rows: tuple[LaunchRow, ...] = (LaunchRow(b.name),)
         if b.executable is not None and b.executable.kernels:
             program = b.executable.program
-            found = None if model is None else predict(program, b.environment, model, in_graph=model.target.has_blocks)
+            found = (
+                None
+                if model is None
+                else predict(program, b.environment, model, in_graph=model.target.has_blocks)
+            )
             guessed = found is None or found.unknown.guessed
-            rows = rows_of_program(program, b.environment, None if found is None or guessed else found.each)
+            rows = rows_of_program(
+                program, b.environment, None if found is None or guessed else found.each
+            )
         (behind if b.behind else before).extend(rows)
     return tuple(before), tuple(behind)
 
@@ -66,11 +76,15 @@ def _bytes(launch: Launch, environment: Mapping[str, Any]) -> int | None:
     scratch = {s.array: s.length for s in kernel.scratch}
     total = 0
     for access in launch.accesses:
-        array: ir.ArrayArgument | None = next((a for a in kernel.arrays if a.name == access.buffer), None)
+        array: ir.ArrayArgument | None = next(
+            (a for a in kernel.arrays if a.name == access.buffer), None
+        )
         if array is None:  # constant memory
             continue
         length = (
-            whole(scratch[array.name], environment) if array.name in scratch else length_of(kernel, array, environment)
+            whole(scratch[array.name], environment)
+            if array.name in scratch
+            else length_of(kernel, array, environment)
         )
         if length is None:
             return None
@@ -79,9 +93,15 @@ def _bytes(launch: Launch, environment: Mapping[str, Any]) -> int | None:
 
 
 def measured(
-    rows: tuple[LaunchRow, ...], program: Program, prepared: Prepared, environment: Mapping[str, Any], device: str
+    rows: tuple[LaunchRow, ...],
+    program: Program,
+    prepared: Prepared,
+    environment: Mapping[str, Any],
+    device: str,
 ) -> tuple[LaunchRow, ...]:
-    """The same with the seconds of each kernel, launch by launch, on memory that nobody else uses."""
+    """The same with the seconds of each kernel, launch by launch, on memory that nobody else
+    uses.
+    """
     clock = get_device(device).seconds
     works = [partial(p.run, p.arguments) for p in prepared.pieces]
     prepared()  # once before: what is compiled late is compiled now

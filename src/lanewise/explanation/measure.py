@@ -37,14 +37,33 @@ def stored_times(compiled: Compiled) -> Times:
     if not is_compiled(device) or not store_enabled():
         return Times()
     names = [p.name for p in compiled.reference.counts]
-    counts = [int(environment[n]) for n in ((POINTS, WORK) if compiled.reference.pattern.inlined else names)]
+    counts = [
+        int(environment[n])
+        for n in ((POINTS, WORK) if compiled.reference.pattern.inlined else names)
+    ]
     work = Work(compiled.reference.pattern, counts[0])
-    key = make_key(compiled.reference, compiled.layouts, device, work, counts[-1], Plan(), compiled.reference.identical)
+    key = make_key(
+        compiled.reference,
+        compiled.layouts,
+        device,
+        work,
+        counts[-1],
+        Plan(),
+        compiled.reference.identical,
+    )
     entry = read_entry(key)
     if entry is None:
         return Times()
-    times = {plan_from(x["plan"]): float(x["seconds"]) for x in entry.log.get("trials", []) if x.get("seconds")}
-    return Times({**times, entry.default: entry.default_seconds, entry.plan: entry.seconds}, "tune()", entry.plan)
+    times = {
+        plan_from(x["plan"]): float(x["seconds"])
+        for x in entry.log.get("trials", [])
+        if x.get("seconds")
+    }
+    return Times(
+        {**times, entry.default: entry.default_seconds, entry.plan: entry.seconds},
+        "tune()",
+        entry.plan,
+    )
 
 
 def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
@@ -59,7 +78,10 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
-    """Arguments by name for a call like the one that a kernel was compiled for: random arrays, its own uniform arguments."""
+    """Arguments by name for a call like the one that a kernel was compiled for.
+
+    Random arrays, its own uniform arguments.
+    """
     rng, signature = np.random.default_rng(0), compiled.kernel.signature
     classes, device = signature.source.annotations(), compiled.executable.device
     taken = {a.name for a in compiled.reference.arrays}
@@ -70,19 +92,26 @@ def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
         if isinstance(kind, Record):
             if not (records and compiled.reference.identical):
                 fields = {f.name: random_values(rng, count, f.type) for f in kind}
-                records.append(classes[name].array(**fields, layout=compiled.layouts[name], device=device))
+                records.append(
+                    classes[name].array(**fields, layout=compiled.layouts[name], device=device)
+                )
             arguments[name] = records[-1]
         elif name in taken:
             arguments[name] = brought(name, random_values(rng, count, kind), device)
         else:
             parts = [compiled.environment[leaf] for leaf in t.leaves(name, kind)]
-            arguments[name] = to_python_value(parts if isinstance(kind, t.Vector) else parts[0], kind)
+            arguments[name] = to_python_value(
+                parts if isinstance(kind, t.Vector) else parts[0], kind
+            )
     return arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of one call by plan; where they come from ("tune()", "now" or nothing); the plan that tune() chose."""
+    """Seconds of one call by plan; where they come from ("tune()", "now" or nothing).
+
+    The plan that tune() chose.
+    """
 
     seconds: Mapping[Decisions, float] = field(default_factory=dict[Decisions, float])
     source: str = ""

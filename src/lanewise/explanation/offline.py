@@ -1,4 +1,7 @@
-"""The explanation of a kernel of which nothing but the kernel is at hand: no arrays, and for CUDA no GPU."""
+"""The explanation of a kernel of which nothing but the kernel is at hand.
+
+No arrays, and for CUDA no GPU.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,13 @@ def compile_offline(
     values: Mapping[str, float] | None = None,
     wish: Plan | None = None,
 ) -> Offline:
-    """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default: the device's).
+    """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default.
 
-    On "cuda" `arch` names a typical device of that architecture; without it the GPU of this machine is meant, or an
-    NVIDIA H200 where there is none. Raises `DeviceError` for an unknown architecture, `InputError` for wrong values.
+    The device's).
+
+    On "cuda" `arch` names a typical device of that architecture; without it the GPU of this machine
+    is meant, or an NVIDIA H200 where there is none. Raises `DeviceError` for an unknown
+    architecture, `InputError` for wrong values.
     """
     if count < 1:
         raise InputError(f"{count} elements asked for; wanted at least 1")
@@ -81,15 +87,26 @@ def compile_offline(
     sizes = {count_of(n): count for n in counts} if pairwise else {COUNT: count}
     environment = {**flatten_uniforms(kernel.signature, uniforms), **sizes}
     made_up = {n: _plain(uniforms[n]) for n in invented}
-    return compiled_for(model, kernel.__name__, reference, device, environment, counts, layouts, work, wish, made_up)
+    return compiled_for(
+        model, kernel.__name__, reference, device, environment, counts, layouts, work, wish, made_up
+    )
 
 
 def compiled_for(
-    model: DeviceModel, name: str, reference: ir.Kernel, device: str, environment: Mapping[str, Any],
-    counts: Mapping[str, int], layouts: Mapping[str, Layout], work: Work, wish: Plan | None = None,
+    model: DeviceModel,
+    name: str,
+    reference: ir.Kernel,
+    device: str,
+    environment: Mapping[str, Any],
+    counts: Mapping[str, int],
+    layouts: Mapping[str, Layout],
+    work: Work,
+    wish: Plan | None = None,
     invented: Mapping[str, Any] = _NOTHING,
-) -> Offline:  # fmt: skip
-    """A kernel with its default plan, or what is wished of one, for the device of a model (see `Subject`)."""
+) -> Offline:
+    """A kernel with its default plan, or what is wished of one, for the device of a model (see
+    `Subject`).
+    """
     plan = complete_plan(wish, model.machine, work)
     executable = compile_kernel(reference, plan, device, wish=wish, arch=model.compiled_for)
     subject = Subject(
@@ -118,6 +135,9 @@ def _reference(kernel: Kernel, roles: Roles, layouts: dict[str, Layout], device:
         return build_elementwise(kernel.lowered, arguments, index_type(device))
     (target, source), uniforms = list(roles.records.items()), dict[str, Any](roles.uniforms)
     pair = PairwiseArguments(
-        (*target, layouts[target[0]]), (*source, layouts[source[0]]), uniforms, target[1] == source[1]
+        (*target, layouts[target[0]]),
+        (*source, layouts[source[0]]),
+        uniforms,
+        target[1] == source[1],
     )
     return build_pairwise(kernel.lowered, pair, index_type(device))

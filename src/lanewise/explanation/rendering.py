@@ -1,4 +1,6 @@
-"""An explanation as plain text of a width, as a table of a rich console, and as HTML for a notebook."""
+"""An explanation as plain text of a width, as a table of a rich console, and as HTML for a
+notebook.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from lanewise.planning.decision import Place
 from lanewise.support.html_tables import html_table
 
 SHOWN = 12  # lines of the drawing of a layout
-OPTIONAL = ("predicted", "measured", "registers", "occupancy")  # columns that go when no row fills them
+# columns that go when no row fills them
+OPTIONAL = ("predicted", "measured", "registers", "occupancy")
 
 
 def _columns(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
@@ -24,7 +27,9 @@ def _columns(rows: Iterable[Row]) -> tuple[list[str], list[list[str]]]:
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:
-    """What is applied first, then what would gain something, then the rest, each in the order of the stages."""
+    """What is applied first, then what would gain something, then the rest, each in the order of
+    the stages.
+    """
     return sorted(rows, key=lambda r: (not r.applied, r.predicted is None or r.predicted <= 1))
 
 
@@ -98,10 +103,14 @@ def _sections(e: Explanation) -> list[tuple[str, list[str]]]:
     sections.append(("launches", _launches(e)))
     sections.append(("bound", _bound(e)))
     width = max((len(n) for n in e.resources), default=0)
-    sections.append(("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()]))
+    sections.append(
+        ("resources", [f"{n:{width}}  {_resource(n, v)}" for n, v in e.resources.items()])
+    )
     if e.invented:
         made_up = ", ".join(f"{n} = {v}" for n, v in e.invented.items())
-        sections.append(("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"]))
+        sections.append(
+            ("made up", [f"{made_up}: values that nobody gave; choose them with --set NAME=VALUE"])
+        )
     sections.append(("warnings", list(e.warnings)))
     return [(title, lines) for title, lines in sections if lines]
 
@@ -117,7 +126,10 @@ def _layouts(e: Explanation) -> list[str]:
         drawn = drawing.splitlines()
         more = len(drawn) - SHOWN
         lines += [
-            f"  {line}" for line in (drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"])
+            f"  {line}"
+            for line in (
+                drawn if more <= 2 else [*drawn[:SHOWN], f"... and {more} lines like these"]
+            )
         ]
     return lines
 
@@ -135,7 +147,11 @@ def _launches(e: Explanation) -> list[str]:
         over = (f"{row.times:,} x " if row.times > 1 else "") + row.grid
         moved = "" if row.nbytes is None else f"{row.nbytes:,} bytes"
         cells.append(
-            (row.name, ", ".join(x for x in (over, moved) if x), "" if time is None else f"{seconds(time)} {how}{part}")
+            (
+                row.name,
+                ", ".join(x for x in (over, moved) if x),
+                "" if time is None else f"{seconds(time)} {how}{part}",
+            )
         )
     widths = [max(len(c[n]) for c in cells) for n in range(3)]
     return [f"{a:{widths[0]}}  {b:{widths[1]}}  {c}".rstrip() for a, b, c in cells]
@@ -154,14 +170,18 @@ def _bound(e: Explanation) -> list[str]:
     if b.seconds is not None and b.predicted_seconds is not None:
         least, expected = seconds(b.seconds), seconds(b.predicted_seconds)
         by = "" if b.least_unit in ("", b.unit) else f" by {b.least_unit}"
-        lines.append(f"{b.unit}: {least} at least{by}, {expected} predicted, {b.share:.0%} of the bound")
+        lines.append(
+            f"{b.unit}: {least} at least{by}, {expected} predicted, {b.share:.0%} of the bound"
+        )
     elif b.predicted_seconds is not None:
         lines.append(f"{b.unit}: {seconds(b.predicted_seconds)} predicted")
     if b.because:
         lines.append(b.because)
     if e.measured_seconds is not None:
         by = "by tune()" if e.measured_by == "tune()" else "just now"
-        share = f", {b.seconds / e.measured_seconds:.0%} of the bound" if b.seconds is not None else ""
+        share = (
+            f", {b.seconds / e.measured_seconds:.0%} of the bound" if b.seconds is not None else ""
+        )
         lines.append(f"measured {by}: {seconds(e.measured_seconds)}{share}")
     return [*lines, f"busy: {busy}"] if busy else lines
 
@@ -178,17 +198,24 @@ def _resource(name: str, value: object) -> str:
     return f"{value:.0%}" if name == "occupancy" and isinstance(value, float) else str(value)
 
 
-WIDTH, NARROWEST, REASON = 120, 60, 36  # columns: of a text, at least, of a reason beside its row at least
+# columns: of a text, at least, of a reason beside its row at least
+WIDTH, NARROWEST, REASON = 120, 60, 36
 INDENT = "    "
 
 
 def as_text(e: Explanation, width: int = WIDTH, *, every: bool = False) -> str:
-    """The headline, the table of optimisations, then plan, layouts, function, bound and resources, in so many columns.
+    """The headline, the table of optimisations, then plan, layouts, function, bound and resources,
+    in so many columns.
 
-    `every`: with a row for each optimisation, and not names alone of what such a kernel cannot have on this kind of device.
+    `every`: with a row for each optimisation, and not names alone of what such a kernel cannot have
+    on this kind of device.
     """
     width = max(width, NARROWEST)
-    parts = [*textwrap.wrap(_headline(e), width), "", *_table(*_columns(e.rows if every else _here(e)), width)]
+    parts = [
+        *textwrap.wrap(_headline(e), width),
+        "",
+        *_table(*_columns(e.rows if every else _here(e)), width),
+    ]
     if not every and (lines := _folded_lines(e)):
         parts += ["", *(piece for line in lines for piece in _hanging(line, width))]
     for title, lines in _sections(e):
@@ -210,7 +237,10 @@ def _table(titles: list[str], rows: list[list[str]], width: int) -> list[str]:
             lines += [head.rstrip(), *(f"{INDENT}{piece}" for piece in pieces if n > 1)]
         else:
             blank = " " * len(head)
-            lines += [f"{head if k == 0 else blank}{beside}{piece}".rstrip() for k, piece in enumerate(pieces)]
+            lines += [
+                f"{head if k == 0 else blank}{beside}{piece}".rstrip()
+                for k, piece in enumerate(pieces)
+            ]
     return lines
 
 
@@ -221,9 +251,14 @@ def _hanging(line: str, width: int) -> list[str]:
 def _wrapped(line: str, width: int) -> list[str]:
     indent = len(line) - len(line.lstrip())
     return textwrap.wrap(
-        line, width, initial_indent="  ", subsequent_indent=" " * (indent + 6), break_on_hyphens=False,
-        drop_whitespace=True, replace_whitespace=False,
-    ) or [""]  # fmt: skip
+        line,
+        width,
+        initial_indent="  ",
+        subsequent_indent=" " * (indent + 6),
+        break_on_hyphens=False,
+        drop_whitespace=True,
+        replace_whitespace=False,
+    ) or [""]
 
 
 def as_rich(e: Explanation) -> Any:
@@ -239,17 +274,23 @@ def as_rich(e: Explanation) -> Any:
     for row, source in zip(rows, in_order(_here(e)), strict=True):
         table.add_row(*(Text(cell) for cell in row), style=None if source.applied else "dim")
     others = [Text(line) for line in _folded_lines(e)]
-    below = [Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines)) for title, lines in _sections(e)]
+    below = [
+        Text(f"\n{title}\n" + "\n".join(f"  {line}" for line in lines))
+        for title, lines in _sections(e)
+    ]
     return Group(table, *others, *below)
 
 
 def as_html(e: Explanation) -> str:
-    """A table element, one that opens for each group of rows of no use here, and one preformatted element for each section."""
+    """A table element, one that opens for each group of rows of no use here, and one preformatted
+    element for each section.
+    """
     folded = "".join(
         f"<details><summary>{escape(title)}</summary>{html_table(*_columns(rows))}</details>"
         for title, rows in _folded(e)
     )
     below = "".join(
-        f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>" for title, lines in _sections(e)
+        f"<h4>{escape(title)}</h4><pre>{escape(chr(10).join(lines))}</pre>"
+        for title, lines in _sections(e)
     )
     return f"<div>{html_table(*_columns(_here(e)), title=_headline(e))}{folded}{below}</div>"

@@ -1,4 +1,7 @@
-"""An explanation as data: a row for each optimisation, what the kernel does, what bounds it. Text, tables, JSON are views of it."""
+"""An explanation as data: a row for each optimisation, what the kernel does, what bounds it.
+
+Text, tables, JSON are views of it.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,12 @@ class Change:
 class Row:
     """One optimisation.
 
-    value: of the plan, or the layout's name. applied: whether the kernel has it. reason: what it does here, or why it is
-    not there. predicted, measured: times faster than without it, for what is not applied times faster than now; None
-    when not known. best: for what is not applied, the value that was predicted. registers, occupancy (0 to 1): without
-    and with what is applied. place: whether kernels of this pattern can have it "here", on this kind of device, only on
-    a "gpu" or a "cpu", or "nowhere".
+    value: of the plan, or the layout's name. applied: whether the kernel has it. reason: what it
+    does here, or why it is not there. predicted, measured: times faster than without it, for what
+    is not applied times faster than now; None when not known. best: for what is not applied, the
+    value that was predicted. registers, occupancy (0 to 1): without and with what is applied.
+    place: whether kernels of this pattern can have it "here", on this kind of device, only on a
+    "gpu" or a "cpu", or "nowhere".
     """
 
     name: str
@@ -45,11 +49,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """The busiest unit, the least time that the device allows (`seconds`), and the time that the model predicts.
+    """The busiest unit, the least time that the device allows (`seconds`), and the time that the
+    model predicts.
 
-    `units` are the seconds that every unit of the device is expected to be busy; `share` is the bound over the prediction.
-    `least_unit` takes the least time: another one where caches may do the work of the busiest. Where data tell how often loops run
-    there is no least time; where nothing tells it, there is no prediction either, and no unit. `because` says so.
+    `units` are the seconds that every unit of the device is expected to be busy; `share` is the
+    bound over the prediction. `least_unit` takes the least time: another one where caches may do
+    the work of the busiest. Where data tell how often loops run there is no least time; where
+    nothing tells it, there is no prediction either, and no unit. `because` says so.
     """
 
     unit: str
@@ -68,7 +74,10 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the function does, each as lines of a title and a text: operations, accesses, reuse, symmetry."""
+    """What the function does, each as lines of a title and a text.
+
+    Operations, accesses, reuse, symmetry.
+    """
 
     lines: tuple[tuple[str, str], ...]
     facts: dict[str, Any]
@@ -78,9 +87,10 @@ class Analysis:
 class LaunchRow:
     """One launch of a call, or those of a kernel that takes turns with others.
 
-    times: how often it is launched. grid: what it runs over, in words. nbytes: of the arrays that it
-    touches, None where a length is not known. predicted, measured: seconds of all its launches, None
-    where nothing says so: nothing is predicted of what is not generated.
+    times: how often it is launched. grid: what it runs over, in words. nbytes: of the arrays that
+    it
+    touches, None where a length is not known. predicted, measured: seconds of all its launches,
+    None where nothing says so: nothing is predicted of what is not generated.
     """
 
     name: str
@@ -95,13 +105,13 @@ class LaunchRow:
 class Explanation:
     """Everything that is known of a kernel before, or after, it ran.
 
-    origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter. measured_seconds: of one call,
-    None where nothing was measured; measured_by: "tune()" or "now". invented: values that nobody gave. launches: of one call, in
-    their order.
+    origin: of the plan: "default", "tune()" or "given". bound: None for the interpreter.
+    measured_seconds: of one call, None where nothing was measured; measured_by: "tune()" or "now".
+    invented: values that nobody gave. launches: of one call, in their order.
 
-    `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is for programs. The table has the
-    optimisations that such a kernel can have on this kind of device; the names of the others stand below it. `text(all=True)` is
-    the table of all of them.
+    `str()` is a table of at most 120 columns, a notebook and a rich console show one, `json()` is
+    for programs. The table has the optimisations that such a kernel can have on this kind of
+    device; the names of the others stand below it. `text(all=True)` is the table of all of them.
     """
 
     kernel: str
@@ -125,7 +135,10 @@ class Explanation:
 
     def __repr__(self) -> str:
         applied = sum(r.applied for r in self.rows)
-        return f"<explanation of {self.kernel} on {self.device}: {applied} of {len(self.rows)} optimisations applied; print it>"
+        return (
+            f"<explanation of {self.kernel} on {self.device}: {applied} of {len(self.rows)} "
+            "optimisations applied; print it>"
+        )
 
     def __str__(self) -> str:
         from lanewise.explanation.rendering import as_text
@@ -153,10 +166,15 @@ class Explanation:
         for r in self.rows:
             if name in (r.field, r.name):
                 return r
-        raise KeyError(f"no optimisation {name!r}; there are {', '.join(r.field for r in self.rows)}")
+        raise KeyError(
+            f"no optimisation {name!r}; there are {', '.join(r.field for r in self.rows)}"
+        )
 
     def shares(self) -> tuple[float | None, ...]:
-        """The share of each launch in the time of a call: of what was measured, else of what is predicted."""
+        """The share of each launch in the time of a call.
+
+        Of what was measured, else of what is predicted.
+        """
         measured = [row.measured for row in self.launches]
         times = [row.predicted for row in self.launches] if None in measured else measured
         whole = sum(t for t in times if t is not None)
@@ -185,12 +203,16 @@ class Explanation:
             }
             if bound
             else {},
-            "measured": {"seconds": _finite(self.measured_seconds), "by": self.measured_by} if self.measured_by else {},
+            "measured": {"seconds": _finite(self.measured_seconds), "by": self.measured_by}
+            if self.measured_by
+            else {},
             "analysis": dict(self.analysis.facts),
             "resources": dict(self.resources),
             "invented": dict(self.invented),
             "warnings": list(self.warnings),
-            "launches": [_launch(r, share) for r, share in zip(self.launches, self.shares(), strict=True)],
+            "launches": [
+                _launch(r, share) for r, share in zip(self.launches, self.shares(), strict=True)
+            ],
         }
 
     def json(self) -> str:
@@ -227,7 +249,11 @@ def _launch(r: LaunchRow, share: float | None) -> dict[str, Any]:
 
 
 def _change(change: Change | None) -> dict[str, float | None] | None:
-    return None if change is None else {"before": _finite(change.before), "after": _finite(change.after)}
+    return (
+        None
+        if change is None
+        else {"before": _finite(change.before), "after": _finite(change.after)}
+    )
 
 
 def _finite(number: float | None) -> float | None:

@@ -1,4 +1,7 @@
-"""The rows of an explanation: for each optimisation legality from the passes, a prediction from the models, measured times."""
+"""The rows of an explanation.
+
+For each optimisation legality from the passes, a prediction from the models, measured times.
+"""
 
 from __future__ import annotations
 
@@ -29,20 +32,35 @@ from lanewise.support.errors import PlanError
 
 WORTH_IT = 1.02  # a factor within 2 % is none
 SITES: dict[tuple[str, Any], str] = {  # what a decision is over the sites of a lattice
-    ("branches", "together"): "all sites in one kernel, where special ones correct what they loaded",
+    (
+        "branches",
+        "together",
+    ): "all sites in one kernel, where special ones correct what they loaded",
     ("branches", "apart"): "the bulk and the special sites of each kind in kernels of their own",
-    **{("targets", n): f"{n} neighbours of a row a thread, moved together where they lie side by side" for n in (2, 4)},
+    **{
+        (
+            "targets",
+            n,
+        ): f"{n} neighbours of a row a thread, moved together where they lie side by side"
+        for n in (2, 4)
+    },
 }
 
 ELEMENTS: dict[tuple[str, Any], str] = {  # and over elements
-    ("targets", n): f"{n} elements a thread, so that more of them are on their way from memory at the same time"
+    (
+        "targets",
+        n,
+    ): f"{n} elements a thread, so that more of them are on their way from memory at the same time"
     for n in (2, 4, 8)
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Makes the rows. `compared` collects the plans that are compared with the subject's: what is worth measuring."""
+    """Makes the rows. `compared` collects the plans that are compared with the subject's.
+
+    What is worth measuring.
+    """
 
     subject: Subject
     programs: Programs
@@ -51,7 +69,9 @@ class Rows:
 
     def make(self, times: Times) -> tuple[Row, ...]:
         """One row for each entry of the catalogue."""
-        return tuple(self._layout(o) if o.field == LAYOUT else self._row(o, times) for o in OPTIMISATIONS)
+        return tuple(
+            self._layout(o) if o.field == LAYOUT else self._row(o, times) for o in OPTIMISATIONS
+        )
 
     # ------------------------------------------------------------ fields of the plan
 
@@ -62,23 +82,37 @@ class Rows:
             return self._absent(o, value, times)
         without = self._without(o)
         if isinstance(without, str):
-            if value == getattr(NEUTRAL, o.field):  # it is there by itself, and the kernel has no use for it
+            # it is there by itself, and the kernel has no use for it
+            if value == getattr(NEUTRAL, o.field):
                 return Row(o.name, o.field, value, False, reason_of(without))
             return Row(
-                o.name, o.field, value, True, f"{self._describe(o, value)}; not without it: {reason_of(without)}"
+                o.name,
+                o.field,
+                value,
+                True,
+                f"{self._describe(o, value)}; not without it: {reason_of(without)}",
             )
         before, also = without
         if o.field not in BESIDE_THE_KERNELS and self._same(before, plan):
             return Row(o.name, o.field, value, False, UNCHANGED)
         self.compared.append(before)
         resting = f"{_listed(also)} {'rest' if len(also) > 1 else 'rests'} on it" if also else ""
-        reason = _joined(self._describe(o, value), resting, formula(o.field, self.estimates, before, plan))
+        reason = _joined(
+            self._describe(o, value), resting, formula(o.field, self.estimates, before, plan)
+        )
         registers = Change(self.estimates.registers(before), self.estimates.registers(plan))
         share = Change(self.estimates.occupancy(before), self.estimates.occupancy(plan))
         return Row(
-            o.name, o.field, value, True, reason, self.estimates.factor(before, plan), times.factor(before, plan),
-            registers=_if_any(registers), occupancy=_if_any(share),
-        )  # fmt: skip
+            o.name,
+            o.field,
+            value,
+            True,
+            reason,
+            self.estimates.factor(before, plan),
+            times.factor(before, plan),
+            registers=_if_any(registers),
+            occupancy=_if_any(share),
+        )
 
     def _describe(self, o: Optimisation, value: Any) -> str:
         text = SITES.get((o.field, value)) if self.subject.traffic is not None else None
@@ -87,7 +121,10 @@ class Rows:
         return text or o.describe(value, self.subject.kind)
 
     def _without(self, o: Optimisation) -> tuple[Decisions, tuple[str, ...]] | str:
-        """The plan to compare with. Where an optimisation gives a kernel its shape, that is the default plan without it."""
+        """The plan to compare with.
+
+        Where an optimisation gives a kernel its shape, that is the default plan without it.
+        """
         if o.shape:
             own = self._default(o.field, neutral(o.field, self.subject.kind))
             if own is not None and self.programs.refusal(own) is None:
@@ -114,13 +151,16 @@ class Rows:
             reason = f"with {show(best)} the compiler spills {spilled} bytes of registers to memory"
         else:
             what = show(best) + self._dropped(o, other)
-            reason = _joined(verdict(predicted, measured, what), formula(o.field, self.estimates, plan, other))
+            reason = _joined(
+                verdict(predicted, measured, what), formula(o.field, self.estimates, plan, other)
+            )
         return Row(o.name, o.field, value, False, reason, predicted, measured, best)
 
     def _candidates(self, o: Optimisation, value: Any) -> tuple[dict[Any, Decisions], str]:
         """Legal plans with this optimisation by its value, and the first refusal.
 
-        A value that the plan as it is cannot have may have a plan of its own: the default one for it.
+        A value that the plan as it is cannot have may have a plan of its own: the default one for
+        it.
         """
         kind, pattern, plan = self.subject.kind, self.subject.reference.pattern, self.subject.plan
         worth = [v for v in o.values(kind, pattern) if v != value]
@@ -138,7 +178,8 @@ class Rows:
                 continue
             if self.programs.possible(own, o.field, v) is None:
                 candidates[v] = own
-        if not worth and (candidates or refusals == [UNCHANGED]):  # nothing refuses it, and nothing comes of it
+        # nothing refuses it, and nothing comes of it
+        if not worth and (candidates or refusals == [UNCHANGED]):
             return {}, _unsuited(o, kind, pattern)
         return candidates, refusals[0] if refusals else ""
 
@@ -164,14 +205,26 @@ class Rows:
         if not s.layouts:
             return Row(o.name, o.field, "", False, "the kernel takes no records")
         value = ", ".join(dict.fromkeys(str(layout) for layout in s.layouts.values()))
-        others = {str(x): self._against(x) for x in (AoS(), SoA(), SoAoAS(), AoAS()) if {str(x)} != {value}}
+        others = {
+            str(x): self._against(x)
+            for x in (AoS(), SoA(), SoAoAS(), AoAS())
+            if {str(x)} != {value}
+        }
         speedups = {n: 1 / f for n, f in others.items() if f}  # how many times faster than now
         best = max(speedups, key=lambda n: speedups[n]) if speedups else None
         if s.is_plain:
-            reason = verdict(speedups[best], None, best) if best else "there is no prediction for another one"
-            return Row(o.name, o.field, value, False, reason, speedups[best] if best else None, best=best)
+            reason = (
+                verdict(speedups[best], None, best)
+                if best
+                else "there is no prediction for another one"
+            )
+            return Row(
+                o.name, o.field, value, False, reason, speedups[best] if best else None, best=best
+            )
         better = (
-            f"{best} is predicted to be {speedups[best]:.2f} x as fast" if best and speedups[best] > WORTH_IT else ""
+            f"{best} is predicted to be {speedups[best]:.2f} x as fast"
+            if best and speedups[best] > WORTH_IT
+            else ""
         )
         return Row(
             o.name,
@@ -183,14 +236,17 @@ class Rows:
         )
 
     def _against(self, layout: Layout) -> float | None:
-        """How many times faster the records are as they lie than in another layout, with the same plan."""
+        """How many times faster the records are as they lie than in another layout, with the same
+        plan.
+        """
         if self.subject.traffic is not None:
             return None  # what a step over sites moves is the same in every layout
         other = self.subject.with_layout(layout)
         programs = Programs(other.reference, other.kind)
         if programs.refusal(other.plan) is not None:
             return None
-        # Registers are taken to be those of the plan as it is: a layout changes loads, not what is computed.
+        # Registers are taken to be those of the plan as it is: a layout changes loads, not what is
+        # computed.
         before = Estimates(other, programs, self.estimates.resources).seconds(other.plan)
         now = self.estimates.seconds(self.subject.plan)
         return before / now if before and now else None
@@ -221,12 +277,21 @@ def _unsuited(o: Optimisation, kind: str, pattern: Pattern) -> str:
     """Why an optimisation has no values worth trying for a pattern on a kind of device."""
     blocks = target_of(kind).has_blocks
     if o.lanes and pattern.over_pairs and not blocks:
-        return "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives them targets"
+        return (
+            "SIMD lanes have sources where a compiler may regroup them; Plan(across=256) gives "
+            "them targets"
+        )
     if o.points and not (o.cuda or o.cpu or o.elementwise or o.items) and not pattern.over_points:
         return "it belongs to points of an index space"
-    if not pattern.over_pairs and not (pattern.over_items and o.items) and (o.cuda if blocks else o.cpu):
+    if (
+        not pattern.over_pairs
+        and not (pattern.over_items and o.items)
+        and (o.cuda if blocks else o.cpu)
+    ):
         article = "an" if pattern.name[0] in "aeiou" else "a"
-        return f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
+        return (
+            f"it belongs to loops over sources, which {article} {pattern.name} kernel does not have"
+        )
     return "only a CPU has it" if blocks else "only a GPU has it"
 
 

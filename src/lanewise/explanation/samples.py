@@ -1,10 +1,12 @@
-"""Made-up arguments for a kernel, for commands that have only the kernel: reproducible, and named as made up.
+"""Made-up arguments for a kernel, for commands that have only the kernel.
+
+Reproducible, and named as made up.
 
 What a parameter becomes depends on its type alone (and on `values`, what the user gave by name):
 
-    a record       an array of records
-    a vector       of an elementwise kernel: an array of them; of a pairwise kernel: one uniform value
-    a scalar       one uniform value; but an elementwise kernel without any array takes its first scalar as an array
+    a record       an array of records a vector       of an elementwise kernel: an array of them; of
+    a pairwise kernel: one uniform value a scalar       one uniform value; but an elementwise kernel
+    without any array takes its first scalar as an array
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ WHOLE_NUMBERS = 8  # made-up whole numbers are below it
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What the parameters of a kernel are in a call: records, arrays of values, uniform arguments."""
+    """What the parameters of a kernel are in a call.
+
+    Records, arrays of values, uniform arguments.
+    """
 
     records: dict[str, Record]
     arrays: dict[str, t.ValueType]
@@ -44,12 +49,16 @@ def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> R
     """The parameters of a kernel by role; what is named in `values` is uniform."""
     if tables := kernel.signature.arrays:
         raise InputError(
-            f"{kernel.__name__} reads the table{'s' if len(tables) > 1 else ''} {', '.join(tables)}, which cannot be made up: call "
-            f"{kernel.__name__}.compile(...).explain() or {kernel.__name__}.tune(...) with the arguments of a call"
+            f"{kernel.__name__} reads the table{'s' if len(tables) > 1 else ''} "
+            f"{', '.join(tables)}, which cannot be made up: call "
+            f"{kernel.__name__}.compile(...).explain() or {kernel.__name__}.tune(...) with the "
+            "arguments of a call"
         )
     chosen, parameters = dict(values or {}), kernel.signature.parameters
     records = {n: k for n, k in parameters.items() if isinstance(k, Record)}
-    others: dict[str, t.ValueType] = {n: k for n, k in parameters.items() if not isinstance(k, Record)}
+    others: dict[str, t.ValueType] = {
+        n: k for n, k in parameters.items() if not isinstance(k, Record)
+    }
     arrays: dict[str, t.ValueType] = {}
     if isinstance(kernel, Elementwise):
         open_names = [n for n in others if n not in chosen]
@@ -57,15 +66,21 @@ def sample_roles(kernel: Kernel, values: Mapping[str, float] | None = None) -> R
         if not records and not arrays:
             arrays = {n: others[n] for n in open_names[:1]}
         if not records and not arrays:
-            raise InputError(f"{kernel.__name__}: a value was given for every parameter; at least one is an array")
+            raise InputError(
+                f"{kernel.__name__}: a value was given for every parameter; at least one is an "
+                "array"
+            )
     return Roles(records, arrays, {n: k for n, k in others.items() if n not in arrays})
 
 
-def sample_values(kernel: Kernel, values: Mapping[str, float] | None = None) -> tuple[dict[str, Any], tuple[str, ...]]:
+def sample_values(
+    kernel: Kernel, values: Mapping[str, float] | None = None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """A value for each uniform parameter, and the names of those that were made up.
 
-    Made up are 0.01 for names with "softening" or "eps" in them, otherwise 1. A number stands for all components of a
-    vector. Raises `InputError` for a name that is no such parameter or a number that its type cannot hold.
+    Made up are 0.01 for names with "softening" or "eps" in them, otherwise 1. A number stands for
+    all components of a vector. Raises `InputError` for a name that is no such parameter or a number
+    that its type cannot hold.
     """
     chosen, roles = dict(values or {}), sample_roles(kernel, values)
     for name in chosen:
@@ -86,12 +101,15 @@ def sample_arguments(
     values: Mapping[str, float] | None = None,
     layout: Layout | None = None,
 ) -> tuple[list[RecordArray], dict[str, Any]]:
-    """Arguments for `kernel(*records, **named)`: `count` records of random fields, and the other parameters by name.
+    """Arguments for `kernel(*records, **named)`.
 
-    Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole numbers from 0 to 7, truth
-    values as likely as not; the same `seed` gives the same numbers on every device. Both parameters of a pairwise kernel
-    are one array when their record classes agree. `values` are the uniform arguments by name, see `sample_values` for those
-    that it lacks. Records that come after another kind of parameter are among the named ones.
+    `count` records of random fields, and the other parameters by name.
+
+    Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole
+    numbers from 0 to 7, truth values as likely as not; the same `seed` gives the same numbers on
+    every device. Both parameters of a pairwise kernel are one array when their record classes
+    agree. `values` are the uniform arguments by name, see `sample_values` for those that it lacks.
+    Records that come after another kind of parameter are among the named ones.
     """
     if count < 1:
         raise InputError(f"{count} elements asked for; wanted at least 1")
@@ -106,14 +124,18 @@ def sample_arguments(
             continue
         fields = {f.name: random_values(rng, count, f.type) for f in record}
         arrays[name] = shared[record] = classes[name].array(**fields, layout=layout, device=where)
-    leading = [n for i, n in enumerate(kernel.signature.parameters) if n in arrays and i < len(arrays)]
+    leading = [
+        n for i, n in enumerate(kernel.signature.parameters) if n in arrays and i < len(arrays)
+    ]
     plain = {n: brought(n, random_values(rng, count, k), where) for n, k in roles.arrays.items()}
     late = {n: a for n, a in arrays.items() if n not in leading}
     return [arrays[n] for n in leading], {**late, **plain, **uniforms}
 
 
 def _made_up(name: str, kind: t.ValueType) -> float:
-    small = t.scalar_of(kind).is_float and any(word in name.lower() for word in ("softening", "eps"))
+    small = t.scalar_of(kind).is_float and any(
+        word in name.lower() for word in ("softening", "eps")
+    )
     return SMALL if small else 1
 
 
@@ -124,7 +146,11 @@ def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
     if not np.isfinite(number) or not low <= number <= high or not whole:
         raise InputError(f"{kernel.__name__}: {name!r} is a {kind}, found {number!r}")
     one = number if scalar.is_float else int(number)
-    parts = np.full(kind.length, one, scalar.dtype) if isinstance(kind, t.Vector) else scalar.dtype.type(one)
+    parts = (
+        np.full(kind.length, one, scalar.dtype)
+        if isinstance(kind, t.Vector)
+        else scalar.dtype.type(one)
+    )
     return to_python_value(parts, kind)
 
 

@@ -1,4 +1,7 @@
-"""The explanation of a step over the sites of a lattice: of a compiled one, and of a flow that is only at hand as a kernel."""
+"""The explanation of a step over the sites of a lattice.
+
+Of a compiled one, and of a flow that is only at hand as a kernel.
+"""
 
 from __future__ import annotations
 
@@ -39,16 +42,28 @@ if TYPE_CHECKING:
 FLAGS, MARKS, SOLIDS = own("flags"), own("marks"), own("solids")
 
 
-def explain_step(executable: Executable, sites: Sites, *, measure_resources: bool = True) -> Explanation:
+def explain_step(
+    executable: Executable, sites: Sites, *, measure_resources: bool = True
+) -> Explanation:
     """The explanation of a compiled step of these sites."""
     device = executable.device
     model = None if not is_compiled(device) else device_model(device)
     traffic = traffic_of(
-        executable.program.reference, sites.count, sites.count - sites.wall_sites, sites.special, len(sites.copies), dense=sites.dense
-    )  # fmt: skip
-    box = f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, {sites.form.name}"
+        executable.program.reference,
+        sites.count,
+        sites.count - sites.wall_sites,
+        sites.special,
+        len(sites.copies),
+        dense=sites.dense,
+    )
+    box = (
+        f"{' x '.join(str(n) for n in reversed(sites.shape))} sites of {sites.lattice.name}, "
+        f"{sites.form.name}"
+    )
     subject = _subject(executable, device, model, sites.layout, traffic, box)
-    return explain(subject, resources=kernel_resources(executable), measure_resources=measure_resources)
+    return explain(
+        subject, resources=kernel_resources(executable), measure_resources=measure_resources
+    )
 
 
 def traffic_of(
@@ -96,49 +111,88 @@ def explain_flow(
     executable = compile_kernel(reference, plan, device, arch=model.compiled_for)
     inner = math.prod(max(0, n - 2) for n in shape)
     traffic = traffic_of(reference, total, total, total - inner, form.buffers)
-    box = f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, without walls, periodic"
+    box = (
+        f"{' x '.join(map(str, shape))} sites of {flow.lattice.name}, {form.name}, all of kind 0, "
+        "without walls, periodic"
+    )
     return _subject(executable, device, model, arranged, traffic, box), executable
 
 
 def _arguments(flow: Sitewise, form: Form, layout: Layout) -> SitewiseArguments:
     """Of a step that follows links, as most do."""
     function = flow.main
-    phase = next(p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.load_links or p.put_links)
+    phase = next(
+        p for p in (form.phase(step, fresh=False) for step in (0, 1)) if p.load_links or p.put_links
+    )
     return SitewiseArguments(
-        lattice=flow.lattice, edges=read_edges(None, flow.lattice.dimension, {}), phase=phase, storage=flow.real, real=flow.real,
-        layout=layout, updates=(function.update,), two=form.buffers > 1, uniforms=tuple(function.parameters.items()),
-        marked=form.buffers > 1, fields=tuple(function.fields.items()),
-    )  # fmt: skip
+        lattice=flow.lattice,
+        edges=read_edges(None, flow.lattice.dimension, {}),
+        phase=phase,
+        storage=flow.real,
+        real=flow.real,
+        layout=layout,
+        updates=(function.update,),
+        two=form.buffers > 1,
+        uniforms=tuple(function.parameters.items()),
+        marked=form.buffers > 1,
+        fields=tuple(function.fields.items()),
+    )
 
 
 def _subject(
-    executable: Executable, device: str, model: DeviceModel | None, layout: Layout, traffic: SiteTraffic, box: str
+    executable: Executable,
+    device: str,
+    model: DeviceModel | None,
+    layout: Layout,
+    traffic: SiteTraffic,
+    box: str,
 ) -> Subject:
     reference = executable.program.reference
     return Subject(
-        reference.name, reference, executable.program.plan, device, model, {}, {"sites": traffic.sites}, {reference.arrays[0].name: layout},
-        Work(SITEWISE, traffic.sites), tuple(c.resources for c in executable.cubins), traffic=traffic, box=box,
-    )  # fmt: skip
+        reference.name,
+        reference,
+        executable.program.plan,
+        device,
+        model,
+        {},
+        {"sites": traffic.sites},
+        {reference.arrays[0].name: layout},
+        Work(SITEWISE, traffic.sites),
+        tuple(c.resources for c in executable.cubins),
+        traffic=traffic,
+        box=box,
+    )
 
 
 # ---------------------------------------------------------------- what a step does
 
 
 def analyse_step(subject: Subject) -> Analysis:
-    """Operations of the function of each kind, what a site moves, and what the prediction takes for granted."""
+    """Operations of the function of each kind, what a site moves, and what the prediction takes for
+    granted.
+    """
     traffic = subject.traffic
     assert traffic is not None
-    operations = {f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.reference)}
+    operations = {
+        f.name: dict(sorted(count_operations(f).items())) for f in kinds(subject.reference)
+    }
     lines = [("sites", subject.box)]
     for name, counts in operations.items():
-        lines.append(("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}"))
+        lines.append(
+            ("operations", f"{name}: {', '.join(f'{n} {o}' for o, n in counts.items()) or 'none'}")
+        )
     rows = accesses(subject.reference, traffic)
     lines += [("accesses", text) for text, _ in rows]
     each = traffic.nbytes / traffic.fluid if traffic.fluid else None
     lines.append(("bytes", _bytes_text(traffic, each)))
     if traffic.dense:
-        runs = f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are passed over"
-        lines.append(("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}"))
+        runs = (
+            f"in runs of at least {-(-LONG_RUN // traffic.sites):,} steps, as many sites are "
+            "passed over"
+        )
+        lines.append(
+            ("loads", f"{SECTOR} bytes at a time, half of what a GPU loads by itself, {runs}")
+        )
     lines += [("assumed", text) for text in ASSUMED]
     facts: dict[str, Any] = {
         "operations": operations, "accesses": [fact for _, fact in rows], "bytes_per_site": each,
@@ -166,25 +220,47 @@ def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
 
 
 def accesses(reference: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
-    """Each array as a line and as a fact: how often it is read or written, and its bytes for a site."""
+    """Each array as a line and as a fact.
+
+    How often it is read or written, and its bytes for a site.
+    """
     f, rows = reference.arrays[0], list[tuple[str, dict[str, Any]]]()
     size = traffic.populations * traffic.storage
 
     def add(text: str, array: str, nbytes: float, times: int, *, written: bool = False) -> None:
-        rows.append((text, {"array": array, "read": True, "written": written, "times": times, "bytes": nbytes}))
+        rows.append(
+            (
+                text,
+                {"array": array, "read": True, "written": written, "times": times, "bytes": nbytes},
+            )
+        )
 
     kind = f"{traffic.populations} {f.leaves[0].type}"
-    add(f"{f.name}: {kind} read and written by {traffic.fluid:,} sites", f.name, size, traffic.fluid, written=True)
+    add(
+        f"{f.name}: {kind} read and written by {traffic.fluid:,} sites",
+        f.name,
+        size,
+        traffic.fluid,
+        written=True,
+    )
     if traffic.flags:
         add(f"flags: 4 bytes read by {traffic.sites:,} sites", "flags", 4, traffic.sites)
     if traffic.bits:
         add(
-            f"marks: {traffic.bits} {'bits' if traffic.bits > 1 else 'bit'} read by {traffic.sites:,} sites",
+            f"marks: {traffic.bits} {'bits' if traffic.bits > 1 else 'bit'} read by "
+            f"{traffic.sites:,} sites",
             "marks",
             traffic.bits / 8,
             traffic.sites,
         )
-        add(f"flags: 4 bytes read by {traffic.special:,} special sites", "flags", 4, traffic.special)
+        add(
+            f"flags: 4 bytes read by {traffic.special:,} special sites", "flags", 4, traffic.special
+        )
     if traffic.values:
-        add(f"values: {traffic.values} bytes read by {traffic.fluid:,} sites", "values", traffic.values, traffic.fluid)
+        add(
+            f"values: {traffic.values} bytes read by {traffic.fluid:,} sites",
+            "values",
+            traffic.values,
+            traffic.fluid,
+        )
     return rows

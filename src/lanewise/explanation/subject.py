@@ -23,10 +23,11 @@ from lanewise.runtime.nvrtc import Resources
 class Subject:
     """A kernel, its plan, and a launch of it.
 
-    reference: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or "cuda:1"; model: of that
-    device, None for the interpreter; environment: counts and uniform arguments by their IR names; counts: the same counts
-    by the names of the parameters; layouts: of the record parameters. taken: what the compiler says of the kernels of the
-    plan (CUDA). invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
+    reference: the kernel before any pass; plan: every field decided; device: "cpu", "cuda" or
+    "cuda:1"; model: of that device, None for the interpreter; environment: counts and uniform
+    arguments by their IR names; counts: the same counts by the names of the parameters; layouts: of
+    the record parameters. taken: what the compiler says of the kernels of the plan (CUDA).
+    invented: values that nobody gave. traffic, box: what a step over sites moves, and which sites.
     search: the structure that sources are found by, and why.
     """
 
@@ -60,18 +61,24 @@ class Subject:
     def with_layout(self, layout: Layout) -> Subject:
         """The same with all records in another layout."""
         return replace(
-            self, reference=_arranged(self.reference, self.layouts, layout), layouts=dict.fromkeys(self.layouts, layout)
+            self,
+            reference=_arranged(self.reference, self.layouts, layout),
+            layouts=dict.fromkeys(self.layouts, layout),
         )
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records lie as arrays of structures: the layout that every other one is compared with."""
+        """Whether all records lie as arrays of structures.
+
+        The layout that every other one is compared with.
+        """
         return all(layout == AoS() for layout in self.layouts.values())
 
 
 def _arranged(reference: ir.Kernel, records: Mapping[str, Any], layout: Layout) -> ir.Kernel:
     arrays = tuple(
-        replace(a, arrangement=layout.arrange(a.leaves)) if _is_record(a, records) else a for a in reference.arrays
+        replace(a, arrangement=layout.arrange(a.leaves)) if _is_record(a, records) else a
+        for a in reference.arrays
     )
     return replace(reference, arrays=arrays)
 

@@ -1,4 +1,7 @@
-"""Where the reads of tables go, beside the lines that make them: what decides the place, and which memory holds the table."""
+"""Where the reads of tables go, beside the lines that make them.
+
+What decides the place, and which memory holds the table.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +19,19 @@ from lanewise.models.devices import DeviceModel
 from lanewise.support.errors import NOWHERE
 
 NEAR = {True: (128 << 10, "cached beside the threads"), False: (32 << 10, "cached beside a core")}
-"""The first-level cache by whether threads come in blocks, as on a GPU: its bytes, and what is said of it."""
+"""The first-level cache by whether threads come in blocks, as on a GPU.
+
+Its bytes, and what is said of it.
+"""
 
 
 def table_accesses(
     reference: ir.Kernel, environment: Mapping[str, Any], device: str, model: DeviceModel | None
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """A text for each read of a table, below the line of the source that makes it; and the same as facts."""
+    """A text for each read of a table, below the line of the source that makes it.
+
+    And the same as facts.
+    """
     arrays = {a.name: a for a in reference.arrays}
     texts: list[str | dict[str, Any]] = []
     facts: list[dict[str, Any]] = []
@@ -35,15 +44,24 @@ def table_accesses(
                 continue
             assign = places[next(reads(s.index))]
             names = decided(assign.value)
-            pattern = "gathered" if names["data"] else "by index" if names["indices"] else "broadcast"
+            pattern = (
+                "gathered" if names["data"] else "by index" if names["indices"] else "broadcast"
+            )
             shape = _shape(s.array, environment)
             size = math.prod(shape) * arrays[s.array].leaves[0].type.size
             where = assign.location
             fact = {
-                "array": s.array, "place": f"{s.array}[{print_expression(assign.value)}]", "line": where.line, "written": False,
-                "pattern": pattern, "by": sorted(names["data"] | names["indices"]), "shape": list(shape), "bytes": size,
-                "held": _held(size, device, model), "times": 1,
-            }  # fmt: skip
+                "array": s.array,
+                "place": f"{s.array}[{print_expression(assign.value)}]",
+                "line": where.line,
+                "written": False,
+                "pattern": pattern,
+                "by": sorted(names["data"] | names["indices"]),
+                "shape": list(shape),
+                "bytes": size,
+                "held": _held(size, device, model),
+                "times": 1,
+            }
             before = next((x for x in facts if _alike(x, fact)), None)
             if before is not None:
                 before["times"] += 1
@@ -51,7 +69,9 @@ def table_accesses(
             facts.append(fact)
             if where != NOWHERE and where.line != last:
                 last = where.line
-                texts.append(f"line {where.line}: {linecache.getline(where.file, where.line).strip()}")
+                texts.append(
+                    f"line {where.line}: {linecache.getline(where.file, where.line).strip()}"
+                )
             texts.append(fact)
     return [_text(x) if isinstance(x, dict) else x for x in texts], facts
 
@@ -99,11 +119,14 @@ def _applied(reference: ir.Kernel) -> list[tuple[ir.Function, dict[str, ir.Expre
 
 
 def _deciding(f: ir.Function, arguments: Mapping[str, ir.Expression], reference: ir.Kernel) -> Any:
-    """What tells which fields and which indices of elements an expression of a function hangs on."""
+    """What tells which fields and which indices of elements an expression of a function hangs
+    on.
+    """
     shared = {p.name for p in (*reference.uniforms, *reference.counts)}
     varying = {n for n, a in arguments.items() if not shared.issuperset(reads(a))}
     made: dict[str, set[str]] = {}
-    for s in statements(f.body):  # a loop's variable, or what a branch decides, hangs on what its lines read
+    # a loop's variable, or what a branch decides, hangs on what its lines read
+    for s in statements(f.body):
         for name in writes(s):
             made.setdefault(name, set()).update(n for e in expressions(s) for n in reads(e))
 
@@ -119,6 +142,9 @@ def _deciding(f: ir.Function, arguments: Mapping[str, ir.Expression], reference:
                 names.add(name)
             waiting += made.get(name, ())
         indices = {n for n in names if n.startswith(index_name(""))}
-        return {"data": names - indices, "indices": {f"lw.index_of({n.removeprefix(index_name(''))})" for n in indices}}
+        return {
+            "data": names - indices,
+            "indices": {f"lw.index_of({n.removeprefix(index_name(''))})" for n in indices},
+        }
 
     return decided

@@ -1,4 +1,7 @@
-"""The accesses of a threadwise kernel beside the lines that make them: what threads and rounds share, what lies side by side."""
+"""The accesses of a threadwise kernel beside the lines that make them.
+
+What threads and rounds share, what lies side by side.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,12 @@ from lanewise.patterns.plain_sums import told
 from lanewise.support.errors import NOWHERE
 
 WAYS = {
-    "same": "broadcast", "next": "coalesced", "apart": "strided", "row": "strided by rows", "unknown": "gathered",
-}  # fmt: skip
+    "same": "broadcast",
+    "next": "coalesced",
+    "apart": "strided",
+    "row": "strided by rows",
+    "unknown": "gathered",
+}
 
 
 def body_function(reference: ir.Kernel) -> ir.Function:
@@ -43,17 +50,26 @@ def thread_accesses(reference: ir.Kernel) -> tuple[list[str], list[dict[str, Any
 def _facts(a: Access, indices: tuple[str, ...]) -> dict[str, Any]:
     loops = tuple(x.variable for x in a.loops if x.variable)
     return {
-        "array": a.array, "place": f"{a.array}[{', '.join(print_expression(i) for i in a.statement.indices)}]",
-        "line": a.statement.location.line, "written": a.is_store, "pattern": WAYS[a.way(indices[-1])],
-        "stride": a.stride(indices[-1]), "shared": list(a.reused(indices)), "rounds": list(a.reused(loops)),
-        "guards": [i for i in indices if i in a.guards], "scattered": a.is_scatter,
+        "array": a.array,
+        "place": f"{a.array}[{', '.join(print_expression(i) for i in a.statement.indices)}]",
+        "line": a.statement.location.line,
+        "written": a.is_store,
+        "pattern": WAYS[a.way(indices[-1])],
+        "stride": a.stride(indices[-1]),
+        "shared": list(a.reused(indices)),
+        "rounds": list(a.reused(loops)),
+        "guards": [i for i in indices if i in a.guards],
+        "scattered": a.is_scatter,
         "apart": a.keeps_apart(indices) if a.is_store and not a.is_scatter else None,
-    }  # fmt: skip
+    }
 
 
 def _text(a: Access, f: dict[str, Any]) -> str:
     pattern = f["pattern"] if f["pattern"] != "strided" else f"strided by {abs(f['stride'])}"
-    parts = [f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}", pattern]
+    parts = [
+        f"{f['place']} {'scattered to' if a.is_scatter else 'written' if a.is_store else 'read'}",
+        pattern,
+    ]
     if isinstance(a.statement, ir.ScatterElement) and a.statement.operation == "sum":
         parts.append("an exact sum in words beside the array, rounded once behind the kernel")
     if f["shared"] and not a.is_store:

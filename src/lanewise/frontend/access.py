@@ -47,12 +47,17 @@ def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
     if name in scope.items:
         return _located(scope.items[name], where)
     if name in scope.loop_names:
-        return Number(scope.loop_names[name].type, (replace(scope.loop_names[name], location=where),))
+        return Number(
+            scope.loop_names[name].type, (replace(scope.loop_names[name], location=where),)
+        )
     if name in scope.names.loop_variables:
         raise scope.error(
-            f"the loop variable {name!r} has no value outside its loop", node, found=name,
-            wanted="a variable that the loop assigns", hint=f"write last = {name} in the loop, with last = 0 before it",
-        )  # fmt: skip
+            f"the loop variable {name!r} has no value outside its loop",
+            node,
+            found=name,
+            wanted="a variable that the loop assigns",
+            hint=f"write last = {name} in the loop, with last = 0 before it",
+        )
     if name in scope.names.assignments:
         if name not in scope.defined:
             raise scope.error(
@@ -65,7 +70,10 @@ def name_value(scope: Scope, name: str, node: ast.Name) -> Value:
     if name in scope.names.visible:
         return from_python(scope.names.visible[name], where)
     raise scope.error(
-        f"{name!r} is not defined", node, found=name, wanted="a parameter, a local variable or a module-level name"
+        f"{name!r} is not defined",
+        node,
+        found=name,
+        wanted="a parameter, a local variable or a module-level name",
     )
 
 
@@ -96,11 +104,15 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
             field = owner.record.field(node.attr)
             if field is None:
                 raise scope.error(
-                    f"{owner.record.name} has no field {node.attr!r}", node, found=f"{owner.name}.{node.attr}",
+                    f"{owner.record.name} has no field {node.attr!r}",
+                    node,
+                    found=f"{owner.name}.{node.attr}",
                     wanted=f"one of {', '.join(f.name for f in owner.record)}",
-                )  # fmt: skip
+                )
             names = t.leaves(f"{owner.name}.{field.name}", field.type)
-            return Number(field.type, tuple(ir.Local(n, t.scalar_of(field.type), where) for n in names))
+            return Number(
+                field.type, tuple(ir.Local(n, t.scalar_of(field.type), where) for n in names)
+            )
         case Number(type=t.Vector(element=element, length=length)):
             allowed = t.COMPONENTS[:length]
             if not all(c in allowed for c in node.attr) or len(node.attr) > 4:
@@ -113,8 +125,12 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
                 return picked[0]
             exact = tuple(e for x in picked for e in (x.exact or (None,)))
             if owner.known:
-                return weak_vector(tuple(x.constant for x in picked if x.constant is not None), exact, where)
-            return Number(t.Vector(element, len(picked)), tuple(x.parts[0] for x in picked), exact=exact)
+                return weak_vector(
+                    tuple(x.constant for x in picked if x.constant is not None), exact, where
+                )
+            return Number(
+                t.Vector(element, len(picked)), tuple(x.parts[0] for x in picked), exact=exact
+            )
         case ElementsReference():
             return array_attribute(scope, owner, node)
         case PythonObject(value=Direction() as direction) if hasattr(direction, node.attr):
@@ -123,7 +139,10 @@ def attribute(scope: Scope, owner: Value, node: ast.Attribute) -> Value:
             return from_python(getattr(value, node.attr), where)
         case _:
             raise scope.error(
-                f"{owner.describe()} has no {node.attr!r}", node, found=ast.unparse(node), wanted=_expected(owner)
+                f"{owner.describe()} has no {node.attr!r}",
+                node,
+                found=ast.unparse(node),
+                wanted=_expected(owner),
             )
 
 
@@ -140,30 +159,47 @@ def _expected(owner: Value) -> str:
             return "a record, a vector or a module before the dot"
 
 
-def checked_index(scope: Scope, value: Number, node: ast.expr, length: int, what: str) -> ir.Expression:
+def checked_index(
+    scope: Scope, value: Number, node: ast.expr, length: int, what: str
+) -> ir.Expression:
     """A checked index into something of a known length."""
     if not value.scalar.is_integer:
         raise scope.error(
-            "an index must be a whole number", node, found=value.describe(), wanted="an integer", hint="lw.i32(x)"
+            "an index must be a whole number",
+            node,
+            found=value.describe(),
+            wanted="an integer",
+            hint="lw.i32(x)",
         )
     if value.constant is None:
         return value.parts[0]
     constant = int(value.constant)
     if not -length <= constant < length:
-        raise scope.error(f"index {constant} is outside {what}", node, found=str(constant), wanted=f"0 to {length - 1}")
+        raise scope.error(
+            f"index {constant} is outside {what}",
+            node,
+            found=str(constant),
+            wanted=f"0 to {length - 1}",
+        )
     return ir.Literal(constant % length, t.I32, scope.location(node))
 
 
 def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) -> Value:
-    """An element of a local array, or a component, tuple element or direction that a literal chooses."""
+    """An element of a local array, or a component, tuple element or direction that a literal
+    chooses.
+    """
     match owner:
         case RowReference():
             return row_element(scope, owner, place, node)
         case WindowReference():
             return window_element(scope, owner, place, node)
         case ArrayReference(name=name, type=array):
-            index = checked_index(scope, place, node.slice, array.length, f"the local array {name!r}")
-            return Number(array.element, (ir.Element(name, index, array.element, scope.location(node)),))
+            index = checked_index(
+                scope, place, node.slice, array.length, f"the local array {name!r}"
+            )
+            return Number(
+                array.element, (ir.Element(name, index, array.element, scope.location(node)),)
+            )
         case Number(type=t.Vector(length=length)):
             index = checked_index(scope, place, node.slice, length, f"a {owner.type}")
             if not isinstance(index, ir.Literal):
@@ -188,7 +224,9 @@ def subscript(scope: Scope, owner: Value, place: Number, node: ast.Subscript) ->
                 )
             return from_python(items[int(index.value)], scope.location(node))
         case Several(values=values):
-            index = checked_index(scope, place, node.slice, len(values), "the results of the helper")
+            index = checked_index(
+                scope, place, node.slice, len(values), "the results of the helper"
+            )
             if not isinstance(index, ir.Literal):
                 raise scope.error(
                     "a result of a helper is chosen by a literal",
@@ -225,6 +263,9 @@ def number_inside(value: Value) -> str:
         case PythonObject(value=Direction()):
             return f"use one of its attributes: {ATTRIBUTES}"
         case PythonObject(value=list() | np.ndarray()):
-            return "a tuple of numbers may be named from outside; an array is a parameter, such as table: lw.Array1[lw.f32]"
+            return (
+                "a tuple of numbers may be named from outside; an array is a parameter, such as "
+                "table: lw.Array1[lw.f32]"
+            )
         case _:
             return ""

@@ -16,13 +16,19 @@ def index_parameter(source: Source, arg: ast.arg, *, allowed: bool) -> str:
     """The name of a parameter that is an index."""
     if not allowed:
         raise _misplaced(
-            source, arg, "an index belongs to a threadwise function", f"{INDEXED}, or lw.i32",
-            hint="lw.index_of(element) is the index of an element of an elementwise, pairwise or sitewise function",
-        )  # fmt: skip
+            source,
+            arg,
+            "an index belongs to a threadwise function",
+            f"{INDEXED}, or lw.i32",
+            hint="lw.index_of(element) is the index of an element of an elementwise, pairwise or "
+            "sitewise function",
+        )
     return arg.arg
 
 
-def array_parameter(source: Source, arg: ast.arg, annotation: object, *, allowed: bool) -> ArrayType:
+def array_parameter(
+    source: Source, arg: ast.arg, annotation: object, *, allowed: bool
+) -> ArrayType:
     """The type of a parameter that is an array."""
     kind = array_of_annotation(annotation)
     if kind is None:
@@ -39,5 +45,9 @@ def array_parameter(source: Source, arg: ast.arg, annotation: object, *, allowed
     return kind
 
 
-def _misplaced(source: Source, arg: ast.arg, message: str, wanted: str, hint: str = "") -> CompileError:
-    return source.error(message, arg, found=f"{ast.unparse(arg)}, of another function", wanted=wanted, hint=hint)
+def _misplaced(
+    source: Source, arg: ast.arg, message: str, wanted: str, hint: str = ""
+) -> CompileError:
+    return source.error(
+        message, arg, found=f"{ast.unparse(arg)}, of another function", wanted=wanted, hint=hint
+    )

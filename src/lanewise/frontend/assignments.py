@@ -1,4 +1,7 @@
-"""Lower the forms of assignment: plain, chained, unpacked, declared; to variables, fields and elements of local arrays."""
+"""Lower the forms of assignment: plain, chained, unpacked, declared.
+
+To variables, fields and elements of local arrays.
+"""
 
 from __future__ import annotations
 
@@ -50,11 +53,19 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
         _unpack(scope, targets, value, node)
         return
     result = lower(scope, value)
-    if isinstance(result, PythonObject) and isinstance(result.value, Direction) and isinstance(targets[-1], ast.Name):
+    if (
+        isinstance(result, PythonObject)
+        and isinstance(result.value, Direction)
+        and isinstance(targets[-1], ast.Name)
+    ):
         for target in targets:
             assign_direction(scope, target, result, node)
         return
-    if isinstance(result, WindowReference) and isinstance(name := targets[0], ast.Name) and len(targets) == 1:
+    if (
+        isinstance(result, WindowReference)
+        and isinstance(name := targets[0], ast.Name)
+        and len(targets) == 1
+    ):
         assign_window(scope, name, result, node)
         return
     if not isinstance(result, Number):
@@ -84,10 +95,16 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
 
 
 def _unpack(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:
-    """`x, y, z = vector`, `a, b = b, a` and `a, b = helper(x)`: all values are taken before any name changes."""
+    """`x, y, z = vector`, `a, b = b, a` and `a, b = helper(x)`.
+
+    All values are taken before any name changes.
+    """
     if len(targets) > 1 or not isinstance(target := targets[0], ast.Tuple):
         raise scope.error(
-            "names are unpacked in one simple assignment", node, found=ast.unparse(node), wanted="a, b = ..."
+            "names are unpacked in one simple assignment",
+            node,
+            found=ast.unparse(node),
+            wanted="a, b = ...",
         )
     values = _several(scope, value)
     if len(values) != len(target.elts):
@@ -112,7 +129,10 @@ def _several(scope: Scope, value: ast.expr) -> list[Number]:
     if isinstance(whole, Number) and whole.is_vector:
         return [component(whole, i) for i in range(len(whole.parts))]
     raise scope.error(
-        "this cannot be unpacked", value, found=whole.describe(), wanted="as many values as names, or a vector"
+        "this cannot be unpacked",
+        value,
+        found=whole.describe(),
+        wanted="as many values as names, or a vector",
     )
 
 
@@ -123,7 +143,10 @@ def _kept(scope: Scope, x: Number) -> Number:
         if x.known
         else Number(
             x.type,
-            tuple(p if isinstance(p, ir.Literal) or scope.is_steady(p) else scope.copy(p) for p in x.parts),
+            tuple(
+                p if isinstance(p, ir.Literal) or scope.is_steady(p) else scope.copy(p)
+                for p in x.parts
+            ),
             open=x.open,
             exact=x.exact,
         )
@@ -136,7 +159,10 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
         return None
     if len(call.args) != 2 or call.keywords:
         raise scope.error(
-            "lw.zeros takes a scalar type and a length", call, found=ast.unparse(call), wanted="lw.zeros(lw.f32, 8)"
+            "lw.zeros takes a scalar type and a length",
+            call,
+            found=ast.unparse(call),
+            wanted="lw.zeros(lw.f32, 8)",
         )
     element, length = lower(scope, call.args[0]), number(scope, call.args[1])
     kind = v.type_of_annotation(element.value) if isinstance(element, PythonObject) else None
@@ -147,7 +173,11 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
             found=element.describe(),
             wanted="lw.f32, f64, i32, i64, u32 or bool",
         )
-    if isinstance(length.constant, bool) or not isinstance(length.constant, int) or not 1 <= length.constant <= 4096:
+    if (
+        isinstance(length.constant, bool)
+        or not isinstance(length.constant, int)
+        or not 1 <= length.constant <= 4096
+    ):
         raise scope.error(
             "the length of a local array is a literal",
             call.args[1],
@@ -157,7 +187,9 @@ def _local_array(scope: Scope, call: ast.Call) -> t.LocalArray | None:
     return t.LocalArray(kind, length.constant)
 
 
-def declaration(scope: Scope, target: ast.expr, annotation: ast.expr, value: ast.expr | None, node: ast.stmt) -> None:
+def declaration(
+    scope: Scope, target: ast.expr, annotation: ast.expr, value: ast.expr | None, node: ast.stmt
+) -> None:
     """`x: lw.f32 = 0`: a variable whose type is said."""
     element = lower(scope, annotation)
     kind = v.type_of_annotation(element.value) if isinstance(element, PythonObject) else None
@@ -188,7 +220,9 @@ def declaration(scope: Scope, target: ast.expr, annotation: ast.expr, value: ast
     assign(scope, target, number(scope, value), node, declared=True)
 
 
-def assign(scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, declared: bool = False) -> None:
+def assign(
+    scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, declared: bool = False
+) -> None:
     """Give a variable, a field of a mutable record or an element of a local array a value."""
     match target:
         case ast.Name(id=name):
@@ -200,11 +234,19 @@ def assign(scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, decl
         case ast.Subscript(value=ast.Name(id=owner)) if isinstance(
             elements := scope.parameters.get(owner), ElementsReference
         ):
-            store(scope, elements, target, [lower(scope, i) for i in index_nodes(target)], value, node)
+            store(
+                scope, elements, target, [lower(scope, i) for i in index_nodes(target)], value, node
+            )
         case ast.Subscript(value=owner_node, slice=index) if isinstance(
             array := lower(scope, owner_node), ArrayReference
         ):
-            at = checked_index(scope, place(scope, index), index, array.type.length, f"the local array {array.name!r}")
+            at = checked_index(
+                scope,
+                place(scope, index),
+                index,
+                array.type.length,
+                f"the local array {array.name!r}",
+            )
             kept = coerce(scope, value, array.type.element, node, f"an element of {array.name!r}")
             scope.emit(ir.SetElement(array.name, at, kept.parts[0], scope.location(node)))
         case ast.Subscript(value=ast.Name(id=owner), slice=index) if isinstance(
@@ -214,7 +256,9 @@ def assign(scope: Scope, target: ast.expr, value: Number, node: ast.AST, *, decl
             assign_population(scope, populations, chosen, value, node)
         case _:
             raise scope.error(
-                "this cannot be assigned to", node, found=ast.unparse(target),
+                "this cannot be assigned to",
+                node,
+                found=ast.unparse(target),
                 wanted="a variable, a field of the record, or an element of a local array",
                 hint="vectors are values: write v = lw.vec3(x, v.y, v.z)",
-            )  # fmt: skip
+            )

@@ -76,7 +76,11 @@ def _foreign_functions() -> dict[Any, str]:
     intrinsics: dict[Any, str] = {}
     for name in INTRINSICS:
         for spelling in (name, *_SPELLINGS.get(name, ())):
-            intrinsics |= {f: name for module in (math, np, builtins) if callable(f := getattr(module, spelling, None))}
+            intrinsics |= {
+                f: name
+                for module in (math, np, builtins)
+                if callable(f := getattr(module, spelling, None))
+            }
     return {f: name for f, name in intrinsics.items() if f is not builtins.pow}
 
 
@@ -117,7 +121,10 @@ def lowering_of(scope: Scope, callee: PythonObject, node: ast.AST) -> Lowering:
     if own := _looked_up(_OWN, function):
         return _numbers_only(_also_of_literals(function, own))
     if name := getattr(function, "__lanewise_intrinsic__", None):
-        by_component: _OnNumbers = lambda scope, numbers, node: intrinsic(scope, name, numbers, node)  # noqa: E731
+
+        def by_component(scope: Scope, numbers: list[Number], node: ast.AST) -> Number:
+            return intrinsic(scope, name, numbers, node)
+
         return _numbers_only(_also_of_literals(function, by_component))
     if name := _looked_up(_FOREIGN, function):
         return _numbers_only(lambda scope, numbers, node: _foreign(scope, name, numbers, node))
@@ -141,21 +148,30 @@ def _hint(function: Any) -> str:
     if function is v.zeros:
         return "a local array needs a name: a = lw.zeros(lw.f32, 8)"
     if operation := getattr(function, "__lanewise_scatter__", ""):
-        return f"lw.scatter_{operation} has no value: it is a statement of its own, in an elementwise or threadwise function"
+        return (
+            f"lw.scatter_{operation} has no value: it is a statement of its own, in an elementwise "
+            "or threadwise function"
+        )
     if getattr(function, "__module__", None) == "random" or isinstance(
         getattr(function, "__self__", None), random.Random
     ):
-        return "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: functions of a seed and counters"
+        return (
+            "lw.random(seed, step, index), or lw.normal, lw.random_integer, lw.unit_vector: "
+            "functions of a seed and counters"
+        )
     if name := getattr(function, "__lanewise_reduction__", ""):
         return f"lw.{name} takes whole arrays, outside of kernels; here a loop adds up"
     if hint := _looked_up(_HINTS, function):
         return hint
     if isinstance(function, np.ufunc) or function in vars(math).values():
         return (
-            f"the mathematics that kernels know: {', '.join(sorted(INTRINSICS))}, dot, cross, length, normalize, select"
+            f"the mathematics that kernels know: {', '.join(sorted(INTRINSICS))}, dot, cross, "
+            "length, normalize, select"
         )
     return (
-        "decorate your own helpers with @lw.function" if callable(function) and not isinstance(function, type) else ""
+        "decorate your own helpers with @lw.function"
+        if callable(function) and not isinstance(function, type)
+        else ""
     )
 
 
@@ -176,7 +192,9 @@ def _numbers_only(lower: _OnNumbers) -> Lowering:
 
 
 def _also_of_literals(function: Callable[..., Any], lower: _OnNumbers) -> _OnNumbers:
-    """Where all arguments are Python numbers known at compile time, compute the result in Python, exactly."""
+    """Where all arguments are Python numbers known at compile time, compute the result in Python,
+    exactly.
+    """
 
     def lowered(scope: Scope, numbers: list[Number], node: ast.AST) -> Number:
         if all(n.known for n in numbers) and any(n.is_vector or n.exact for n in numbers):
@@ -193,7 +211,9 @@ def _marked(result: Number, arguments: list[Number]) -> Number:
     """Whole numbers that are computed from the components of a direction stay exact."""
     values = literal_values(result)
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in values)
-    return replace(result, exact=tuple(map(int, values)) if whole and any(n.exact for n in arguments) else ())
+    return replace(
+        result, exact=tuple(map(int, values)) if whole and any(n.exact for n in arguments) else ()
+    )
 
 
 def _python_value(x: Number) -> Any:
@@ -201,7 +221,10 @@ def _python_value(x: Number) -> Any:
 
 
 def _foreign(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -> Number:
-    """A function of `math`, NumPy or Python: it does not take vectors, so `kernel.python` would fail."""
+    """A function of `math`, NumPy or Python.
+
+    It does not take vectors, so `kernel.python` would fail.
+    """
     if vector := next((a for a in arguments if a.is_vector), None):
         raise scope.error(
             "this function takes scalars",
@@ -257,7 +280,11 @@ def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.
             else f"{t.Vector(scalar, len(arguments[0].parts))} converts vectors"
         )
         raise scope.error(
-            f"lw.{scalar} takes a scalar", node, found=arguments[0].describe(), wanted="a scalar", hint=hint
+            f"lw.{scalar} takes a scalar",
+            node,
+            found=arguments[0].describe(),
+            wanted="a scalar",
+            hint=hint,
         )
     converted = scope.settle(arguments[0], scalar, explicit=True)
     return converted if scalar == t.BOOL else replace(converted, exact=arguments[0].exact)
@@ -265,7 +292,9 @@ def _convert(scope: Scope, scalar: t.Scalar, arguments: list[Number], node: ast.
 
 def _vector(scope: Scope, vector: t.Vector, arguments: list[Number], node: ast.AST) -> Number:
     """Components from scalars and shorter vectors, or one scalar for all."""
-    parts = tuple(p for a in arguments for p in scope.settle(a, vector.element, explicit=True).parts)
+    parts = tuple(
+        p for a in arguments for p in scope.settle(a, vector.element, explicit=True).parts
+    )
     exact = tuple(e for a in arguments for e in exact_of(a, len(a.parts)))
     if len(parts) == 1:
         parts, exact = (scope.bind(parts[0]),) * vector.length, exact * vector.length

@@ -1,4 +1,5 @@
-"""Directions and populations: constants of the compiler, the variables that they choose, and loops over them.
+"""Directions and populations: constants of the compiler, the variables that they choose, and loops
+over them.
 
 The body of such a loop is lowered once for each direction, with the loop's name bound to it.
 """
@@ -43,10 +44,14 @@ def direction_attribute(direction: Direction, name: str, where: Location) -> Val
             return from_python(getattr(direction, name), where)
 
 
-def population_index(scope: Scope, populations: PopulationsReference, place: Value, node: ast.expr) -> int:
+def population_index(
+    scope: Scope, populations: PopulationsReference, place: Value, node: ast.expr
+) -> int:
     """Which population `f[place]` is."""
     lattice = populations.lattice
-    one, several = ("a neighbour", "neighbours") if populations.field else ("a population", "populations")
+    one, several = (
+        ("a neighbour", "neighbours") if populations.field else ("a population", "populations")
+    )
     match place:
         case PythonObject(value=Direction(lattice=other, index=index)):
             if other != lattice:
@@ -94,14 +99,24 @@ def along(scope: Scope, direction: Direction, arguments: list[Value], node: ast.
         )
     where = scope.location(node)
     if vector.known:
-        return weak(direction.along([component(vector, i).constant for i in range(len(vector.parts))]), where)
+        return weak(
+            direction.along([component(vector, i).constant for i in range(len(vector.parts))]),
+            where,
+        )
     total: Known = (ir.Literal(0.0 if vector.scalar.is_float else 0, vector.scalar, where), 0)
     for v, part, exact in zip(
-        direction.lattice.velocities[direction.index], vector.parts, exact_of(vector, len(vector.parts)), strict=True
+        direction.lattice.velocities[direction.index],
+        vector.parts,
+        exact_of(vector, len(vector.parts)),
+        strict=True,
     ):
         if v:
-            total = combine("+", total, (part, exact) if v > 0 else negate((part, exact), where), where)
-    return Number(vector.scalar, (total[0],), open=vector.open, exact=() if total[1] is None else (total[1],))
+            total = combine(
+                "+", total, (part, exact) if v > 0 else negate((part, exact), where), where
+            )
+    return Number(
+        vector.scalar, (total[0],), open=vector.open, exact=() if total[1] is None else (total[1],)
+    )
 
 
 Items = list[Value]
@@ -109,7 +124,10 @@ LowerBlock = Callable[[Scope, list[ast.stmt]], bool]
 
 
 def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
-    """What an unrolled loop runs over, which is written as `node`; None for what is no lattice, tuple or list."""
+    """What an unrolled loop runs over, which is written as `node`.
+
+    None for what is no lattice, tuple or list.
+    """
     if isinstance(iterated, PopulationsReference):
         name = iterated.lattice.name
         raise scope.error(
@@ -118,7 +136,9 @@ def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
             found=iterated.describe(),
             wanted=f"for q in lw.{name}: ... {iterated.name}[q]",
         )
-    if not isinstance(iterated, PythonObject) or not isinstance(iterated.value, (Lattice, tuple, list)):
+    if not isinstance(iterated, PythonObject) or not isinstance(
+        iterated.value, (Lattice, tuple, list)
+    ):
         return None
     where = scope.location(node)
     items: Items = []
@@ -138,7 +158,10 @@ def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
 
 
 def unroll(scope: Scope, node: ast.For, items: Items, lower_block: LowerBlock) -> bool:
-    """Lower the body for every item. Returns whether the statement after the loop can be reached."""
+    """Lower the body for every item.
+
+    Returns whether the statement after the loop can be reached.
+    """
     name = _own_name(scope, node)
     outermost = not scope.items
     if outermost:

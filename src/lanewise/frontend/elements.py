@@ -15,7 +15,9 @@ from lanewise.frontend.values import ElementsReference, Number, ShapeReference, 
 from lanewise.ir import nodes as ir
 
 
-def element(scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]) -> Number:
+def element(
+    scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value]
+) -> Number:
     """`a[y, x]`: a load."""
     at, where = places(scope, array, node, index_nodes(node), indices), scope.location(node)
     name = scope.fresh(array.name)
@@ -24,7 +26,12 @@ def element(scope: Scope, array: ElementsReference, node: ast.Subscript, indices
 
 
 def store(
-    scope: Scope, array: ElementsReference, node: ast.Subscript, indices: list[Value], value: Number, at: ast.AST
+    scope: Scope,
+    array: ElementsReference,
+    node: ast.Subscript,
+    indices: list[Value],
+    value: Number,
+    at: ast.AST,
 ) -> None:
     """`a[y, x] = value`."""
     refuse_table(scope, array, node)
@@ -34,14 +41,20 @@ def store(
 
 
 def refuse_table(scope: Scope, array: ElementsReference, node: ast.AST) -> None:
-    """Refuse to write to a table: other elements read it at the same time, or write to the same place."""
+    """Refuse to write to a table.
+
+    Other elements read it at the same time, or write to the same place.
+    """
     if array.is_table:
         raise scope.error(
-            f"the table {array.name!r} is read only", node, found=f"an element of {array.describe()}, which is written",
+            f"the table {array.name!r} is read only",
+            node,
+            found=f"an element of {array.describe()}, which is written",
             wanted="a field of the record, or a result of the function",
-            hint=f"elementwise functions may lw.scatter_add({array.name}, i, value), scatter_min or scatter_max; "
+            hint=f"elementwise functions may lw.scatter_add({array.name}, i, value), scatter_min "
+            "or scatter_max; "
             "@lw.threadwise functions write to the elements of arrays",
-        )  # fmt: skip
+        )
 
 
 def index_nodes(node: ast.Subscript) -> list[ast.expr]:
@@ -50,21 +63,33 @@ def index_nodes(node: ast.Subscript) -> list[ast.expr]:
 
 
 def places(
-    scope: Scope, array: ElementsReference, node: ast.expr, nodes: list[ast.expr], indices: list[Value]
+    scope: Scope,
+    array: ElementsReference,
+    node: ast.expr,
+    nodes: list[ast.expr],
+    indices: list[Value],
 ) -> tuple[ir.Expression, ...]:
     """The checked indices of an element. nodes: of each index; `node` has them all."""
     rank = array.type.rank
     if len(indices) != rank:
         raise scope.error(
-            f"{array.name!r} has {rank} dimension{'s' if rank > 1 else ''}", node,
-            found=f"{len(indices)} {'index' if len(indices) == 1 else 'indices'}: {ast.unparse(node)}",
+            f"{array.name!r} has {rank} dimension{'s' if rank > 1 else ''}",
+            node,
+            found=f"{len(indices)} {'index' if len(indices) == 1 else 'indices'}: "
+            f"{ast.unparse(node)}",
             wanted=array.example,
-            hint="an element has all its indices in one pair of brackets" if len(indices) < rank else "",
-        )  # fmt: skip
-    return tuple(_place(scope, array, d, i, n) for d, (i, n) in enumerate(zip(indices, nodes, strict=True)))
+            hint="an element has all its indices in one pair of brackets"
+            if len(indices) < rank
+            else "",
+        )
+    return tuple(
+        _place(scope, array, d, i, n) for d, (i, n) in enumerate(zip(indices, nodes, strict=True))
+    )
 
 
-def _place(scope: Scope, array: ElementsReference, dimension: int, value: Value, node: ast.expr) -> ir.Expression:
+def _place(
+    scope: Scope, array: ElementsReference, dimension: int, value: Value, node: ast.expr
+) -> ir.Expression:
     if not isinstance(value, Number) or value.is_vector or not value.scalar.is_integer:
         raise scope.error(
             "an index must be a whole number", node, found=value.describe(), wanted="an integer",
@@ -72,9 +97,12 @@ def _place(scope: Scope, array: ElementsReference, dimension: int, value: Value,
         )  # fmt: skip
     if value.constant is not None and value.constant < 0:
         raise scope.error(
-            "a negative index is outside of the array", node, found=ast.unparse(node), wanted="0 or more",
+            "a negative index is outside of the array",
+            node,
+            found=ast.unparse(node),
+            wanted="0 or more",
             hint=f"the last one is {array.name}.shape[{dimension}] - 1",
-        )  # fmt: skip
+        )
     return scope.settle(value, value.scalar).parts[0]
 
 

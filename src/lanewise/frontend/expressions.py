@@ -53,7 +53,8 @@ def misfit_error(scope: Scope, misfit: Misfit, node: ast.AST) -> Exception:
         node,
         found=f"{misfit.constant!r}, which meets a value of type {misfit.scalar}",
         wanted=f"a number that {misfit.scalar} can hold",
-        hint=f"convert the other side to a wider type, or the number with lw.{misfit.scalar}(...), which wraps"
+        hint=f"convert the other side to a wider type, or the number with lw.{misfit.scalar}(...), "
+        "which wraps"
         if misfit.scalar.is_integer
         else "convert the other side with lw.f64(...)",
     )
@@ -87,13 +88,17 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
                 "this expression is not part of the kernel language",
                 node,
                 found=syntax,
-                wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, indices and calls",
+                wanted="arithmetic, comparisons, and/or/not, `a if c else b`, fields, components, "
+                "indices and calls",
                 hint=hint,
             )
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Number:
-    """An operation, and those that its left side is made of: a sum of many terms is as deep as it is long."""
+    """An operation, and those that its left side is made of.
+
+    A sum of many terms is as deep as it is long.
+    """
     spine, first = [node], node.left
     while isinstance(first, ast.BinOp):
         spine.append(first)
@@ -101,7 +106,9 @@ def _binary(scope: Scope, node: ast.BinOp) -> Number:
     value = number(scope, first)
     for part in reversed(spine):
         try:
-            value = scope.shallow(operators.binary(scope, part.op, value, number(scope, part.right), part))
+            value = scope.shallow(
+                operators.binary(scope, part.op, value, number(scope, part.right), part)
+            )
         except Misfit as misfit:
             raise misfit_error(scope, misfit, part) from None
     return value
@@ -129,7 +136,8 @@ def check_nesting(scope: Scope, node: ast.AST) -> None:
         raise scope.error(
             "this is nested too deeply",
             node,
-            found=f"more than {NESTED} branches, loops or `else` one inside the other (an `elif` is inside the `else` before it)",
+            found=f"more than {NESTED} branches, loops or `else` one inside the other (an `elif` "
+            "is inside the `else` before it)",
             wanted=f"at most {NESTED}",
             hint="a loop, a helper for a part of it, or values in a local array",
         )
@@ -168,7 +176,11 @@ def place(scope: Scope, node: ast.expr) -> Number:
 def _one(scope: Scope, value: Number, node: ast.expr) -> Number:
     if value.is_vector:
         raise scope.error(
-            "a scalar is needed here", node, found=value.describe(), wanted="a scalar", hint="take a component: .x"
+            "a scalar is needed here",
+            node,
+            found=value.describe(),
+            wanted="a scalar",
+            hint="take a component: .x",
         )
     return value
 
@@ -214,7 +226,9 @@ def both(
     lower_right: Callable[[], ir.Expression],
     node: ast.AST,
 ) -> ir.Expression:
-    """`and` and `or`. When the right side needs statements of its own (a helper call), it moves under an `if`."""
+    """`and` and `or`. When the right side needs statements of its own (a helper call), it moves
+    under an `if`.
+    """
     where = scope.location(node)
     if isinstance(left, ir.Literal) and scope.decides:
         return lower_right() if bool(left.value) == (symbol == "and") else left
@@ -240,7 +254,9 @@ def _logical(scope: Scope, node: ast.BoolOp) -> Number:
     symbol = "and" if isinstance(node.op, ast.And) else "or"
     result = condition(scope, node.values[0])
     for operand in node.values[1:]:
-        result = both(scope, symbol, result, lambda operand=operand: condition(scope, operand), node)
+        result = both(
+            scope, symbol, result, lambda operand=operand: condition(scope, operand), node
+        )
         result = scope.bind(result) if deeper(result) else result
     return Number(t.BOOL, (result,))
 
@@ -261,8 +277,12 @@ def _conditional(scope: Scope, node: ast.IfExp) -> Number:
     same_shape(scope, [x for x in (first, second) if x.is_vector], node)
     shape = first if first.is_vector else second
     names = [scope.fresh("t") for _ in shape.parts]
-    for block, value in ((then, scope.settle(first, kind)), (otherwise, scope.settle(second, kind))):
-        # A scalar for a vector: later components copy the first, so that it is computed once, and only on its own path.
+    for block, value in (
+        (then, scope.settle(first, kind)),
+        (otherwise, scope.settle(second, kind)),
+    ):
+        # A scalar for a vector: later components copy the first, so that it is computed once, and
+        # only on its own path.
         parts = (
             value.parts
             if value.is_vector or not shape.is_vector
@@ -271,7 +291,9 @@ def _conditional(scope: Scope, node: ast.IfExp) -> Number:
         block += [ir.Assign(n, p, where) for n, p in zip(names, parts, strict=True)]
     scope.emit(ir.If(test, tuple(then), tuple(otherwise), where))
     result = t.Vector(kind, len(names)) if shape.is_vector else kind
-    return Number(result, tuple(ir.Local(n, kind, where) for n in names), open=first.weak and second.weak)
+    return Number(
+        result, tuple(ir.Local(n, kind, where) for n in names), open=first.weak and second.weak
+    )
 
 
 def _subscript(scope: Scope, node: ast.Subscript) -> Value:
@@ -297,7 +319,9 @@ def _subscript(scope: Scope, node: ast.Subscript) -> Value:
 def _call(scope: Scope, node: ast.Call) -> Value:
     callee = lower(scope, node.func)
     if not isinstance(callee, PythonObject):
-        raise scope.error("this cannot be called", node, found=callee.describe(), wanted="a function")
+        raise scope.error(
+            "this cannot be called", node, found=callee.describe(), wanted="a function"
+        )
     if callee.value is index_of:
         return number_of_element(scope, node)
     if (terms := generator_of(callee, node)) is not None:

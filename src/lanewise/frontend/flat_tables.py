@@ -20,7 +20,10 @@ from lanewise.language.array_types import ArrayType
 
 
 def with_flat_tables(f: ir.Function, tables: Mapping[str, ArrayType]) -> ir.Function:
-    """A function that reads tables at places. Lengths that this takes become parameters, in front of lanewise's own."""
+    """A function that reads tables at places.
+
+    Lengths that this takes become parameters, in front of lanewise's own.
+    """
     if not tables or not any(isinstance(s, ir.LoadElement) for s in statements(f.body)):
         return f
     numbers = count(1)

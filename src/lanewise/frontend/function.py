@@ -39,8 +39,8 @@ DECISIONS = 5  # how often the type of one variable can change: wider twice, f64
 class Lowered:
     """An IR function; `uses_same` tells that its last parameter is the flag `same`.
 
-    numbered: the parameters whose indices it takes. indexed: of a function that reads tables or scatters, the same with an index for each
-    dimension.
+    numbered: the parameters whose indices it takes. indexed: of a function that reads tables or
+    scatters, the same with an index for each dimension.
     reductions: of its results; none where all are sums.
     """
 
@@ -53,7 +53,10 @@ class Lowered:
 
     @property
     def reduced(self) -> tuple[tuple[t.ValueType, Reduction], ...]:
-        """The type of every result, and what becomes of it over all pairs: the sum, unless its annotation says otherwise."""
+        """The type of every result, and what becomes of it over all pairs.
+
+        The sum, unless its annotation says otherwise.
+        """
         return tuple(zip(self.results, self.reductions or (SUM,) * len(self.results), strict=True))
 
 
@@ -65,19 +68,30 @@ def lower_function(
     index: t.Scalar = t.I32,
     elements: frozenset[str] = frozenset(),
 ) -> Lowered:
-    """Lower a kernel function. `index` is the type of the indices of threads and of the lengths of arrays.
+    """Lower a kernel function.
 
-    Tables have lengths of 32 bits. `elements`: the parameters that `lw.index_of` takes.
-    `mutable` names the parameter, a record or populations, that may be assigned to; a function without one may use
-    `lw.same`. `lattice` says which populations a sitewise function has: those called `f` become the parameters `f.q0`,
-    `f.q1`, ... of the result, as far as they are used, before the others.
+    `index` is the type of the indices of threads and of the lengths of arrays.
+
+    Tables have lengths of 32 bits. `elements`: the parameters that `lw.index_of` takes. `mutable`
+    names the parameter, a record or populations, that may be assigned to; a function without one
+    may use `lw.same`. `lattice` says which populations a sitewise function has: those called `f`
+    become the parameters `f.q0`, `f.q1`, ... of the result, as far as they are used, before the
+    others.
     """
     source, results = signature.source, signature.results
     values: dict[str, Value] = {}
     if lattice is not None:
-        values = {n: PopulationsReference(n, lattice, k, n == mutable) for n, k in signature.populations.items()}
-        values |= {n: PopulationsReference(n, lattice, k, False, field=True) for n, k in signature.fields.items()}
-    values |= {n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()}
+        values = {
+            n: PopulationsReference(n, lattice, k, n == mutable)
+            for n, k in signature.populations.items()
+        }
+        values |= {
+            n: PopulationsReference(n, lattice, k, False, field=True)
+            for n, k in signature.fields.items()
+        }
+    values |= {
+        n: formal_parameter(n, kind, n == mutable) for n, kind in signature.parameters.items()
+    }
     values |= {n: RowReference(n, kind) for n, kind in signature.rows.items()}
     tables = signature.tables
     values |= {
@@ -86,7 +100,10 @@ def lower_function(
     }
     values |= {n: formal_parameter(n, index, False) for n in signature.indices}
     if results is None:
-        returns = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
+        returns = next(
+            (n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None),
+            None,
+        )
         if returns is not None:
             raise source.error(
                 "the result has no type",
@@ -122,7 +139,9 @@ def lower_body(
     indices: frozenset[str] = frozenset(),
     elements: frozenset[str] = frozenset(),
 ) -> Lowered:
-    """Lower the statements of a function, again and again until the types of its variables are found."""
+    """Lower the statements of a function, again and again until the types of its variables are
+    found.
+    """
     inferred, names = Inferred(), _names(source)
     for _ in range(DECISIONS * (len(names.assignments) + 1)):
         scope = Scope(
@@ -137,7 +156,8 @@ def lower_body(
             elements,
         )
         if results is None and inferred.results is not None:
-            scope.result_types, scope.results_open = ([x[i] for x in inferred.results] for i in (0, 1))  # type: ignore[assignment]
+            scope.result_types = [x[0] for x in inferred.results]
+            scope.results_open = [x[1] for x in inferred.results]
         scope.variables = dict(inferred.variables)
         scope.defined = set(parameters)
         try:
@@ -153,12 +173,17 @@ def lower_body(
                 hint="a loop, a helper, or variables for parts of it",
             ) from error
     raise source.error(
-        "the types of the variables of this function do not settle", source.tree, hint="declare them: x: lw.f32 = 0"
+        "the types of the variables of this function do not settle",
+        source.tree,
+        hint="declare them: x: lw.f32 = 0",
     )
 
 
 def _indentation(block: ir.Block) -> int:
-    """How deep blocks lie in blocks; a branch that is all of an `else` is no deeper than the branch that it belongs to."""
+    """How deep blocks lie in blocks.
+
+    A branch that is all of an `else` is no deeper than the branch that it belongs to.
+    """
     deepest = 0
     for s in block:
         chain: ir.Statement | None = s
@@ -176,7 +201,11 @@ def _indentation(block: ir.Block) -> int:
 def _names(source: Source) -> Names:
     """How often each name is assigned in the text, and which are loop variables."""
     tree = source.tree
-    loops = frozenset(n.target.id for n in ast.walk(tree) if isinstance(n, ast.For) and isinstance(n.target, ast.Name))
+    loops = frozenset(
+        n.target.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.For) and isinstance(n.target, ast.Name)
+    )
     counts: dict[str, int] = {}
     for n in ast.walk(tree):
         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and n.id not in loops:
@@ -220,7 +249,11 @@ def _finish(scope: Scope, end_reached: bool) -> Lowered:
         parameters.append(ir.Parameter(own("same"), t.BOOL))
     names = ["result"] if len(results) == 1 else [f"result{i}" for i in range(len(results))]
     outputs = tuple(
-        ir.Parameter(leaf, t.scalar_of(k)) for n, k in zip(names, results, strict=True) for leaf in t.leaves(n, k)
+        ir.Parameter(leaf, t.scalar_of(k))
+        for n, k in zip(names, results, strict=True)
+        for leaf in t.leaves(n, k)
     )
-    function = ir.Function(source.name, tuple(parameters), outputs, body, source.location(source.tree))
+    function = ir.Function(
+        source.name, tuple(parameters), outputs, body, source.location(source.tree)
+    )
     return Lowered(function, tuple(results), scope.uses_same, numbered)

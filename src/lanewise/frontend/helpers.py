@@ -74,9 +74,19 @@ class Helpers:
         results = tuple(caller.fresh(function.__name__) for _ in lowered.function.results)
         where = caller.location(node)
         caller.emit(
-            ir.Apply(lowered.function, tuple(actual[p.name] for p in lowered.function.parameters), results, where)
+            ir.Apply(
+                lowered.function,
+                tuple(actual[p.name] for p in lowered.function.parameters),
+                results,
+                where,
+            )
         )
-        locals_ = iter([ir.Local(r, p.type, where) for r, p in zip(results, lowered.function.results, strict=True)])
+        locals_ = iter(
+            [
+                ir.Local(r, p.type, where)
+                for r, p in zip(results, lowered.function.results, strict=True)
+            ]
+        )
         # While an argument is open the result is: it may become as wide as that.
         is_open = (
             bool(arguments)
@@ -84,7 +94,11 @@ class Helpers:
             and any(isinstance(a, Number) and a.open for a in arguments)
         )
         values = [
-            Number(k, tuple(next(locals_) for _ in t.leaves("", k)), open=is_open and signature.results is None)
+            Number(
+                k,
+                tuple(next(locals_) for _ in t.leaves("", k)),
+                open=is_open and signature.results is None,
+            )
             for k in lowered.results
         ]
         if not values:
@@ -96,16 +110,22 @@ class Helpers:
             )
         return values[0] if len(values) == 1 else Several(tuple(values))
 
-    def _lowered(self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST) -> LoweredHelper:
+    def _lowered(
+        self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST
+    ) -> LoweredHelper:
         source = signature.source
         key = (source.function, *(_kind(a) for a in values.values()))
         if key not in self._done:
             if source.function in self._running:
-                raise caller.error(f"{source.name} calls itself", node, found="a recursive call", wanted="a loop")
+                raise caller.error(
+                    f"{source.name} calls itself", node, found="a recursive call", wanted="a loop"
+                )
             self._done[key] = self._lower(caller, signature, values, node)
         return self._done[key]
 
-    def _lower(self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST) -> LoweredHelper:
+    def _lower(
+        self, caller: Scope, signature: Signature, values: dict[str, Value], node: ast.AST
+    ) -> LoweredHelper:
         source = signature.source
         self._running.append(source.function)
         formal = {n: _formal(n, a) for n, a in values.items()}
@@ -125,18 +145,29 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
     """
     declared = signature.parameters.get(name)
     if name in signature.fields:
-        if isinstance(value, PopulationsReference) and value.field and value.type == signature.fields[name]:
+        if (
+            isinstance(value, PopulationsReference)
+            and value.field
+            and value.type == signature.fields[name]
+        ):
             return value
         wanted = f"a field of type {signature.fields[name]}"
-        raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=wanted)
-    if name in signature.populations or (isinstance(value, PopulationsReference) and declared is not None):
+        raise caller.error(
+            f"the argument {name!r} does not fit", node, found=value.describe(), wanted=wanted
+        )
+    if name in signature.populations or (
+        isinstance(value, PopulationsReference) and declared is not None
+    ):
         return _populations(caller, name, signature.populations.get(name), declared, value, node)
     if isinstance(value, PopulationsReference) or _is_direction(value, declared):
         return value
     if isinstance(value, RecordReference):
         if declared is not None and declared != value.record:
             raise caller.error(
-                f"the argument {name!r} is another record", node, found=value.describe(), wanted=_name(declared)
+                f"the argument {name!r} is another record",
+                node,
+                found=value.describe(),
+                wanted=_name(declared),
             )
         return value
     if not isinstance(value, Number) or isinstance(declared, Record):
@@ -144,13 +175,19 @@ def _argument(caller: Scope, signature: Signature, name: str, value: Value, node
             f"the argument {name!r} does not fit",
             node,
             found=value.describe(),
-            wanted=_name(declared) if declared else "a scalar, a vector, a record, populations or a direction",
-            hint=f"one of its elements, such as {value.example}" if isinstance(value, ElementsReference) else "",
+            wanted=_name(declared)
+            if declared
+            else "a scalar, a vector, a record, populations or a direction",
+            hint=f"one of its elements, such as {value.example}"
+            if isinstance(value, ElementsReference)
+            else "",
         )
     if declared:
         return coerce(caller, value, declared, node, f"the argument {name!r}")
     assigned = {
-        n.id for n in ast.walk(signature.source.tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+        n.id
+        for n in ast.walk(signature.source.tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
     }
     return value if value.known and name not in assigned else settle(value, value.scalar)
 
@@ -167,11 +204,15 @@ def _populations(
     if isinstance(value, PopulationsReference) and scalar == value.type and not value.field:
         return value
     asked = _name(declared) if declared else f"populations of type {scalar}"
-    raise caller.error(f"the argument {name!r} does not fit", node, found=value.describe(), wanted=asked)
+    raise caller.error(
+        f"the argument {name!r} does not fit", node, found=value.describe(), wanted=asked
+    )
 
 
 def _is_direction(value: Value, declared: Record | t.ValueType | None) -> bool:
-    return declared is None and isinstance(value, PythonObject) and isinstance(value.value, Direction)
+    return (
+        declared is None and isinstance(value, PythonObject) and isinstance(value.value, Direction)
+    )
 
 
 def _described(value: Value) -> str:

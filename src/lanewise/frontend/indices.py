@@ -1,7 +1,8 @@
 """`lw.index_of(element)`: which element of the caller's array a parameter is.
 
     lw.random(seed, step, lw.index_of(a))      random(seed, step, $index.a)
-The kernel gives the function a number for each parameter that is asked about, whatever order its elements run in.
+The kernel gives the function a number for each parameter that is asked about, whatever order its
+elements run in.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ def index_of(scope: Scope, node: ast.Call) -> Number:
             pass
     names = [n for n in scope.parameters if n in scope.elements]
     raise scope.error(
-        "lw.index_of asks which element a parameter is", node,
-        found=ast.unparse(node) + ("" if names else ", in a function that has no element to ask about"),
-        wanted=" or ".join(f"lw.index_of({n})" for n in names) or "an elementwise, pairwise or sitewise function",
-        hint="" if names else "in a helper take the index as a parameter; a threadwise function has its lw.index parameters",
-    )  # fmt: skip
+        "lw.index_of asks which element a parameter is",
+        node,
+        found=ast.unparse(node)
+        + ("" if names else ", in a function that has no element to ask about"),
+        wanted=" or ".join(f"lw.index_of({n})" for n in names)
+        or "an elementwise, pairwise or sitewise function",
+        hint=""
+        if names
+        else "in a helper take the index as a parameter; a threadwise function has its lw.index "
+        "parameters",
+    )

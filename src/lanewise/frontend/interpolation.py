@@ -1,6 +1,9 @@
-"""`lw.interpolate` in the kernel language: reads of tables and arithmetic, in the order of `lanewise.language.interpolation`.
+"""`lw.interpolate` in the kernel language.
 
-Indices end in a clamp between 0 and the last one, so that every read is proved to be inside, whatever the coordinates are.
+Reads of tables and arithmetic, in the order of `lanewise.language.interpolation`.
+
+Indices end in a clamp between 0 and the last one, so that every read is proved to be inside,
+whatever the coordinates are.
 """
 
 from __future__ import annotations
@@ -25,17 +28,23 @@ def interpolation(scope: Scope, node: ast.Call, arguments: list[Value]) -> Numbe
             pass
         case _:
             raise scope.error(
-                "lw.interpolate takes a table of floats and a coordinate for each of its dimensions", node,
+                "lw.interpolate takes a table of floats and a coordinate for each of its "
+                "dimensions",
+                node,
                 found=", ".join(a.describe() for a in arguments) or "no arguments",
-                wanted="lw.interpolate(t, x), with t: lw.Array1[lw.f32] among the parameters of the kernel",
-            )  # fmt: skip
+                wanted="lw.interpolate(t, x), with t: lw.Array1[lw.f32] among the parameters of "
+                "the kernel",
+            )
     if len(coordinates) != table.type.rank:
         raise scope.error(
-            f"{table.name!r} has {table.type.rank} dimension{'s' if table.type.rank > 1 else ''}", node,
+            f"{table.name!r} has {table.type.rank} dimension{'s' if table.type.rank > 1 else ''}",
+            node,
             found=f"{len(coordinates)} coordinate{'' if len(coordinates) == 1 else 's'}",
             wanted=f"lw.interpolate({table.name}, {', '.join('zyx'[-table.type.rank :])})",
-        )  # fmt: skip
-    numbers = [_coordinate(scope, x, table, n) for x, n in zip(coordinates, node.args[1:], strict=True)]
+        )
+    numbers = [
+        _coordinate(scope, x, table, n) for x, n in zip(coordinates, node.args[1:], strict=True)
+    ]
     write = _Writer(scope, table, scope.location(node), I64 if edge == "mirror" else table.index)
     ends = [write.ends(x.parts[0], d, edge) for d, x in enumerate(numbers)]
     result = write.between(ends, (), None)
@@ -45,31 +54,51 @@ def interpolation(scope: Scope, node: ast.Call, arguments: list[Value]) -> Numbe
 def _edge(scope: Scope, node: ast.Call) -> Edge:
     """The edge that a call names; a literal."""
     if any(isinstance(a, ast.Starred) for a in node.args):
-        raise scope.error("calls in a kernel take plain arguments", node, found=ast.unparse(node), wanted="the values")
+        raise scope.error(
+            "calls in a kernel take plain arguments",
+            node,
+            found=ast.unparse(node),
+            wanted="the values",
+        )
     for keyword in node.keywords:
         match keyword:
             case ast.keyword(arg="edge", value=ast.Constant(value=str(value))) if value in EDGES:
                 return next(e for e in EDGES if e == value)
             case _:
                 raise scope.error(
-                    "edge= says what lies outside of a table", keyword.value, found=ast.unparse(keyword),
+                    "edge= says what lies outside of a table",
+                    keyword.value,
+                    found=ast.unparse(keyword),
                     wanted=" or ".join(f'edge="{e}"' for e in EDGES),
-                )  # fmt: skip
+                )
     return "clamp"
 
 
 def _coordinate(scope: Scope, value: Value, table: ElementsReference, node: ast.expr) -> Number:
-    if not isinstance(value, Number) or value.is_vector or not (value.weak or value.scalar.is_float):
+    if (
+        not isinstance(value, Number)
+        or value.is_vector
+        or not (value.weak or value.scalar.is_float)
+    ):
         raise scope.error(
-            "a coordinate is a float", node, found=value.describe(), wanted="a float for each dimension",
-            hint=f"lw.{table.type.element}(x)" if isinstance(value, Number) and value.scalar.is_integer else "",
-        )  # fmt: skip
-    return scope.bind_number(scope.settle(value, table.type.element if value.weak else value.scalar))
+            "a coordinate is a float",
+            node,
+            found=value.describe(),
+            wanted="a float for each dimension",
+            hint=f"lw.{table.type.element}(x)"
+            if isinstance(value, Number) and value.scalar.is_integer
+            else "",
+        )
+    return scope.bind_number(
+        scope.settle(value, table.type.element if value.weak else value.scalar)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The two elements beside a coordinate, how far it lies from the first, and tests of whether they are in the table, if any."""
+    """The two elements beside a coordinate, how far it lies from the first, and tests of whether
+    they are in the table, if any.
+    """
 
     first: ir.Expression
     second: ir.Expression
@@ -108,30 +137,49 @@ class _Writer:
             second = self.kept(self.whole("+", first, 1))
             tests = tuple(self.kept(self.is_inside(e, n)) for e in (first, second))
             return _Ends(
-                self.kept(self.inside(first, last)), self.kept(self.inside(second, last)), weight, (tests[0], tests[1])
+                self.kept(self.inside(first, last)),
+                self.kept(self.inside(second, last)),
+                weight,
+                (tests[0], tests[1]),
             )
         period = n if edge == "repeat" else self.kept(self.whole("*", n, 2))
         first = self.kept(
             self.inside(
-                self.cast(self.remainder(below, self.cast(period, real)), self.index), self.whole("-", period, 1)
+                self.cast(self.remainder(below, self.cast(period, real)), self.index),
+                self.whole("-", period, 1),
             )
         )
         after = self.whole("+", first, 1)
         second = self.kept(
-            ir.Select(ir.Compare("<", after, period, self.where), after, self.number(0), self.index, self.where)
+            ir.Select(
+                ir.Compare("<", after, period, self.where),
+                after,
+                self.number(0),
+                self.index,
+                self.where,
+            )
         )
         if edge == "mirror":
             first, second = self.mirrored(first, n, period), self.mirrored(second, n, period)
-        return _Ends(self.kept(self.inside(first, last)), self.kept(self.inside(second, last)), weight)
+        return _Ends(
+            self.kept(self.inside(first, last)), self.kept(self.inside(second, last)), weight
+        )
 
     def remainder(self, x: ir.Expression, period: ir.Expression) -> ir.Expression:
-        """X modulo the period, both whole numbers among the floats; a quotient may be rounded to the next one."""
+        """X modulo the period, both whole numbers among the floats.
+
+        A quotient may be rounded to the next one.
+        """
         real, zero = x.type, self.real(0, x.type)
         period = self.kept(period)
         turns = self.call("floor", ir.Binary("/", x, period, real, self.where))
-        rest = self.kept(ir.Binary("-", x, ir.Binary("*", period, turns, real, self.where), real, self.where))
+        rest = self.kept(
+            ir.Binary("-", x, ir.Binary("*", period, turns, real, self.where), real, self.where)
+        )
         more = ir.Binary("+", rest, period, real, self.where)
-        rest = self.kept(ir.Select(ir.Compare("<", rest, zero, self.where), more, rest, real, self.where))
+        rest = self.kept(
+            ir.Select(ir.Compare("<", rest, zero, self.where), more, rest, real, self.where)
+        )
         less = ir.Binary("-", rest, period, real, self.where)
         return ir.Select(ir.Compare(">=", rest, period, self.where), less, rest, real, self.where)
 
@@ -151,16 +199,26 @@ class _Writer:
             for index, test in zip((e.first, e.second), e.tests, strict=True)
         )
         kind = t.promote(a.type, e.weight.type)
-        a, b, weight = (x if x.type == kind else ir.Cast(x, kind, self.where) for x in (a, b, e.weight))
+        a, b, weight = (
+            x if x.type == kind else ir.Cast(x, kind, self.where) for x in (a, b, e.weight)
+        )
         a = self.kept(a)
         rise = ir.Binary("-", b, a, kind, self.where)
-        return self.kept(ir.Binary("+", a, ir.Binary("*", weight, rise, kind, self.where), kind, self.where))
+        return self.kept(
+            ir.Binary("+", a, ir.Binary("*", weight, rise, kind, self.where), kind, self.where)
+        )
 
-    def read(self, indices: tuple[ir.Expression, ...], inside: ir.Expression | None) -> ir.Expression:
+    def read(
+        self, indices: tuple[ir.Expression, ...], inside: ir.Expression | None
+    ) -> ir.Expression:
         name, kind = self.scope.fresh(self.table.name), self.table.type.element
         self.scope.emit(ir.LoadElement(self.table.name, indices, name, self.where))
         value = ir.Local(name, kind, self.where)
-        return value if inside is None else self.kept(ir.Select(inside, value, self.real(0, kind), kind, self.where))
+        return (
+            value
+            if inside is None
+            else self.kept(ir.Select(inside, value, self.real(0, kind), kind, self.where))
+        )
 
     # ------------------------------------------------------------ expressions
 
@@ -178,7 +236,9 @@ class _Writer:
     def inside(self, index: ir.Expression, last: ir.Expression) -> ir.Expression:
         return ir.Call("clamp", (index, self.number(0), last), self.index, self.where)
 
-    def whole(self, operator: ir.BinaryOperator, left: ir.Expression, right: int | ir.Expression) -> ir.Expression:
+    def whole(
+        self, operator: ir.BinaryOperator, left: ir.Expression, right: int | ir.Expression
+    ) -> ir.Expression:
         other = self.number(right) if isinstance(right, int) else right
         return ir.Binary(operator, left, other, self.index, self.where, bounded=True)
 
@@ -196,4 +256,6 @@ class _Writer:
 
     def kept(self, e: ir.Expression) -> ir.Expression:
         """A variable that holds a value, unless it is one or a literal."""
-        return self.scope.bind(e, "at" if e.type.is_integer else "is_inside" if e.type == BOOL else "between")
+        return self.scope.bind(
+            e, "at" if e.type.is_integer else "is_inside" if e.type == BOOL else "between"
+        )

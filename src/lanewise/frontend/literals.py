@@ -1,8 +1,10 @@
-"""Arithmetic that is done while compiling: of Python numbers, as Python does it, and by whole numbers that a direction gives.
+"""Arithmetic that is done while compiling.
 
-Of the latter `x * 1`, `x * -1` and `x + 0` are no operation, `x * 0` is nothing. A component of a velocity is 1, 0 or -1, and a kernel
-means by a product with it whether a population takes part, and with which sign. That is the product for every finite x (of a zero the
-sign may differ).
+Of Python numbers, as Python does it, and by whole numbers that a direction gives.
+
+Of the latter `x * 1`, `x * -1` and `x + 0` are no operation, `x * 0` is nothing. A component of a
+velocity is 1, 0 or -1, and a kernel means by a product with it whether a population takes part, and
+with which sign. That is the product for every finite x (of a zero the sign may differ).
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from lanewise.support.errors import Location
 MAX_BITS = 1024  # a float holds less; it keeps `2 ** 10**9` from filling the memory
 
 
-def fold(scope: Scope, function: Callable[..., Any], operands: tuple[Any, ...], node: ast.AST) -> Number:
+def fold(
+    scope: Scope, function: Callable[..., Any], operands: tuple[Any, ...], node: ast.AST
+) -> Number:
     """The result of a function of Python numbers: a Python number again."""
     try:
         result = function(*operands)
@@ -31,14 +35,23 @@ def fold(scope: Scope, function: Callable[..., Any], operands: tuple[Any, ...], 
         if isinstance(result, int) and result.bit_length() > MAX_BITS:
             raise ValueError(f"a number of more than {MAX_BITS} bits")
     except (ZeroDivisionError, OverflowError, TypeError, ValueError) as error:
-        raise scope.error("these numbers cannot be combined", node, found=str(error), wanted="a real number") from error
+        raise scope.error(
+            "these numbers cannot be combined", node, found=str(error), wanted="a real number"
+        ) from error
     return weak(result, scope.location(node))
 
 
 def fold_binary(
-    scope: Scope, symbol: str, function: Callable[..., Any], left: Number, right: Number, node: ast.AST
+    scope: Scope,
+    symbol: str,
+    function: Callable[..., Any],
+    left: Number,
+    right: Number,
+    node: ast.AST,
 ) -> Number:
-    """An operation on Python numbers and vectors of them, and which of its results a direction gives."""
+    """An operation on Python numbers and vectors of them, and which of its results a direction
+    gives.
+    """
     vector = left.is_vector or right.is_vector
     if vector:
         same_shape(scope, [x for x in (left, right) if x.is_vector], node)
@@ -56,8 +69,12 @@ def fold_binary(
 
 
 def _exact(symbol: str, result: Any) -> Exact:
-    """Sums and products of a direction's numbers with whole numbers are whole, and a product with 0 is 0."""
-    whole = isinstance(result, int) and not isinstance(result, bool) and symbol in {"+", "-", "*", "**"}
+    """Sums and products of a direction's numbers with whole numbers are whole, and a product with 0
+    is 0.
+    """
+    whole = (
+        isinstance(result, int) and not isinstance(result, bool) and symbol in {"+", "-", "*", "**"}
+    )
     return int(result) if whole or (symbol == "*" and result == 0) else None
 
 
@@ -109,7 +126,9 @@ def negative(x: Number, where: Location) -> Number:
     """`-x` of Python numbers, or of a number that a direction gives."""
     results = [negate(k, where) for k in zip(x.parts, exact_of(x, len(x.parts)), strict=True)]
     constant = None if x.constant is None else -x.constant
-    return replace(x, parts=tuple(e for e, _ in results), constant=constant, exact=exact_result(results))
+    return replace(
+        x, parts=tuple(e for e, _ in results), constant=constant, exact=exact_result(results)
+    )
 
 
 def exact_result(results: Sequence[Known]) -> tuple[Exact, ...]:

@@ -16,7 +16,9 @@ from lanewise.language import types as t
 from lanewise.language.values import on_python_numbers
 
 
-def check_count(scope: Scope, name: str, arguments: list[Number], count: int, node: ast.AST, hint: str = "") -> None:
+def check_count(
+    scope: Scope, name: str, arguments: list[Number], count: int, node: ast.AST, hint: str = ""
+) -> None:
     """Refuse a wrong number of arguments."""
     if len(arguments) != count:
         plural = "" if count == 1 else "s"
@@ -64,9 +66,14 @@ def intrinsic(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -
     settled = same_shape(scope, [scope.settle(a, kind) for a in arguments], node)
     result = t.BOOL if entry.predicate else kind
     where = scope.location(node)
-    parts = tuple(ir.Call(name, column, result, where) for column in zip(*(a.parts for a in settled), strict=True))
+    parts = tuple(
+        ir.Call(name, column, result, where)
+        for column in zip(*(a.parts for a in settled), strict=True)
+    )
     still_open = all(a.weak for a in arguments) and not entry.predicate
-    return Number(t.Vector(result, len(parts)) if settled[0].is_vector else result, parts, open=still_open)
+    return Number(
+        t.Vector(result, len(parts)) if settled[0].is_vector else result, parts, open=still_open
+    )
 
 
 def select(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
@@ -84,32 +91,49 @@ def select(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
     return choose(scope, scope.bind(test.parts[0]), first, second, node)
 
 
-def choose(scope: Scope, test: ir.Expression, first: Number, second: Number, node: ast.AST) -> Number:
-    """One of two values in their common type and shape; of two Python numbers it is a Python number still."""
+def choose(
+    scope: Scope, test: ir.Expression, first: Number, second: Number, node: ast.AST
+) -> Number:
+    """One of two values in their common type and shape.
+
+    Of two Python numbers it is a Python number still.
+    """
     kind, still_open = common_scalar([first, second]), first.weak and second.weak
     first, second = same_shape(scope, [scope.settle(first, kind), scope.settle(second, kind)], node)
     where = scope.location(node)
-    parts = tuple(ir.Select(test, a, b, kind, where) for a, b in zip(first.parts, second.parts, strict=True))
+    parts = tuple(
+        ir.Select(test, a, b, kind, where) for a, b in zip(first.parts, second.parts, strict=True)
+    )
     return Number(first.type, parts, open=still_open)
 
 
 def _vectors(
-    scope: Scope, name: str, arguments: list[Number], lengths: tuple[int, ...], count: int, node: ast.AST
+    scope: Scope,
+    name: str,
+    arguments: list[Number],
+    lengths: tuple[int, ...],
+    count: int,
+    node: ast.AST,
 ) -> list[Number]:
     """Vectors of one allowed length in their common type, each component computed once."""
     check_count(scope, name, arguments, count, node)
     if any(
-        not a.is_vector or len(a.parts) not in lengths or len(a.parts) != len(arguments[0].parts) for a in arguments
+        not a.is_vector or len(a.parts) not in lengths or len(a.parts) != len(arguments[0].parts)
+        for a in arguments
     ):
         pair = "two vectors of 3 components" if lengths == (3,) else "two vectors of one length"
         raise scope.error(
             f"{name} takes {'a vector' if count == 1 else pair}",
             node,
             found=", ".join(x.describe() for x in arguments),
-            wanted=f"{'vectors' if count == 2 else 'a vector'} of {'3' if lengths == (3,) else '2 to 4'} components",
+            wanted=f"{'vectors' if count == 2 else 'a vector'} of "
+            f"{'3' if lengths == (3,) else '2 to 4'} components",
         )
     kind = common_scalar(arguments)
-    return [scope.bind_number(scope.settle(a, kind if count == 2 else t.float_of(kind))) for a in arguments]
+    return [
+        scope.bind_number(scope.settle(a, kind if count == 2 else t.float_of(kind)))
+        for a in arguments
+    ]
 
 
 def dot(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
@@ -129,7 +153,9 @@ def cross(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
     where, kind = scope.location(node), a.scalar
 
     def component(i: int, j: int) -> ir.Expression:
-        left, right = (ir.Binary("*", a.parts[p], b.parts[q], kind, where) for p, q in ((i, j), (j, i)))
+        left, right = (
+            ir.Binary("*", a.parts[p], b.parts[q], kind, where) for p, q in ((i, j), (j, i))
+        )
         return ir.Binary("-", left, right, kind, where)
 
     return Number(t.Vector(kind, 3), (component(1, 2), component(2, 0), component(0, 1)))
@@ -145,4 +171,6 @@ def normalize(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
     """The vector divided by its length."""
     (a,) = _vectors(scope, "normalize", arguments, (2, 3, 4), 1, node)
     norm = scope.bind(length(scope, [a], node).parts[0], "length")
-    return Number(a.type, tuple(ir.Binary("/", p, norm, p.type, scope.location(node)) for p in a.parts))
+    return Number(
+        a.type, tuple(ir.Binary("/", p, norm, p.type, scope.location(node)) for p in a.parts)
+    )

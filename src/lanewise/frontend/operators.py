@@ -7,7 +7,15 @@ import operator
 from dataclasses import replace
 from typing import Any
 
-from lanewise.frontend.literals import MAX_BITS, combine, exact_of, exact_result, fold, fold_binary, negative
+from lanewise.frontend.literals import (
+    MAX_BITS,
+    combine,
+    exact_of,
+    exact_result,
+    fold,
+    fold_binary,
+    negative,
+)
 from lanewise.frontend.mathematics import intrinsic
 from lanewise.frontend.promotion import common_scalar, signed_scalar
 from lanewise.frontend.scope import Scope
@@ -37,7 +45,12 @@ _COMPARE: dict[type[ast.cmpop], tuple[ir.CompareOperator, Any]] = {
     ast.Gt: (">", operator.gt),
     ast.GtE: (">=", operator.ge),
 }
-_COMPARE_WORDS: dict[type[ast.cmpop], str] = {ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not"}
+_COMPARE_WORDS: dict[type[ast.cmpop], str] = {
+    ast.In: "in",
+    ast.NotIn: "not in",
+    ast.Is: "is",
+    ast.IsNot: "is not",
+}
 
 
 def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: ast.AST) -> Number:
@@ -59,7 +72,10 @@ def binary(scope: Scope, op: ast.operator, left: Number, right: Number, node: as
     still_open, operands = left.weak and right.weak, (left, right)
     left, right = same_shape(scope, [scope.settle(left, kind), scope.settle(right, kind)], node)
     where, count = scope.location(node), len(left.parts)
-    sides = [zip(x.parts, exact_of(g, count), strict=True) for x, g in zip((left, right), operands, strict=True)]
+    sides = [
+        zip(x.parts, exact_of(g, count), strict=True)
+        for x, g in zip((left, right), operands, strict=True)
+    ]
     results = [combine(symbol, a, b, where) for a, b in zip(*sides, strict=True)]
     parts = tuple(e for e, _ in results)
     result = t.Vector(kind, count) if left.is_vector else kind
@@ -82,7 +98,10 @@ def _check_literal(scope: Scope, symbol: str, left: Number, right: Number, node:
     bits = MAX_BITS if left.constant is not None else 8 * left.scalar.size
     if symbol in {"<<", ">>"} and isinstance(value, int) and not 0 <= value < bits:
         raise scope.error(
-            f"{left.scalar} has {bits} bits", node, found=f"a shift by {value}", wanted=f"0 to {bits - 1}"
+            f"{left.scalar} has {bits} bits",
+            node,
+            found=f"a shift by {value}",
+            wanted=f"0 to {bits - 1}",
         )
 
 
@@ -91,7 +110,9 @@ def _computed_in(scope: Scope, symbol: str, left: Number, right: Number, node: a
     both = f"{left.describe()} and {right.describe()}"
     if symbol in {"&", "|", "^", "<<", ">>"}:
         if kind.is_float or (kind == t.BOOL and symbol in {"<<", ">>"}):
-            raise scope.error(f"{symbol!r} works on whole numbers", node, found=both, wanted="integers")
+            raise scope.error(
+                f"{symbol!r} works on whole numbers", node, found=both, wanted="integers"
+            )
         return kind
     if kind == t.BOOL:
         raise scope.error(
@@ -107,9 +128,15 @@ def _computed_in(scope: Scope, symbol: str, left: Number, right: Number, node: a
 def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number:
     """Whole powers become multiplications, the square root a square root, everything else `pow`."""
     if exponent.is_vector:
-        raise scope.error("the exponent must be a scalar", node, found=exponent.describe(), wanted="a scalar")
+        raise scope.error(
+            "the exponent must be a scalar", node, found=exponent.describe(), wanted="a scalar"
+        )
     if base.constant is not None and exponent.constant is not None:
-        if isinstance(base.constant, int) and exponent.constant > MAX_BITS and abs(base.constant) > 1:
+        if (
+            isinstance(base.constant, int)
+            and exponent.constant > MAX_BITS
+            and abs(base.constant) > 1
+        ):
             raise scope.error(
                 "this power is too large",
                 node,
@@ -118,7 +145,11 @@ def power(scope: Scope, base: Number, exponent: Number, node: ast.AST) -> Number
             )
         return fold_binary(scope, "**", operator.pow, base, exponent, node)
     kind, literal = _computed_in(scope, "**", base, exponent, node), exponent.constant
-    whole = int(literal) if literal is not None and literal == literal // 1 and abs(literal) < 2**31 else None
+    whole = (
+        int(literal)
+        if literal is not None and literal == literal // 1 and abs(literal) < 2**31
+        else None
+    )
     if whole is not None and (abs(whole) <= 64 or not kind.is_float):
         return _whole_power(scope, replace(scope.settle(base, kind), open=base.weak), whole, node)
     if literal == 0.5:
@@ -146,7 +177,9 @@ def _whole_power(scope: Scope, base: Number, exponent: int, node: ast.AST) -> Nu
             )
         return binary(scope, ast.Div(), weak(1.0), _whole_power(scope, base, -exponent, node), node)
     if exponent == 0:
-        one: ir.Expression = ir.Literal(1.0 if base.scalar.is_float else 1, base.scalar, scope.location(node))
+        one: ir.Expression = ir.Literal(
+            1.0 if base.scalar.is_float else 1, base.scalar, scope.location(node)
+        )
         return Number(base.type, (one,) * len(base.parts))
     square = scope.bind_number(base)
     result: Number | None = None
@@ -174,18 +207,26 @@ def unary(scope: Scope, op: ast.unaryop, value: Number, node: ast.AST) -> Number
         )
     if symbol == "-" and value.scalar == t.BOOL:
         raise scope.error(
-            "truth values are no numbers", node, found=value.describe(), wanted="a number", hint="not x, or lw.i32(x)"
+            "truth values are no numbers",
+            node,
+            found=value.describe(),
+            wanted="a number",
+            hint="not x, or lw.i32(x)",
         )
     if isinstance(op, ast.UAdd):
         return value
     if value.constant is not None and not value.exact:
-        return fold(scope, operator.invert if symbol == "~" else operator.neg, (value.constant,), node)
+        return fold(
+            scope, operator.invert if symbol == "~" else operator.neg, (value.constant,), node
+        )
     if symbol == "-" and (value.known or value.exact):
         return negative(value, scope.location(node))
     if value.scalar == t.BOOL:
         symbol = "not"
     return Number(
-        value.type, tuple(ir.Unary(symbol, p, p.type, scope.location(node)) for p in value.parts), open=value.open
+        value.type,
+        tuple(ir.Unary(symbol, p, p.type, scope.location(node)) for p in value.parts),
+        open=value.open,
     )
 
 
@@ -200,12 +241,19 @@ def check_comparison(scope: Scope, op: ast.cmpop, node: ast.AST) -> None:
         )
 
 
-def compare(scope: Scope, op: ast.cmpop, left: Number, right: Number, node: ast.AST) -> ir.Expression:
+def compare(
+    scope: Scope, op: ast.cmpop, left: Number, right: Number, node: ast.AST
+) -> ir.Expression:
     """One comparison of two scalars."""
     symbol, function = _COMPARE[type(op)]
     if left.constant is not None and right.constant is not None:
-        return ir.Literal(bool(function(left.constant, right.constant)), t.BOOL, scope.location(node))
+        return ir.Literal(
+            bool(function(left.constant, right.constant)), t.BOOL, scope.location(node)
+        )
     kind = signed_scalar([left, right])
     return ir.Compare(
-        symbol, scope.settle(left, kind).parts[0], scope.settle(right, kind).parts[0], scope.location(node)
+        symbol,
+        scope.settle(left, kind).parts[0],
+        scope.settle(right, kind).parts[0],
+        scope.location(node),
     )

@@ -1,7 +1,8 @@
 """Give a variable, a field or an array a value of its own type, and find the types of variables.
 
-A variable has one type. Its first assignment gives it, unless only Python numbers are assigned first: then it is open,
-and the first value that has a type decides (`total = 0.0`, later `total += x`). A decision starts the lowering anew.
+A variable has one type. Its first assignment gives it, unless only Python numbers are assigned
+first: then it is open, and the first value that has a type decides (`total = 0.0`, later `total +=
+x`). A decision starts the lowering anew.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from lanewise.ir.traverse import reads
 from lanewise.language import types as t
 
 
-def assign_field(scope: Scope, record: RecordReference, attribute: str, value: Number, node: ast.AST) -> None:
+def assign_field(
+    scope: Scope, record: RecordReference, attribute: str, value: Number, node: ast.AST
+) -> None:
     """`record.field = value`, for the record that is updated in place."""
     place = f"{record.name}.{attribute}"
     field = record.record.field(attribute)
@@ -56,7 +59,8 @@ def assign_population(
             node,
             found=f"an assignment to {populations.name} at a neighbour",
             wanted="the value of this site as the result of the function that writes the field",
-            hint="sites are updated at the same time: what a site wrote into its neighbour, another would read or not",
+            hint="sites are updated at the same time: what a site wrote into its neighbour, "
+            "another would read or not",
         )
     if not populations.mutable:
         raise scope.error(
@@ -64,7 +68,8 @@ def assign_population(
             node,
             found=f"an assignment to a population of {populations.name}",
             wanted="a function that returns its result",
-            hint="only the function of a kind of sites changes their populations, by its own parameter",
+            hint="only the function of a kind of sites changes their populations, by its own "
+            "parameter",
         )
     kept = coerce(scope, value, populations.type, node, "a population")
     _store(scope, populations.leaf(index), kept, node)
@@ -73,14 +78,19 @@ def assign_population(
 def _check_name(scope: Scope, name: str, node: ast.AST) -> None:
     if name in scope.indices:
         raise scope.error(
-            f"the index {name!r} cannot be assigned", node, found=f"an assignment to {name}", wanted="another variable"
+            f"the index {name!r} cannot be assigned",
+            node,
+            found=f"an assignment to {name}",
+            wanted="another variable",
         )
     if isinstance(array := scope.parameters.get(name), ElementsReference):
         raise scope.error(
             f"the {'table' if array.is_table else 'array'} {name!r} cannot be replaced",
             node,
             found=f"an assignment to {name}",
-            wanted="another name" if array.is_table else f"assign to its elements: {array.example} = ...",
+            wanted="another name"
+            if array.is_table
+            else f"assign to its elements: {array.example} = ...",
         )
     if isinstance(scope.parameters.get(name), PopulationsReference):
         raise scope.error(
@@ -133,7 +143,10 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
         variable = scope.variables[name] = Variable(value.type, value.weak, scope.location(node))
     if isinstance(variable.type, t.LocalArray):
         raise scope.error(
-            f"{name!r} is a local array", node, found="an assignment to the whole array", wanted=f"{name}[i] = value"
+            f"{name!r} is a local array",
+            node,
+            found="an assignment to the whole array",
+            wanted=f"{name}[i] = value",
         )
     if variable.open:
         _decide(scope, name, variable, variable.type, value, node)
@@ -142,7 +155,9 @@ def assign_name(scope: Scope, name: str, value: Number, node: ast.AST, declared:
     _store(scope, name, kept, node)
 
 
-def assign_direction(scope: Scope, target: ast.expr, direction: PythonObject, node: ast.AST) -> None:
+def assign_direction(
+    scope: Scope, target: ast.expr, direction: PythonObject, node: ast.AST
+) -> None:
     """`other = q.opposite`: another name of a direction."""
     if not isinstance(target, ast.Name):
         raise scope.error(
@@ -178,12 +193,19 @@ def assign_window(scope: Scope, target: ast.Name, window: WindowReference, node:
 
 
 def _stays_constant(scope: Scope, name: str) -> bool:
-    """A name that one line sets. In an unrolled loop each pass has its own constant, unless that of an earlier pass may stay."""
+    """A name that one line sets.
+
+    In an unrolled loop each pass has its own constant, unless that of an earlier pass may stay.
+    """
     once = scope.names.assignments[name] == 1 and name not in scope.inferred.variables
-    return once and (not scope.items or scope.depth == scope.unrolled_at or name not in scope.defined)
+    return once and (
+        not scope.items or scope.depth == scope.unrolled_at or name not in scope.defined
+    )
 
 
-def _decide(scope: Scope, name: str, variable: Variable, current: t.ValueType, value: Number, node: ast.AST) -> None:
+def _decide(
+    scope: Scope, name: str, variable: Variable, current: t.ValueType, value: Number, node: ast.AST
+) -> None:
     """Give an open variable the type of the first value that has one.
 
     A float stays a float when whole numbers follow.
@@ -199,13 +221,22 @@ def _decide(scope: Scope, name: str, variable: Variable, current: t.ValueType, v
 
 
 def coerce(
-    scope: Scope, value: Number, target: t.ValueType, node: ast.AST, what: str, since: Variable | None = None
+    scope: Scope,
+    value: Number,
+    target: t.ValueType,
+    node: ast.AST,
+    what: str,
+    since: Variable | None = None,
 ) -> Number:
     """Widen a value to the type that a place has; refuse what would lose something."""
     element = t.scalar_of(target)
     weak_fits = value.weak and element != t.BOOL and (element.is_float or value.scalar.is_integer)
     suits = t.holds(element, value.scalar) or weak_fits
-    if value.constant is not None and not isinstance(value.constant, bool) and not fits(value.constant, element):
+    if (
+        value.constant is not None
+        and not isinstance(value.constant, bool)
+        and not fits(value.constant, element)
+    ):
         suits = False
     if value.is_vector != isinstance(target, t.Vector) or (
         isinstance(target, t.Vector) and len(value.parts) != target.length
@@ -214,9 +245,12 @@ def coerce(
     if not suits:
         where = f" since line {since.location.line}" if since else ""
         raise scope.error(
-            f"{what} is of type {target}{where}", node, found=value.describe(), wanted=f"a value of type {target}",
+            f"{what} is of type {target}{where}",
+            node,
+            found=value.describe(),
+            wanted=f"a value of type {target}",
             hint=_conversion(value, target, node),
-        )  # fmt: skip
+        )
     return scope.settle(value, element)
 
 
@@ -227,14 +261,23 @@ def _conversion(value: Number, target: t.ValueType, node: ast.AST) -> str:
     if value.is_vector and isinstance(target, t.Vector) and len(value.parts) != target.length:
         if target.length < len(value.parts):
             return f"take the components that you mean: .{t.COMPONENTS[: target.length]}"
-        return f"add what is missing: lw.{target}(..., {', '.join(['0'] * (target.length - len(value.parts)))})"
-    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div) and t.scalar_of(target).is_integer:
+        return (
+            f"add what is missing: lw.{target}(..., "
+            f"{', '.join(['0'] * (target.length - len(value.parts)))})"
+        )
+    if (
+        isinstance(node, ast.AugAssign)
+        and isinstance(node.op, ast.Div)
+        and t.scalar_of(target).is_integer
+    ):
         return "// divides whole numbers"
     return f"convert it where you mean it: lw.{target}(...)"
 
 
 def _store(scope: Scope, name: str, value: Number, node: ast.AST) -> None:
-    """Assign the components of a value, through temporaries when a later one still needs an earlier variable."""
+    """Assign the components of a value, through temporaries when a later one still needs an earlier
+    variable.
+    """
     names = t.leaves(name, value.type)
     parts = list(value.parts)
     if any(set(reads(part)) & set(names[:i]) for i, part in enumerate(parts)):
@@ -257,7 +300,10 @@ def declare_array(scope: Scope, name: str, array: t.LocalArray, node: ast.stmt) 
         )
     if name in scope.parameters:
         raise scope.error(
-            f"{name!r} is a parameter", node, found=f"a local array of type {array}", wanted="another name"
+            f"{name!r} is a parameter",
+            node,
+            found=f"a local array of type {array}",
+            wanted="another name",
         )
     scope.defined.add(name)
     scope.emit(ir.DeclareArray(name, array, scope.location(node)))

@@ -1,7 +1,8 @@
 """Which type an operation is computed in, and how its operands get there.
 
-Python numbers are weak: `0.1 * x` is computed in the type of x, from the full precision of 0.1. Only a float literal
-that meets integers changes the type, to f32 or f64 as wide as the integers are.
+Python numbers are weak: `0.1 * x` is computed in the type of x, from the full precision of 0.1.
+Only a float literal that meets integers changes the type, to f32 or f64 as wide as the integers
+are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from lanewise.language import types as t
 
 
 class Misfit(Exception):
-    """A Python number cannot be held by the type that it meets. The node that is being lowered gives it a place."""
+    """A Python number cannot be held by the type that it meets.
+
+    The node that is being lowered gives it a place.
+    """
 
     def __init__(self, constant: int | float, scalar: t.Scalar) -> None:
         super().__init__(f"{constant!r} does not fit {scalar}")
@@ -40,14 +44,19 @@ def fits(constant: bool | int | float, scalar: t.Scalar) -> bool:
 def cast(e: ir.Expression, scalar: t.Scalar, *, explicit: bool = False) -> ir.Expression:
     """An expression in another type; literals, and choices between them, are converted at once.
 
-    Raises `Misfit` for a literal that the type cannot hold. An explicit conversion wraps whole numbers instead.
+    Raises `Misfit` for a literal that the type cannot hold. An explicit conversion wraps whole
+    numbers instead.
     """
     match e:
         case ir.Literal(value=value):
             checked = scalar.is_float or (scalar.is_integer and e.type.is_integer and not explicit)
             if checked and not fits(value, scalar):
                 raise Misfit(value, scalar)
-            return e if e.type == scalar and not explicit else ir.Literal(_converted(value, scalar), scalar, e.location)
+            return (
+                e
+                if e.type == scalar and not explicit
+                else ir.Literal(_converted(value, scalar), scalar, e.location)
+            )
         case ir.Select() if e.type != scalar and _of_literals(e):
             first, second = (cast(x, scalar, explicit=explicit) for x in (e.if_true, e.if_false))
             return ir.Select(e.condition, first, second, scalar, e.location)
@@ -62,7 +71,10 @@ def _of_literals(e: ir.Expression) -> bool:
 
 
 def _converted(value: bool | int | float, scalar: t.Scalar) -> bool | int | float:
-    """The Python number whose value the type holds: `types.convert`, also of whole numbers of any size."""
+    """The Python number whose value the type holds.
+
+    `types.convert`, also of whole numbers of any size.
+    """
     if isinstance(value, int) and scalar.is_integer:
         bits = 8 * scalar.size
         wrapped = value % (1 << bits)
@@ -78,7 +90,10 @@ def settle(value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number
 
 
 def common_scalar(values: Sequence[Number]) -> t.Scalar:
-    """The type in which an operation on these values is computed: weak numbers follow the others."""
+    """The type in which an operation on these values is computed.
+
+    Weak numbers follow the others.
+    """
     return t.common((v.scalar for v in values if not v.weak), (v.scalar for v in values if v.weak))
 
 

@@ -1,7 +1,9 @@
-"""Random numbers in kernels: the functions of `lanewise.language.random_numbers` in the kernel language, to the bit.
+"""Random numbers in kernels.
 
-All of it is arithmetic of whole numbers, and roundings of single conversions, products and square roots: no product of floats is added to
-anything, which a compiler might fuse.
+The functions of `lanewise.language.random_numbers` in the kernel language, to the bit.
+
+All of it is arithmetic of whole numbers, and roundings of single conversions, products and square
+roots: no product of floats is added to anything, which a compiler might fuse.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def upper(a: v.i64) -> v.u32:
 
 
 @function
-def philox(a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32) -> tuple[v.u32, v.u32, v.u32, v.u32]:
+def philox(
+    a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32
+) -> tuple[v.u32, v.u32, v.u32, v.u32]:
     """Four words of a counter and a key: Philox4x32-10."""
     for number in range(10):
         if number > 0:
@@ -91,7 +95,10 @@ def radius(word: v.u32) -> v.f32:
 
 @function
 def circle(word: v.u32) -> tuple[v.f32, v.f32]:
-    """Cosine and sine of word / 2^32 turns; the polynomials are `random_numbers.COSINE` and `SINE`."""
+    """Cosine and sine of word / 2^32 turns.
+
+    The polynomials are `random_numbers.COSINE` and `SINE`.
+    """
     quarter = (word + 0x20000000) >> 30
     x = v.i32(word - (quarter << 30))
     y = scaled_30(x, x)
@@ -137,7 +144,9 @@ def drandom(a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32) -> 
 
 
 @function
-def random_integer(first: v.i32, last: v.i32, a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32) -> v.i32:
+def random_integer(
+    first: v.i32, last: v.i32, a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32
+) -> v.i32:
     """`lw.random_integer` of the words of a counter and a key."""
     a, b, c, d = philox(a, b, c, d, low, high)
     count = i64(u32(last - first))
@@ -185,9 +194,15 @@ def unit_vector2(a: v.u32, b: v.u32, c: v.u32, d: v.u32, low: v.u32, high: v.u32
 
 
 _LANGUAGE: dict[Callable[..., Any], HelperFunction] = {
-    draws.random: random, draws.random4: random4, draws.drandom: drandom, draws.random_integer: random_integer, draws.normal: normal,
-    draws.normal4: normal4, draws.unit_vector: unit_vector, draws.unit_vector2: unit_vector2,
-}  # fmt: skip
+    draws.random: random,
+    draws.random4: random4,
+    draws.drandom: drandom,
+    draws.random_integer: random_integer,
+    draws.normal: normal,
+    draws.normal4: normal4,
+    draws.unit_vector: unit_vector,
+    draws.unit_vector2: unit_vector2,
+}
 
 
 def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | None:
@@ -201,7 +216,10 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
     bounds = 2 if helper is random_integer else 0
 
     def lowered(scope: Scope, arguments: list[Value], node: ast.AST) -> Value:
-        name, wanted = helper.__name__, "a seed and one counter or more, such as a step and an index"
+        name, wanted = (
+            helper.__name__,
+            "a seed and one counter or more, such as a step and an index",
+        )
         if len(arguments) < bounds + 2:
             plural = "" if len(arguments) == 1 else "s"
             more = "the lowest and the first too large number, " if bounds else ""
@@ -213,7 +231,11 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
             )
         numbers = [_whole(scope, name, a, node, wide=n == bounds) for n, a in enumerate(arguments)]
         seed = _words(scope, numbers[bounds], node)
-        counters = [w for n in numbers[bounds + 1 :] for w in _words(scope, n, node)[: 2 if n.scalar == t.I64 else 1]]
+        counters = [
+            w
+            for n in numbers[bounds + 1 :]
+            for w in _words(scope, n, node)[: 2 if n.scalar == t.I64 else 1]
+        ]
         if len(counters) > draws.MOST_WORDS:
             raise scope.error(
                 f"the counters of lw.{name} have up to {draws.MOST_WORDS} words of 32 bits",
@@ -226,16 +248,24 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
         zero = Number(t.U32, (ir.Literal(0, t.U32, where),))
         limits: list[Value] = [scope.settle(n, t.I32) for n in numbers[:bounds]]
         return scope.call_helper(
-            scope, helper, [*limits, *counters, *[zero] * (draws.MOST_WORDS - len(counters)), *seed], node
+            scope,
+            helper,
+            [*limits, *counters, *[zero] * (draws.MOST_WORDS - len(counters)), *seed],
+            node,
         )
 
     return lowered
 
 
 def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) -> Number:
-    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide: of a seed, which has two words whatever its type."""
+    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide.
+
+    Of a seed, which has two words whatever its type.
+    """
     if not isinstance(value, Number) or value.is_vector or not (value.scalar.is_integer):
-        raise scope.error(f"lw.{name} takes whole numbers", node, found=value.describe(), wanted="whole numbers")
+        raise scope.error(
+            f"lw.{name} takes whole numbers", node, found=value.describe(), wanted="whole numbers"
+        )
     if value.constant is None:
         return scope.bind_number(scope.settle(value, value.scalar))
     number = int(value.constant)

@@ -5,7 +5,8 @@
         d = point.position - center.position
         return lw.dot(d, d)
 
-A plain type is the sum. For a type checker `lw.Min[lw.f32]` is `lw.f32`: the type of what the function returns.
+A plain type is the sum. For a type checker `lw.Min[lw.f32]` is `lw.f32`: the type of what the
+function returns.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Reduced:
-    """The annotation of a result: the type of a pair's value, and how the values of all pairs become one.
+    """The annotation of a result.
+
+    The type of a pair's value, and how the values of all pairs become one.
 
     `name`: as it is written; `about`: what `help` says of it.
     """
@@ -103,7 +106,9 @@ def _listed(name: str, make: Callable[[int], Reduction], about: str) -> Reductio
             raise ArgumentError(f"lw.{name} takes a type and how many values it keeps: {example}")
         kind, k = of
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_SMALLEST:
-            raise ArgumentError(f"lw.{name}[..., {shown(k)}]: {example}, the longest list that is kept in registers")
+            raise ArgumentError(
+                f"lw.{name}[..., {shown(k)}]: {example}, the longest list that is kept in registers"
+            )
         return Reduced(name, kind, make(k))
 
     return ReductionName(name, f"lw.{name}[lw.f32, 5]", reduced, about)
@@ -118,36 +123,49 @@ if not TYPE_CHECKING:
     Max = _plain(
         "Max",
         reductions.MAX,
-        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target; without any, minus infinity.",
+        "`-> lw.Max[lw.f32]`: the largest value of all pairs of a target; without any, minus "
+        "infinity.",
     )
     ArgMin = _plain(
         "ArgMin",
         reductions.ARG_MIN,
-        "`-> lw.ArgMin[lw.f32]`: the index (i32) of the source with the smallest value; -1 without any.",
+        "`-> lw.ArgMin[lw.f32]`: the index (i32) of the source with the smallest value; -1 without "
+        "any.",
     )
     ArgMax = _plain(
         "ArgMax",
         reductions.ARG_MAX,
-        "`-> lw.ArgMax[lw.f32]`: the index (i32) of the source with the largest value; -1 without any.",
+        "`-> lw.ArgMax[lw.f32]`: the index (i32) of the source with the largest value; -1 without "
+        "any.",
     )
     LogSumExp = _plain(
         "LogSumExp",
         reductions.LOG_SUM_EXP,
-        "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all pairs of a target, without overflow.",
+        "`-> lw.LogSumExp[lw.f32]`: log(sum(exp(value))) over all pairs of a target, without "
+        "overflow.",
     )
     KMin = _listed(
-        "KMin", reductions.k_min, "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, in order."
+        "KMin",
+        reductions.k_min,
+        "`-> lw.KMin[lw.f32, k]`: the k smallest values of all pairs of a target, in order.",
     )
     ArgKMin = _listed(
         "ArgKMin",
         reductions.arg_k_min,
-        "`-> lw.ArgKMin[lw.f32, k]`: the indices (i32) of the k sources with the smallest values, in order.",
+        "`-> lw.ArgKMin[lw.f32, k]`: the indices (i32) of the k sources with the smallest values, "
+        "in order.",
     )
     Any_ = Reduced(
-        "Any", bool_, reductions.ANY, "`-> lw.Any`: whether the function returns True for any pair of a target."
+        "Any",
+        bool_,
+        reductions.ANY,
+        "`-> lw.Any`: whether the function returns True for any pair of a target.",
     )
     All = Reduced(
-        "All", bool_, reductions.ALL, "`-> lw.All`: whether the function returns True for every pair of a target."
+        "All",
+        bool_,
+        reductions.ALL,
+        "`-> lw.All`: whether the function returns True for every pair of a target.",
     )
     Count = Reduced(
         "Count",

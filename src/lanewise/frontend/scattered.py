@@ -1,4 +1,7 @@
-"""The arrays that a function scatters to, by its text: what a call writes is known before anything is compiled."""
+"""The arrays that a function scatters to, by its text.
+
+What a call writes is known before anything is compiled.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,11 @@ def summed_arrays(source: Source, arrays: Mapping[str, ArrayType]) -> set[str]:
 @lru_cache(maxsize=256)
 def _scatters(source: Source) -> tuple[tuple[str, ir.ScatterOperation], ...]:
     """The scatters of a function: every call asks for them."""
-    calls = [n for n in ast.walk(source.tree) if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)]
+    calls = [
+        n
+        for n in ast.walk(source.tree)
+        if isinstance(n, ast.Call) and n.args and isinstance(n.args[0], ast.Name)
+    ]
     names = source.names() if calls else {}
     made: list[tuple[str, ir.ScatterOperation]] = []
     for call in calls:
@@ -47,4 +54,8 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
     while isinstance(node, ast.Attribute):
         path.insert(0, node.attr)
         node = node.value
-    return reduce(lambda x, n: getattr(x, n, None), path, names.get(node.id)) if isinstance(node, ast.Name) else None
+    return (
+        reduce(lambda x, n: getattr(x, n, None), path, names.get(node.id))
+        if isinstance(node, ast.Name)
+        else None
+    )

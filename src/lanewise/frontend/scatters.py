@@ -30,19 +30,27 @@ def scatter(scope: Scope, operation: ir.ScatterOperation, node: ast.Call) -> Non
     array = lower(scope, node.args[0])
     if not isinstance(array, ElementsReference):
         raise scope.error(
-            f"lw.scatter_{operation} changes an element of an array among the parameters", node.args[0],
-            found=array.describe(), wanted=example,
-        )  # fmt: skip
+            f"lw.scatter_{operation} changes an element of an array among the parameters",
+            node.args[0],
+            found=array.describe(),
+            wanted=example,
+        )
     refuse_table(scope, array, node)
     kind, index = array.type.element, node.args[1]
     if kind == BOOL:
         raise scope.error(
-            "truth values are not scattered", node.args[0], found=array.describe(), wanted="an array of numbers",
-            hint=f"every thread that has reason to stores the same value: {array.example} = True, in an array of numbers 1 with "
+            "truth values are not scattered",
+            node.args[0],
+            found=array.describe(),
+            wanted="an array of numbers",
+            hint=f"every thread that has reason to stores the same value: {array.example} = True, "
+            "in an array of numbers 1 with "
             "lw.scatter_max",
-        )  # fmt: skip
+        )
     nodes = list(index.elts) if isinstance(index, ast.Tuple) else [index]
     at = places(scope, array, index, nodes, [lower(scope, n) for n in nodes])
-    value = coerce(scope, number(scope, node.args[2]), kind, node.args[2], f"an element of {array.name!r}")
+    value = coerce(
+        scope, number(scope, node.args[2]), kind, node.args[2], f"an element of {array.name!r}"
+    )
     kept: ir.ScatterOperation = "sum" if operation == "add" and kind.is_float else operation
     scope.emit(ir.ScatterElement(array.name, at, kept, value.parts[0], scope.location(node)))

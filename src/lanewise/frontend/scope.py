@@ -30,7 +30,9 @@ class Retype(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """The type of a local variable, whether it is open (only Python numbers have set it so far), and what gave it the type."""
+    """The type of a local variable, whether it is open (only Python numbers have set it so far),
+    and what gave it the type.
+    """
 
     type: t.ValueType | t.LocalArray
     open: bool
@@ -40,7 +42,10 @@ class Variable:
 
 @dataclass(slots=True)
 class Inferred:
-    """What one attempt at lowering a function leaves for the next: types that no first assignment shows."""
+    """What one attempt at lowering a function leaves for the next.
+
+    Types that no first assignment shows.
+    """
 
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
     results: list[tuple[t.ValueType, bool]] | None = None  # (type, open)
@@ -69,14 +74,18 @@ class Scope:
     indices: frozenset[str] = frozenset()  # of the thread, in a threadwise function
     elements: frozenset[str] = frozenset()  # the parameters that lw.index_of takes
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
-    constants: dict[str, Value] = field(default_factory=dict[str, Value])  # names of Python numbers and directions
-    items: dict[str, Value] = field(default_factory=dict[str, Value])  # the variables of loops that are being unrolled
+    # names of Python numbers and directions
+    constants: dict[str, Value] = field(default_factory=dict[str, Value])
+    # the variables of loops that are being unrolled
+    items: dict[str, Value] = field(default_factory=dict[str, Value])
     unrolled_at: int = 0  # the depth of the outermost of these loops
     depth: int = 0  # of the block being written in others, which may not run
     block: list[ir.Statement] = field(default_factory=list[ir.Statement])
     defined: set[str] = field(default_factory=set[str])
-    loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])  # the loops that are being lowered
-    loop_types: dict[str, t.Scalar | None] = field(default_factory=dict[str, t.Scalar | None])  # None: unrolled
+    # the loops that are being lowered
+    loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])
+    # None: unrolled
+    loop_types: dict[str, t.Scalar | None] = field(default_factory=dict[str, t.Scalar | None])
     loop_ranges: dict[str, range] = field(
         default_factory=dict[str, range]
     )  # the values of variables of loops over literals
@@ -85,10 +94,13 @@ class Scope:
     )  # for each open loop: what is defined where it is left; None for one that is unrolled
     results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
-    numbered: dict[str, None] = field(default_factory=dict[str, None])  # the parameters whose index is asked for
+    # the parameters whose index is asked for
+    numbered: dict[str, None] = field(default_factory=dict[str, None])
     _temporaries: int = 0
 
-    def error(self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = "") -> CompileError:
+    def error(
+        self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = ""
+    ) -> CompileError:
         return self.source.error(message, node, found=found, wanted=wanted, hint=hint)
 
     def location(self, node: ast.AST) -> Location:
@@ -103,9 +115,12 @@ class Scope:
         return Retype()
 
     def settle(self, value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number:
-        """The same number or vector with components of type `scalar`; raises `Misfit` (see `promotion.cast`).
+        """The same number or vector with components of type `scalar`.
 
-        A variable that only Python numbers have set is kept as f64 once it meets one: 0.1 stays 0.1.
+        Raises `Misfit` (see `promotion.cast`).
+
+        A variable that only Python numbers have set is kept as f64 once it meets one: 0.1 stays
+        0.1.
         """
         if value.open and scalar == t.F64 and value.type == t.F32:
             for name in sorted(n for p in value.parts for n in reads(p)):
@@ -127,11 +142,14 @@ class Scope:
 
     @property
     def decides(self) -> bool:
-        """Whether conditions that are known while lowering are decided, because the code is written for one direction.
+        """Whether conditions that are known while lowering are decided, because the code is written
+        for one direction.
 
         Elsewhere a known condition is a switch of the user's, both sides of which are checked.
         """
-        return bool(self.items) or any(isinstance(p, PythonObject) for p in self.parameters.values())
+        return bool(self.items) or any(
+            isinstance(p, PythonObject) for p in self.parameters.values()
+        )
 
     def fresh(self, hint: str) -> str:
         """A name that the user's source does not use."""
@@ -139,7 +157,10 @@ class Scope:
             self._temporaries += 1
             name = f"{hint}_{self._temporaries}"
             names = self.names
-            if not any(name in x for x in (names.assignments, names.loop_variables, names.visible, self.parameters)):
+            if not any(
+                name in x
+                for x in (names.assignments, names.loop_variables, names.visible, self.parameters)
+            ):
                 return name
 
     def bind(self, e: ir.Expression, hint: str = "t") -> ir.Expression:
@@ -153,14 +174,23 @@ class Scope:
         return ir.Local(name, e.type, e.location)
 
     def is_steady(self, e: ir.Expression) -> bool:
-        """Whether an expression of a threadwise function keeps its value: a variable that no line assigns."""
-        return bool(self.indices) and isinstance(e, ir.Local) and e.name not in self.names.assignments
+        """Whether an expression of a threadwise function keeps its value.
+
+        A variable that no line assigns.
+        """
+        return (
+            bool(self.indices) and isinstance(e, ir.Local) and e.name not in self.names.assignments
+        )
 
     def shallow(self, value: Number) -> Number:
-        """The same value; a deep expression becomes a variable, so that what walks through expressions needs no deep stack."""
+        """The same value; a deep expression becomes a variable, so that what walks through
+        expressions needs no deep stack.
+        """
         return self.bind_number(value) if any(deeper(p) for p in value.parts) else value
 
     def bind_number(self, value: Number) -> Number:
         if value.known:
             return value
-        return Number(value.type, tuple(self.bind(p) for p in value.parts), open=value.open, exact=value.exact)
+        return Number(
+            value.type, tuple(self.bind(p) for p in value.parts), open=value.open, exact=value.exact
+        )

@@ -32,11 +32,12 @@ from lanewise.support.errors import CompileError
 class Signature:
     """The declared parameters of a kernel function and its result types (None: not declared).
 
-    `populations` has the parameters that are populations, and their type, `rows` those that are rows of values, and the type of a value;
-    they are not among `parameters`, nor are `fields`, which sites read at their neighbours. `indices` are those of a threadwise function,
-    first of all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by index; those of other
-    functions are tables, which are only read, but for those that are `scattered` to. `reductions` says what becomes of each result
-    over all pairs.
+    `populations` has the parameters that are populations, and their type, `rows` those that are
+    rows of values, and the type of a value; they are not among `parameters`, nor are `fields`,
+    which sites read at their neighbours. `indices` are those of a threadwise function, first of
+    all; `asked` is what a call of it brings besides, by keyword. `arrays` are read and written by
+    index; those of other functions are tables, which are only read, but for those that are
+    `scattered` to. `reductions` says what becomes of each result over all pairs.
     """
 
     source: Source
@@ -54,7 +55,11 @@ class Signature:
     @property
     def tables(self) -> dict[str, ArrayType]:
         """The arrays that are only read."""
-        return {} if self.indices else {n: kind for n, kind in self.arrays.items() if n not in self.scattered}
+        return (
+            {}
+            if self.indices
+            else {n: kind for n, kind in self.arrays.items() if n not in self.scattered}
+        )
 
     @property
     def names(self) -> list[str]:
@@ -77,12 +82,15 @@ def read_signature(
     pairs: bool = False,
     scatters: bool = False,
 ) -> Signature:
-    """The annotations of a function as language types; raises `CompileError` when one is missing or of another kind.
+    """The annotations of a function as language types.
 
-    `populations` says that the first parameter, and no other, is the populations of a site; a helper (not `annotated`)
-    may take them anywhere. `rows` says that it may take rows of values, `threads` that it has indices and arrays, `fields` that it is a
-    function of a site of a lattice, and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that
-    some of these may be scattered to, `pairs` that its results are reduced over pairs.
+    Raises `CompileError` when one is missing or of another kind.
+
+    `populations` says that the first parameter, and no other, is the populations of a site; a
+    helper (not `annotated`) may take them anywhere. `rows` says that it may take rows of values,
+    `threads` that it has indices and arrays, `fields` that it is a function of a site of a lattice,
+    and may read fields at its neighbours, `tables` that it has arrays to read, `scatters` that some
+    of these may be scattered to, `pairs` that its results are reduced over pairs.
     """
     source = read_source(function)
     _check_plain(source)
@@ -96,7 +104,12 @@ def read_signature(
     for arg in source.tree.args.args:
         if scalar := populations_of_annotation(annotations.get(arg.arg)):
             if annotated and not populations:
-                raise _misplaced(source, arg, "another kind of kernel", "@lw.sitewise(lattice) above the function")
+                raise _misplaced(
+                    source,
+                    arg,
+                    "another kind of kernel",
+                    "@lw.sitewise(lattice) above the function",
+                )
             sites[arg.arg] = scalar
         elif typing.get_origin(annotations.get(arg.arg)) is Row:
             lists[arg.arg] = _row_type(source, arg, annotations[arg.arg], allowed=rows)
@@ -129,39 +142,61 @@ def read_signature(
         )  # fmt: skip
     kinds = None if results is None else [kind for kind, _ in results]
     asked = ("grid",) if threads else ()
-    scattered = frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
+    scattered = (
+        frozenset(scattered_arrays(source) & arrays.keys()) if scatters else frozenset[str]()
+    )
     return Signature(
-        source, parameters, kinds, sites, lists, tuple(indices), arrays, asked, reductions, near, scattered
+        source,
+        parameters,
+        kinds,
+        sites,
+        lists,
+        tuple(indices),
+        arrays,
+        asked,
+        reductions,
+        near,
+        scattered,
     )
 
 
 def _field_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.Scalar:
     if not allowed:
         raise source.error(
-            "a field belongs to a site of a lattice", arg, found=f"{ast.unparse(arg)}, of another kind of kernel",
+            "a field belongs to a site of a lattice",
+            arg,
+            found=f"{ast.unparse(arg)}, of another kind of kernel",
             wanted="@lw.stencil(lattice) or @lw.sitewise(lattice) above the function",
-        )  # fmt: skip
+        )
     kind = field_of_annotation(annotation)
     if kind is None:
         raise source.error(
-            "a field has one float a site", arg, found=ast.unparse(arg), wanted="lw.Field[lw.f32] or lw.Field[lw.f64]",
+            "a field has one float a site",
+            arg,
+            found=ast.unparse(arg),
+            wanted="lw.Field[lw.f32] or lw.Field[lw.f64]",
             hint="the components of a vector are fields of their own",
-        )  # fmt: skip
+        )
     return kind
 
 
 def _row_type(source: Source, arg: ast.arg, annotation: Any, *, allowed: bool) -> t.ValueType:
     if not allowed:
         raise source.error(
-            "a row belongs to a segmentwise function", arg, found=f"{ast.unparse(arg)}, of another kind of kernel",
-            wanted="@lw.segmentwise above the function, or uniform arguments", hint="a helper takes values that were read from a row",
-        )  # fmt: skip
+            "a row belongs to a segmentwise function",
+            arg,
+            found=f"{ast.unparse(arg)}, of another kind of kernel",
+            wanted="@lw.segmentwise above the function, or uniform arguments",
+            hint="a helper takes values that were read from a row",
+        )
     kind = row_of_annotation(annotation)
     if kind is None or not t.scalar_of(kind).is_float:
         raise source.error(
-            "a row has floats, because what lies outside of it is not a number", arg, found=ast.unparse(arg),
+            "a row has floats, because what lies outside of it is not a number",
+            arg,
+            found=ast.unparse(arg),
             wanted="lw.Row[lw.f32], lw.Row[lw.vec2], lw.Row[lw.f64], ...",
-        )  # fmt: skip
+        )
     return kind
 
 
@@ -176,7 +211,12 @@ def _check_populations(source: Source, sites: dict[str, t.Scalar]) -> None:
         )
     for arg in arguments[1:]:
         if arg.arg in sites:
-            raise _misplaced(source, arg, "a second parameter", "one parameter of populations, and uniform arguments")
+            raise _misplaced(
+                source,
+                arg,
+                "a second parameter",
+                "one parameter of populations, and uniform arguments",
+            )
 
 
 def _misplaced(source: Source, arg: ast.arg, found: str, wanted: str) -> CompileError:
@@ -187,12 +227,17 @@ def _misplaced(source: Source, arg: ast.arg, found: str, wanted: str) -> Compile
 def _check_plain(source: Source) -> None:
     a = source.tree.args
     special = (
-        [(x, "*") for x in (a.vararg,) if x] + [(x, "**") for x in (a.kwarg,) if x] + [(x, "*, ") for x in a.kwonlyargs]
+        [(x, "*") for x in (a.vararg,) if x]
+        + [(x, "**") for x in (a.kwarg,) if x]
+        + [(x, "*, ") for x in a.kwonlyargs]
     )
     special += [(x, "") for x in a.posonlyargs]
     for arg, prefix in special:
         raise source.error(
-            "a kernel function has plain parameters", arg, found=f"{prefix}{ast.unparse(arg)}", wanted="name: type, ..."
+            "a kernel function has plain parameters",
+            arg,
+            found=f"{prefix}{ast.unparse(arg)}",
+            wanted="name: type, ...",
         )
     if a.defaults:
         raise source.error(
@@ -207,21 +252,34 @@ def _parameter_type(source: Source, arg: ast.arg, annotation: Any) -> Record | t
     kind = record_of(annotation) or type_of_annotation(annotation)
     if kind is None:
         raise source.error(
-            f"the type of {arg.arg!r} is not one of lanewise", arg, found=PythonObject(annotation).describe(),
-            wanted="a record class, lw.f32, lw.vec3, ...", hint=_precise(annotation),
-        )  # fmt: skip
+            f"the type of {arg.arg!r} is not one of lanewise",
+            arg,
+            found=PythonObject(annotation).describe(),
+            wanted="a record class, lw.f32, lw.vec3, ...",
+            hint=_precise(annotation),
+        )
     return kind
 
 
 def _precise(annotation: Any) -> str:
-    return "lw.f32 or lw.f64" if annotation is float else "lw.i32 or lw.i64" if annotation is int else ""
+    return (
+        "lw.f32 or lw.f64"
+        if annotation is float
+        else "lw.i32 or lw.i64"
+        if annotation is int
+        else ""
+    )
 
 
-def _results(source: Source, annotations: dict[str, Any]) -> list[tuple[t.ValueType, Reduction]] | None:
+def _results(
+    source: Source, annotations: dict[str, Any]
+) -> list[tuple[t.ValueType, Reduction]] | None:
     annotation = annotations.get("return")
     if annotation is None:
         return [] if "return" in annotations else None
-    members: tuple[Any, ...] = typing.get_args(annotation) if typing.get_origin(annotation) is tuple else (annotation,)
+    members: tuple[Any, ...] = (
+        typing.get_args(annotation) if typing.get_origin(annotation) is tuple else (annotation,)
+    )
     return [_result(source, annotation, m) for m in members]
 
 
@@ -230,8 +288,11 @@ def _result(source: Source, annotation: Any, member: Any) -> tuple[t.ValueType, 
     where = source.tree.returns or source.tree
     if isinstance(member, ReductionName):
         raise source.error(
-            f"lw.{member.name} needs the type of what a pair gives", where, found=f"lw.{member.name}", wanted=member.example
-        )  # fmt: skip
+            f"lw.{member.name} needs the type of what a pair gives",
+            where,
+            found=f"lw.{member.name}",
+            wanted=member.example,
+        )
     named = member.kind if isinstance(member, Reduced) else member
     kind = type_of_annotation(named)
     if kind is None:
@@ -241,7 +302,8 @@ def _result(source: Source, annotation: Any, member: Any) -> tuple[t.ValueType, 
             where,
             found=PythonObject(annotation if named is member else named).describe(),
             wanted="lw.f32, lw.vec3, tuple[lw.f32, lw.vec3], ...",
-            hint="return the fields one by one, or update the first record of an @lw.elementwise function"
+            hint="return the fields one by one, or update the first record of an @lw.elementwise "
+            "function"
             if record
             else _precise(annotation if named is member else named),
         )
@@ -249,6 +311,9 @@ def _result(source: Source, annotation: Any, member: Any) -> tuple[t.ValueType, 
         return kind, SUM
     if wanted := member.reduction.refuses(kind):
         raise source.error(
-            f"lw.{member.name} does not reduce values of this type", where, found=f"lw.{member.name} of {kind}", wanted=wanted
-        )  # fmt: skip
+            f"lw.{member.name} does not reduce values of this type",
+            where,
+            found=f"lw.{member.name} of {kind}",
+            wanted=wanted,
+        )
     return kind, member.reduction

@@ -1,8 +1,11 @@
-"""The source of a Python function: its syntax tree with true file positions, and what it sees outside of itself.
+"""The source of a Python function.
 
-That are helpers, constants and records, as they were when it was lowered. A kernel holds them as they were then. A notebook cell that runs
-again, or a program that assigns to its constants, binds their names to something else: kernels ask at every call, which takes a
-microsecond, and are made anew.
+Its syntax tree with true file positions, and what it sees outside of itself.
+
+That are helpers, constants and records, as they were when it was lowered. A kernel holds them as
+they were then. A notebook cell that runs
+again, or a program that assigns to its constants, binds their names to something else: kernels ask
+at every call, which takes a microsecond, and are made anew.
 """
 
 from __future__ import annotations
@@ -21,11 +24,12 @@ from lanewise.support.errors import CompileError, Location
 
 @dataclass(frozen=True)
 class Source:
-    """A parsed function. `lines` are its lines as they stand in the file, the first of them line `first_line`.
+    """A parsed function. `lines` are its lines as they stand in the file, the first of them line
+    `first_line`.
 
-    A line of the tree is `lines[node.lineno - 1 - wrapped]`: an indented function is parsed below a line `if 1:`
-    (`wrapped` is 1 then), because taking the indentation away would change columns, and comments or strings may stand
-    further left than the code.
+    A line of the tree is `lines[node.lineno - 1 - wrapped]`: an indented function is parsed below a
+    line `if 1:` (`wrapped` is 1 then), because taking the indentation away would change columns,
+    and comments or strings may stand further left than the code.
     """
 
     function: Callable[..., Any]
@@ -40,7 +44,10 @@ class Source:
         return self.tree.name
 
     def location(self, node: ast.AST) -> Location:
-        """Where a node of the tree stands in the file; of a node over several lines, its first one."""
+        """Where a node of the tree stands in the file.
+
+        Of a node over several lines, its first one.
+        """
         number = getattr(node, "lineno", 1 + self.wrapped) - 1 - self.wrapped
         text = self.lines[number].rstrip()
         start = _characters(text, getattr(node, "col_offset", 0))
@@ -51,9 +58,17 @@ class Source:
             case ast.FunctionDef():
                 return start + len(f"def {node.name}")
             case ast.If() | ast.While():
-                return self._end(node.test, text, start) if node.test.lineno == node.lineno else len(text)
+                return (
+                    self._end(node.test, text, start)
+                    if node.test.lineno == node.lineno
+                    else len(text)
+                )
             case ast.For():
-                return self._end(node.iter, text, start) if node.iter.lineno == node.lineno else len(text)
+                return (
+                    self._end(node.iter, text, start)
+                    if node.iter.lineno == node.lineno
+                    else len(text)
+                )
             case _:
                 same_line = getattr(node, "end_lineno", None) == getattr(node, "lineno", None)
                 end = getattr(node, "end_col_offset", None)
@@ -63,7 +78,9 @@ class Source:
         """Builtins, globals and closure variables, inner names over outer ones."""
         function: Any = self.function
         closure: dict[str, Any] = {}
-        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        ):
             try:
                 closure[name] = cell.cell_contents
             except ValueError:  # the enclosing function has not assigned it yet
@@ -74,13 +91,18 @@ class Source:
         """The evaluated annotations of parameters and result."""
         try:
             return inspect.get_annotations(self.function, eval_str=True, locals=self.names())
-        except Exception as error:  # a postponed annotation is an expression of the user's, and may fail in any way
+        except Exception as error:
+            # a postponed annotation is an expression of the user's, and may fail in any way
             raise CompileError(
-                f"an annotation of {self.name} cannot be evaluated", self.location(self.tree),
-                found=f"{type(error).__name__}: {error}", wanted="types that the module of the function can see",
-            ) from error  # fmt: skip
+                f"an annotation of {self.name} cannot be evaluated",
+                self.location(self.tree),
+                found=f"{type(error).__name__}: {error}",
+                wanted="types that the module of the function can see",
+            ) from error
 
-    def error(self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = "") -> CompileError:
+    def error(
+        self, message: str, node: ast.AST, *, found: str = "", wanted: str = "", hint: str = ""
+    ) -> CompileError:
         return CompileError(message, self.location(node), found=found, wanted=wanted, hint=hint)
 
 
@@ -92,11 +114,18 @@ def _characters(text: str, offset: int) -> int:
 
 
 def read_source(function: Callable[..., Any]) -> Source:
-    """Parse the source of a function; raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`."""
+    """Parse the source of a function.
+
+    Raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`.
+    """
     code = getattr(function, "__code__", None)
     below = getattr(function, "python", function)  # of another decorator of lanewise
     shown = code or getattr(inspect.unwrap(below), "__code__", None)
-    where = Location(shown.co_filename, shown.co_firstlineno) if shown else Location(_described(function), 0)
+    where = (
+        Location(shown.co_filename, shown.co_firstlineno)
+        if shown
+        else Location(_described(function), 0)
+    )
     if (
         code is None
         or hasattr(function, "__wrapped__")
@@ -130,16 +159,22 @@ def read_source(function: Callable[..., Any]) -> Source:
             "the source of this function cannot be read",
             where,
             found=found or str(error),
-            wanted="a function defined in a file, a notebook cell, `python -c` or `python < file`, or typed at the prompt",
+            wanted="a function defined in a file, a notebook cell, `python -c` or `python < file`, "
+            "or typed at the prompt",
             hint=hint,
         ) from (None if found else error)
-    node: ast.stmt = module.body[0].body[0] if wrapped and isinstance(module.body[0], ast.If) else module.body[0]
+    node: ast.stmt = (
+        module.body[0].body[0] if wrapped and isinstance(module.body[0], ast.If) else module.body[0]
+    )
     assert isinstance(node, ast.FunctionDef)
     return Source(function, node, file, first, tuple(lines), wrapped)
 
 
 def _written_lines(function: Callable[..., Any], code: CodeType) -> tuple[str, list[str], int]:
-    """The file of a function, its lines there, and the number of the first one. Raises `OSError` where they are not to be had."""
+    """The file of a function, its lines there, and the number of the first one.
+
+    Raises `OSError` where they are not to be had.
+    """
     try:
         return code.co_filename, *inspect.getsourcelines(function)
     except OSError:
@@ -158,7 +193,9 @@ def _described(function: Any) -> str:
     if inspect.iscoroutinefunction(function):
         return f"async def {name}"
     return (
-        f"{type(function).__name__} {name}" if isinstance(name, str) else f"a value of type {type(function).__name__}"
+        f"{type(function).__name__} {name}"
+        if isinstance(name, str)
+        else f"a value of type {type(function).__name__}"
     )
 
 
@@ -199,7 +236,9 @@ class Surroundings:
         for name, path in _names(source.tree):
             if name in own:
                 continue
-            value = _content(cells[name]) if name in cells else function.__globals__.get(name, _MISSING)
+            value = (
+                _content(cells[name]) if name in cells else function.__globals__.get(name, _MISSING)
+            )
             if name not in seen:
                 seen.add(name)
                 if name in cells:
@@ -208,7 +247,9 @@ class Surroundings:
                     self._globals.append((function.__globals__, name, value))
             self._follow(value, met)
             for attribute in path:
-                if value is _MISSING or (isinstance(value, ModuleType) and value.__name__ in _STEADY):
+                if value is _MISSING or (
+                    isinstance(value, ModuleType) and value.__name__ in _STEADY
+                ):
                     break
                 owner, value = value, getattr(value, attribute, _MISSING)
                 self._attributes.append((owner, attribute, value))

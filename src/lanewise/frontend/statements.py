@@ -7,7 +7,14 @@ import ast
 from lanewise.frontend import operators
 from lanewise.frontend.assignments import assign, assignment, declaration
 from lanewise.frontend.directions import items_of, unroll
-from lanewise.frontend.expressions import check_nesting, condition, lower, misfit_error, number, scalar
+from lanewise.frontend.expressions import (
+    check_nesting,
+    condition,
+    lower,
+    misfit_error,
+    number,
+    scalar,
+)
 from lanewise.frontend.places import coerce
 from lanewise.frontend.promotion import Misfit
 from lanewise.frontend.scattered import operation_of
@@ -40,7 +47,9 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
         case ast.AnnAssign(target=target, value=value, annotation=annotation):
             declaration(scope, target, annotation, value, node)
         case ast.AugAssign(target=target, op=op, value=value):
-            result = operators.binary(scope, op, number(scope, _as_load(target)), number(scope, value), node)
+            result = operators.binary(
+                scope, op, number(scope, _as_load(target)), number(scope, value), node
+            )
             assign(scope, target, result, node)
         case ast.If():
             return _if(scope, node)
@@ -59,15 +68,21 @@ def _statement(scope: Scope, node: ast.stmt) -> bool:
         case ast.Expr(value=value) if not isinstance(value, (ast.Yield, ast.YieldFrom, ast.Await)):
             syntax = lower(scope, value)
             raise scope.error(
-                "the value of this line is not used", node, found=syntax.describe(), wanted="an assignment or a return",
+                "the value of this line is not used",
+                node,
+                found=syntax.describe(),
+                wanted="an assignment or a return",
                 hint="functions change nothing: assign their result",
-            )  # fmt: skip
+            )
         case _:
             syntax, hint = describe_syntax(node.value if isinstance(node, ast.Expr) else node)
             raise scope.error(
-                "this statement is not part of the kernel language", node, found=syntax,
-                wanted="assignments, if/elif/else, for over range, while, break, continue, return", hint=hint,
-            )  # fmt: skip
+                "this statement is not part of the kernel language",
+                node,
+                found=syntax,
+                wanted="assignments, if/elif/else, for over range, while, break, continue, return",
+                hint=hint,
+            )
     return True
 
 
@@ -103,7 +118,13 @@ def _if(scope: Scope, node: ast.If) -> bool:
     with scope.nested() as otherwise:
         else_ends = lower_block(scope, node.orelse)
     after_else = scope.defined
-    scope.defined = after_then & after_else if then_ends and else_ends else after_then if then_ends else after_else
+    scope.defined = (
+        after_then & after_else
+        if then_ends and else_ends
+        else after_then
+        if then_ends
+        else after_else
+    )
     scope.emit(ir.If(test, tuple(then), tuple(otherwise), scope.location(node)))
     return then_ends or else_ends
 
@@ -122,7 +143,9 @@ def _counted(scope: Scope, node: ast.For) -> None:
     kind, start, stop, step = _range(scope, node)
     assert isinstance(node.target, ast.Name)
     name = node.target.id
-    if any(name in x for x in (scope.loop_names, scope.parameters, scope.items)) or _unrolled_elsewhere(scope, name):
+    if any(
+        name in x for x in (scope.loop_names, scope.parameters, scope.items)
+    ) or _unrolled_elsewhere(scope, name):
         raise scope.error(
             f"{name!r} is already in use",
             node.target,
@@ -134,7 +157,11 @@ def _counted(scope: Scope, node: ast.For) -> None:
     before = set(scope.defined)
     scope.loop_names[name] = ir.Local(variable, kind)
     scope.loop_ranges.pop(variable, None)
-    if isinstance(start, ir.Literal) and isinstance(stop, ir.Literal) and isinstance(step, ir.Literal):
+    if (
+        isinstance(start, ir.Literal)
+        and isinstance(stop, ir.Literal)
+        and isinstance(step, ir.Literal)
+    ):
         scope.loop_ranges[variable] = range(int(start.value), int(stop.value), int(step.value))
     body, _ = _body(scope, node.body)
     del scope.loop_names[name]
@@ -156,10 +183,18 @@ def _body(scope: Scope, nodes: list[ast.stmt]) -> tuple[list[ir.Statement], list
     return body, left
 
 
-def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Expression, ir.Expression]:
-    """The type of the loop variable, and the start, the end (computed once, as Python does) and the step."""
+def _range(
+    scope: Scope, node: ast.For
+) -> tuple[t.Scalar, ir.Expression, ir.Expression, ir.Expression]:
+    """The type of the loop variable, and the start, the end (computed once, as Python does) and the
+    step.
+    """
     call = node.iter
-    callee = lower(scope, call.func) if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) else None
+    callee = (
+        lower(scope, call.func)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        else None
+    )
     if not (
         isinstance(call, ast.Call)
         and isinstance(callee, PythonObject)
@@ -173,7 +208,11 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
             wanted="for i in range(n)",
             hint="index what you loop over, or use while, which takes any condition",
         )
-    if not 1 <= len(call.args) <= 3 or call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
+    if (
+        not 1 <= len(call.args) <= 3
+        or call.keywords
+        or any(isinstance(a, ast.Starred) for a in call.args)
+    ):
         raise scope.error(
             "range() takes one to three whole numbers",
             call,
@@ -184,7 +223,11 @@ def _range(scope: Scope, node: ast.For) -> tuple[t.Scalar, ir.Expression, ir.Exp
     for b, a in zip(bounds, call.args, strict=True):
         if not b.scalar.is_integer:
             raise scope.error(
-                "the bounds of range() are whole numbers", a, found=b.describe(), wanted="an integer", hint="lw.i32(x)"
+                "the bounds of range() are whole numbers",
+                a,
+                found=b.describe(),
+                wanted="an integer",
+                hint="lw.i32(x)",
             )
     if len(bounds) == 3 and not bounds[2].constant:
         described = "0" if bounds[2].constant == 0 else bounds[2].describe()
@@ -221,7 +264,9 @@ def _while(scope: Scope, node: ast.While) -> bool:
 
 def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
     if not scope.breaks:
-        raise scope.error("this stands outside a loop", node, found=ast.unparse(node), wanted="a loop round it")
+        raise scope.error(
+            "this stands outside a loop", node, found=ast.unparse(node), wanted="a loop round it"
+        )
     left = scope.breaks[-1]
     if left is None:
         raise scope.error(
@@ -229,21 +274,33 @@ def _leave(scope: Scope, node: ast.Break | ast.Continue) -> None:
             node,
             found=ast.unparse(node),
             wanted="an if round the statements that not every direction needs",
-            hint="a tuple of the directions that you want, made outside the function, may be looped over",
+            hint="a tuple of the directions that you want, made outside the function, may be "
+            "looped over",
         )
     if isinstance(node, ast.Break):
         left.append(set(scope.defined))
-    scope.emit(ir.Break(scope.location(node)) if isinstance(node, ast.Break) else ir.Continue(scope.location(node)))
+    scope.emit(
+        ir.Break(scope.location(node))
+        if isinstance(node, ast.Break)
+        else ir.Continue(scope.location(node))
+    )
 
 
 def _return(scope: Scope, node: ast.Return) -> None:
-    elements = [] if node.value is None else node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+    elements = (
+        []
+        if node.value is None
+        else node.value.elts
+        if isinstance(node.value, ast.Tuple)
+        else [node.value]
+    )
     begin = len(scope.block)
     whole = lower(scope, elements[0]) if len(elements) == 1 else None
     if isinstance(whole, Several):
         values = list(whole.values)
     else:
-        del scope.block[begin:]  # what was written to see that it is not several values is written again
+        # what was written to see that it is not several values is written again
+        del scope.block[begin:]
         values = [number(scope, e) for e in elements]
     if scope.result_types is None:
         scope.result_types, scope.results_open = [x.type for x in values], [x.weak for x in values]
@@ -255,12 +312,18 @@ def _return(scope: Scope, node: ast.Return) -> None:
             wanted=", ".join(map(str, scope.result_types)) or "no value",
         )
     _decide_results(scope, values)
-    kept = [coerce(scope, x, w, node, "the result") for x, w in zip(values, scope.result_types, strict=True)]
+    kept = [
+        coerce(scope, x, w, node, "the result")
+        for x, w in zip(values, scope.result_types, strict=True)
+    ]
     scope.emit(ir.Return(tuple(p for x in kept for p in x.parts), scope.location(node)))
 
 
 def _decide_results(scope: Scope, values: list[Number]) -> None:
-    """In a helper without declared results `return 0.0` leaves the type open: the first return that has a type decides."""
+    """In a helper without declared results `return 0.0` leaves the type open.
+
+    The first return that has a type decides.
+    """
     before = list(zip(scope.result_types or [], scope.results_open, strict=False))
     after = [_wider(x, kind, is_open) for x, (kind, is_open) in zip(values, before, strict=False)]
     if after != before:
@@ -270,6 +333,10 @@ def _decide_results(scope: Scope, values: list[Number]) -> None:
 
 def _wider(x: Number, kind: t.ValueType, is_open: bool) -> tuple[t.ValueType, bool]:
     fits = not x.is_vector and t.holds(t.scalar_of(kind), x.scalar)
-    if not is_open or (x.weak and fits) or (not x.is_vector and t.scalar_of(kind).is_float and not x.scalar.is_float):
+    if (
+        not is_open
+        or (x.weak and fits)
+        or (not x.is_vector and t.scalar_of(kind).is_float and not x.scalar.is_float)
+    ):
         return kind, is_open
     return x.type, x.weak

@@ -13,21 +13,32 @@ from lanewise.frontend.values import Number, PythonObject, Value
 
 
 def generator_of(callee: PythonObject, node: ast.Call) -> ast.GeneratorExp | None:
-    """What `sum` is called with, where that is a generator over one name; over `range()` it is a loop's business."""
+    """What `sum` is called with, where that is a generator over one name.
+
+    Over `range()` it is a loop's business.
+    """
     if callee.value is not builtins.sum or len(node.args) not in (1, 2) or node.keywords:
         return None
     terms = node.args[0]
     if not isinstance(terms, ast.GeneratorExp) or len(terms.generators) != 1:
         return None
     (loop,) = terms.generators
-    return terms if isinstance(loop.target, ast.Name) and not isinstance(loop.iter, ast.Call) else None
+    return (
+        terms if isinstance(loop.target, ast.Name) and not isinstance(loop.iter, ast.Call) else None
+    )
 
 
 def sum_of_terms(
-    scope: Scope, node: ast.Call, terms: ast.GeneratorExp, lower: Callable[[Scope, ast.expr], Value],
+    scope: Scope,
+    node: ast.Call,
+    terms: ast.GeneratorExp,
+    lower: Callable[[Scope, ast.expr], Value],
     number: Callable[[Scope, ast.expr], Number],
-) -> Number:  # fmt: skip
-    """The start, if one is given, and then each term; as in Python, a condition of the generator leaves terms out."""
+) -> Number:
+    """The start, if one is given, and then each term.
+
+    As in Python, a condition of the generator leaves terms out.
+    """
     (loop,) = terms.generators
     assert isinstance(loop.target, ast.Name)
     name = loop.target.id
@@ -37,7 +48,8 @@ def sum_of_terms(
             loop.ifs[0] if loop.ifs else terms,
             found=f"sum({ast.unparse(terms)})",
             wanted="sum(term for q in lattice)",
-            hint="lw.select(condition, term, 0), or a tuple of some directions outside of the function",
+            hint="lw.select(condition, term, 0), or a tuple of some directions outside of the "
+            "function",
         )
     items = items_of(scope, loop.iter, lower(scope, loop.iter))
     if not items:
@@ -53,7 +65,11 @@ def sum_of_terms(
     for item in items:
         scope.items[name] = item
         term = number(scope, terms.elt)
-        total = term if total is None else scope.shallow(operators.binary(scope, ast.Add(), total, term, node))
+        total = (
+            term
+            if total is None
+            else scope.shallow(operators.binary(scope, ast.Add(), total, term, node))
+        )
     if before is None:
         del scope.items[name]
     else:

@@ -18,7 +18,10 @@ _EXPRESSIONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Dict: ("a dictionary", "a record"),
     ast.Set: ("a set", ""),
     ast.JoinedStr: ("an f-string", "kernel.python(...), where print works"),
-    ast.NamedExpr: ("an assignment inside an expression", "an assignment of its own, on the line before"),
+    ast.NamedExpr: (
+        "an assignment inside an expression",
+        "an assignment of its own, on the line before",
+    ),
     ast.Await: ("await", ""),
     ast.Yield: ("yield", "return"),
     ast.YieldFrom: ("yield from", "return"),
@@ -26,7 +29,10 @@ _EXPRESSIONS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Slice: ("a slice", "a loop"),
 }
 _STATEMENTS: dict[type[ast.AST], tuple[str, str]] = {
-    ast.FunctionDef: ("a function inside the function", "define it outside and decorate it with @lw.function"),
+    ast.FunctionDef: (
+        "a function inside the function",
+        "define it outside and decorate it with @lw.function",
+    ),
     ast.AsyncFunctionDef: ("an async function", ""),
     ast.ClassDef: ("a class", ""),
     ast.Import: ("an import", "import at the top of the module"),
@@ -53,5 +59,7 @@ def describe_syntax(node: ast.AST) -> tuple[str, str]:
         value = node.value
         if isinstance(value, str):
             return f"the string {value!r}", "kernels compute with numbers"
-        return f"{value!r}", "real and imaginary parts as two numbers, or a vec2" if isinstance(value, complex) else ""
+        return f"{value!r}", "real and imaginary parts as two numbers, or a vec2" if isinstance(
+            value, complex
+        ) else ""
     return (_EXPRESSIONS | _STATEMENTS).get(type(node), (type(node).__name__, ""))

@@ -25,9 +25,10 @@ Exact = int | None  # the whole number that a direction gives a component, or th
 class Number:
     """A scalar or a vector, as one expression per component.
 
-    A weak number takes the type of what it meets: a Python number (`constant` set), a vector of them (literals, `open`),
-    a choice between Python numbers, or a variable that only Python numbers have set so far (`open`).
-    `exact` has an entry for each component, or none when no direction gives any of them.
+    A weak number takes the type of what it meets: a Python number (`constant` set), a vector of
+    them (literals, `open`), a choice between Python numbers, or a variable that only Python numbers
+    have set so far (`open`). `exact` has an entry for each component, or none when no direction
+    gives any of them.
     """
 
     type: t.ValueType
@@ -89,7 +90,10 @@ class RecordReference:
 
 @dataclass(frozen=True, slots=True)
 class PopulationsReference:
-    """The populations of a site, or a field at its neighbours: the variables `name.q0`, `name.q1`, ..."""
+    """The populations of a site, or a field at its neighbours.
+
+    The variables `name.q0`, `name.q1`, ...
+    """
 
     name: str
     lattice: Lattice
@@ -101,12 +105,18 @@ class PopulationsReference:
         return f"{self.name}.q{index}"
 
     def describe(self) -> str:
-        return f"the {self.type} {'field' if self.field else 'populations'} {self.name} of {self.lattice.name}"
+        return (
+            f"the {self.type} {'field' if self.field else 'populations'} {self.name} of "
+            f"{self.lattice.name}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class RowReference:
-    """The values that belong to an item: where they begin (`name.first`), how many there are, and where none of any row lie."""
+    """The values that belong to an item.
+
+    Where they begin (`name.first`), how many there are, and where none of any row lie.
+    """
 
     name: str
     type: t.ValueType
@@ -141,7 +151,10 @@ class ArrayReference:
 
 @dataclass(frozen=True, slots=True)
 class ElementsReference:
-    """An array whose elements have indices. `index`: the type of its lengths. `is_table`: it is only read."""
+    """An array whose elements have indices. `index`: the type of its lengths. `is_table`.
+
+    It is only read.
+    """
 
     name: str
     type: ArrayType
@@ -232,7 +245,9 @@ def whole(constant: int, location: Location = NOWHERE) -> Number:
     return replace(weak(constant, location), exact=(constant,))
 
 
-def weak_vector(constants: tuple[int | float, ...], exact: tuple[Exact, ...] = (), where: Location = NOWHERE) -> Number:
+def weak_vector(
+    constants: tuple[int | float, ...], exact: tuple[Exact, ...] = (), where: Location = NOWHERE
+) -> Number:
     """A vector of Python numbers, to take the type of what it meets."""
     floats = any(isinstance(c, float) for c in constants)
     scalar = t.F32 if floats else t.I32 if all(-(2**31) <= c < 2**31 for c in constants) else t.I64
@@ -266,7 +281,9 @@ def from_python(value: Any, location: Location = NOWHERE) -> Value:
     if isinstance(value, LiteralVector):
         return weak_vector(tuple(value), (), location)
     if isinstance(value, VectorValue):
-        return Number(value.type, tuple(ir.Literal(p.item(), value.type.element, location) for p in value))
+        return Number(
+            value.type, tuple(ir.Literal(p.item(), value.type.element, location) for p in value)
+        )
     return PythonObject(value)
 
 
@@ -292,7 +309,10 @@ def leaves_of(name: str, value: Value) -> list[tuple[str, ir.Expression]]:
             return [(f"{name}.q{i}", ir.Local(value.leaf(i), scalar)) for i in range(lattice.size)]
         case RowReference():
             kinds = {"first": t.I64, "length": t.I32, "beyond": t.I64}
-            return [(f"{name}.{part}", ir.Local(f"{value.name}.{part}", kind)) for part, kind in kinds.items()]
+            return [
+                (f"{name}.{part}", ir.Local(f"{value.name}.{part}", kind))
+                for part, kind in kinds.items()
+            ]
         case ElementsReference(type=array, index=index):
             return [(n, ir.Local(n, index)) for n in map(value.length, range(array.rank))]
         case Number() if not value.known:

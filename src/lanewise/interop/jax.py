@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.interop.tensors import Inputs, check_kernel, device_of, float_results, gradients, inputs_of
+from lanewise.interop.tensors import (
+    Inputs,
+    check_kernel,
+    device_of,
+    float_results,
+    gradients,
+    inputs_of,
+)
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.launch.arguments import axes_of, shape_of_result
@@ -18,16 +25,20 @@ from lanewise.support.installation import install
 
 
 def jax_function(kernel: Any) -> Callable[..., Any]:
-    """The kernel as a function of JAX arrays, differentiable once in reverse mode (`jax.grad`, `jax.vjp`), also within `jax.jit`.
+    """The kernel as a function of JAX arrays, differentiable once in reverse mode (`jax.grad`,
+    `jax.vjp`), also within `jax.jit`.
 
-    The function is called like the kernel. A record is a mapping from its fields to arrays of shape (n,) or (n, components), for example
-    `{"position": x, "mass": m}`; one and the same mapping for targets and sources makes them one array. Values are numbers or arrays of
-    shape () or (components,); in elementwise kernels without records they may be arrays of any shape, all of one. Outside of `jax.jit`
-    arrays come and go by DLPack on their device; within it calls go through the host (`jax.pure_callback`). Fields are copied into records,
-    in the default layout and in the types of the record.
+    The function is called like the kernel. A record is a mapping from its fields to arrays of shape
+    (n,) or (n, components), for example `{"position": x, "mass": m}`; one and the same mapping for
+    targets and sources makes them one array. Values are numbers or arrays of shape () or
+    (components,); in elementwise kernels without records they may be arrays of any shape, all of
+    one. Outside of `jax.jit` arrays come and go by DLPack on their device; within it calls go
+    through the host (`jax.pure_callback`). Fields are copied into records, in the default layout
+    and in the types of the record.
 
-    Raises `ArgumentError` where JAX is not installed, for what is no kernel of pairs or elements, and for kernels with float64 results
-    where `jax_enable_x64` is off; `CompileError` for kernels that have no gradient.
+    Raises `ArgumentError` where JAX is not installed, for what is no kernel of pairs or elements,
+    and for kernels with float64 results where `jax_enable_x64` is off; `CompileError` for kernels
+    that have no gradient.
     """
     _jax()
     check_kernel("lw.jax_function", kernel)
@@ -52,9 +63,12 @@ def _jax() -> Any:
 
 
 def _check_precision(kernel: Any) -> None:
-    if not _jax().config.jax_enable_x64 and any(t.scalar_of(k) in (t.F64, t.I64) for k in kernel.lowered.results):
+    if not _jax().config.jax_enable_x64 and any(
+        t.scalar_of(k) in (t.F64, t.I64) for k in kernel.lowered.results
+    ):
         raise ArgumentError(
-            f"{kernel.__name__} has results of 64 bits, which JAX cuts to 32: jax.config.update('jax_enable_x64', True) "
+            f"{kernel.__name__} has results of 64 bits, which JAX cuts to 32: "
+            "jax.config.update('jax_enable_x64', True) "
             "before anything else"
         )
 
@@ -75,18 +89,28 @@ def _differentiable(inputs: Inputs) -> Callable[..., Any]:
         return call(*arrays), arrays
 
     def backward(arrays: tuple[Any, ...], cotangents: Sequence[Any]) -> tuple[Any, ...]:
-        smooth = [n for n, p in enumerate(inputs.places) if p.wrt and np.issubdtype(arrays[n].dtype, np.floating)]
+        smooth = [
+            n
+            for n, p in enumerate(inputs.places)
+            if p.wrt and np.issubdtype(arrays[n].dtype, np.floating)
+        ]
         needed = [n in smooth for n in range(len(arrays))]
         weights = [c for c, is_float in zip(cotangents, floats, strict=True) if is_float]
 
         def derivatives(*given: Any) -> tuple[Any, ...]:
             those, ones = given[: len(arrays)], iter(given[len(arrays) :])
             weighed = [next(ones) if is_float else None for is_float in floats]
-            found = gradients(inputs, inputs.arguments(those, device_of(inputs, those)), needed, weighed)
+            found = gradients(
+                inputs, inputs.arguments(those, device_of(inputs, those)), needed, weighed
+            )
             return tuple(_as(found[n], arrays[n].dtype) for n in smooth)
 
         shapes = tuple(jax.ShapeDtypeStruct(arrays[n].shape, arrays[n].dtype) for n in smooth)
-        made = dict(zip(smooth, _through(derivatives, shapes, (*arrays, *weights)), strict=True)) if smooth else {}
+        made = (
+            dict(zip(smooth, _through(derivatives, shapes, (*arrays, *weights)), strict=True))
+            if smooth
+            else {}
+        )
         return tuple(made[n] if n in made else _zero(a) for n, a in enumerate(arrays))
 
     function = jax.custom_vjp(call)
@@ -97,7 +121,9 @@ def _differentiable(inputs: Inputs) -> Callable[..., Any]:
 def _through(
     function: Callable[..., tuple[Any, ...]], shapes: tuple[Any, ...], arrays: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    """Run a function of arrays now, or, where they are traced, through the host when they are there."""
+    """Run a function of arrays now, or, where they are traced, through the host when they are
+    there.
+    """
     jax = _jax()
     if not any(isinstance(a, jax.core.Tracer) for a in arrays):
         return tuple(_array(r) for r in function(*arrays))
@@ -105,7 +131,8 @@ def _through(
     def on_host(*given: Any) -> tuple[Any, ...]:
         results = function(*map(np.asarray, given))
         return tuple(
-            np.asarray(r.get() if hasattr(r, "get") else r, s.dtype) for r, s in zip(results, shapes, strict=True)
+            np.asarray(r.get() if hasattr(r, "get") else r, s.dtype)
+            for r, s in zip(results, shapes, strict=True)
         )
 
     return jax.pure_callback(on_host, shapes, *arrays, vmap_method="sequential")
@@ -118,7 +145,10 @@ def _result_shapes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _axes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[int, ...]:
-    """Of the elements that have a result: one of targets or records, those of the arrays of an elementwise kernel without records."""
+    """Of the elements that have a result.
+
+    One of targets or records, those of the arrays of an elementwise kernel without records.
+    """
     parameters = inputs.kernel.signature.parameters
     target = next((n for n, k in parameters.items() if isinstance(k, Record)), "")
     for place, a in zip(inputs.places, arrays, strict=True):
@@ -138,7 +168,11 @@ def _axes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[int, ...]:
 
 def _array(result: Any) -> Any:
     jnp = _jax().numpy
-    return jnp.from_dlpack(result) if hasattr(result, "__dlpack__") and result.ndim else jnp.asarray(result)
+    return (
+        jnp.from_dlpack(result)
+        if hasattr(result, "__dlpack__") and result.ndim
+        else jnp.asarray(result)
+    )
 
 
 def _as(derivative: Any, dtype: Any) -> Any:

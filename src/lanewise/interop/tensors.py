@@ -1,6 +1,9 @@
-"""The arguments of a call as tensors of another library: which are there, what each is to the kernel, and records made of them.
+"""The arguments of a call as tensors of another library.
 
-A record is a mapping from fields to tensors, `{"position": x, "mass": m}`. One and the same mapping for targets and sources is one array.
+Which are there, what each is to the kernel, and records made of them.
+
+A record is a mapping from fields to tensors, `{"position": x, "mass": m}`. One and the same mapping
+for targets and sources is one array.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ Differentiable = Pairwise | Elementwise
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tensor belongs: to a parameter, or a field of it. wrt: its name in gradients, empty where nothing depends on it."""
+    """Where a tensor belongs: to a parameter, or a field of it. wrt.
+
+    Its name in gradients, empty where nothing depends on it.
+    """
 
     parameter: str
     field: str
@@ -47,8 +53,12 @@ class Inputs:
 
     def arguments(self, tensors: Sequence[Any], device: str) -> dict[str, Any]:
         """What the kernel is called with: records on the device, and values."""
-        fields: dict[str, dict[str, Any]] = {n: dict(c) for n, c in self.constants.items() if isinstance(c, dict)}
-        values: dict[str, Any] = {n: c for n, c in self.constants.items() if not isinstance(c, dict)}
+        fields: dict[str, dict[str, Any]] = {
+            n: dict(c) for n, c in self.constants.items() if isinstance(c, dict)
+        }
+        values: dict[str, Any] = {
+            n: c for n, c in self.constants.items() if not isinstance(c, dict)
+        }
         for place, tensor in zip(self.places, tensors, strict=True):
             if place.field:
                 fields.setdefault(place.parameter, {})[place.field] = tensor
@@ -58,7 +68,9 @@ class Inputs:
             record = self.kernel.signature.parameters[n]
             assert isinstance(record, Record)
             cls = make_class(record, __name__, record.name, None)
-            values[n] = RecordArray.from_fields(record, given, layout=None, device=device, python_class=cls)
+            values[n] = RecordArray.from_fields(
+                record, given, layout=None, device=device, python_class=cls
+            )
         return values | {n: values[other] for n, other in self.twins.items()}
 
     def differentiable(self, needed: Sequence[bool]) -> tuple[str, ...]:
@@ -69,14 +81,22 @@ class Inputs:
 def check_kernel(what: str, kernel: Any) -> None:
     """Refuse what has no gradient."""
     if not isinstance(kernel, Differentiable):
-        raise ArgumentError(f"{what} takes a kernel of @lw.pairwise or @lw.elementwise, found {shown(kernel)}")
+        raise ArgumentError(
+            f"{what} takes a kernel of @lw.pairwise or @lw.elementwise, found {shown(kernel)}"
+        )
     check_results(kernel.signature, kernel.lowered)
 
 
 def inputs_of(
-    kernel: Differentiable, arguments: tuple[Any, ...], named: Mapping[str, Any], is_tensor: Callable[[Any], bool]
+    kernel: Differentiable,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+    is_tensor: Callable[[Any], bool],
 ) -> tuple[Inputs, list[Any]]:
-    """The arguments of a call, and the tensors among them. Raises `ArgumentError` for what does not fit the parameters."""
+    """The arguments of a call, and the tensors among them.
+
+    Raises `ArgumentError` for what does not fit the parameters.
+    """
     values = name_arguments(kernel.signature, arguments, named)
     used = {p.name for p in kernel.lowered.function.parameters}
     places: list[Place] = []
@@ -89,14 +109,21 @@ def inputs_of(
         value = values[n]
         if not isinstance(kind, Record):
             if is_tensor(value):
-                places.append(Place(n, "", n if t.scalar_of(kind).is_float and used & set(t.leaves(n, kind)) else ""))
+                places.append(
+                    Place(
+                        n,
+                        "",
+                        n if t.scalar_of(kind).is_float and used & set(t.leaves(n, kind)) else "",
+                    )
+                )
                 tensors.append(value)
             else:
                 constants[n] = value
         elif not isinstance(value, Mapping):
             if not isinstance(value, RecordArray):
                 raise ArgumentError(
-                    f'{kernel.__name__}: {n!r} is a mapping from the fields of {kind.name} to tensors, {{"{kind.fields[0].name}": ...}}, '
+                    f"{kernel.__name__}: {n!r} is a mapping from the fields of {kind.name} to "
+                    f'tensors, {{"{kind.fields[0].name}": ...}}, '
                     f"found {shown(value)}"
                 )
             constants[n] = value
@@ -115,18 +142,30 @@ def inputs_of(
 
 
 def _check_fields(
-    kernel: Differentiable, n: str, kind: Record, value: Mapping[str, Any], same: list[str], used: set[str]
+    kernel: Differentiable,
+    n: str,
+    kind: Record,
+    value: Mapping[str, Any],
+    same: list[str],
+    used: set[str],
 ) -> None:
     for f in value:
         if kind.field(f) is None:
             raise ArgumentError(f"{kernel.__name__}: {unknown_field(kind, f)}")
-    read = [f.name for f in kind if any(used & set(t.leaves(f"{r}.{f.name}", f.type)) for r in same)]
+    read = [
+        f.name for f in kind if any(used & set(t.leaves(f"{r}.{f.name}", f.type)) for r in same)
+    ]
     if missing := [f for f in read if f not in value]:
-        raise ArgumentError(f"{kernel.__name__}: {n!r} has no {', '.join(missing)}, which the kernel reads")
+        raise ArgumentError(
+            f"{kernel.__name__}: {n!r} has no {', '.join(missing)}, which the kernel reads"
+        )
 
 
 def _wrt(kind: Record, name: str, same: list[str], used: set[str]) -> str:
-    """The name of a field in gradients: without a record where targets and sources are one array."""
+    """The name of a field in gradients.
+
+    Without a record where targets and sources are one array.
+    """
     field = kind.field(name)
     assert field is not None
     reading = [r for r in same if used & set(t.leaves(f"{r}.{name}", field.type))]
@@ -135,20 +174,30 @@ def _wrt(kind: Record, name: str, same: list[str], used: set[str]) -> str:
     return name if len(same) > 1 else f"{same[0]}.{name}"
 
 
-DLPACK_DEVICES = {1: CPU.name, 2: CUDA.name, 3: CPU.name}  # 3: memory of the host that a GPU reaches
+# 3: memory of the host that a GPU reaches
+DLPACK_DEVICES = {1: CPU.name, 2: CUDA.name, 3: CPU.name}
 
 
 def device_of(inputs: Inputs, tensors: Sequence[Any]) -> str:
-    """Where a call runs: where its records are, or, without records, its arrays. Single values may be on the host."""
+    """Where a call runs: where its records are, or, without records, its arrays.
+
+    Single values may be on the host.
+    """
     of_records = [x for p, x in zip(inputs.places, tensors, strict=True) if p.field]
     try:
         places = dict.fromkeys(x.__dlpack_device__() for x in of_records or tensors if x.ndim)
-    except Exception as error:  # of the other library: tensors without memory, or on several devices
-        raise ArgumentError(f"{inputs.kernel.__name__}: a tensor cannot be shared by DLPack ({error})") from error
-    names = [_device_name(inputs.kernel.__name__, int(kind), int(number)) for kind, number in places]
+    except Exception as error:
+        # of the other library: tensors without memory, or on several devices
+        raise ArgumentError(
+            f"{inputs.kernel.__name__}: a tensor cannot be shared by DLPack ({error})"
+        ) from error
+    names = [
+        _device_name(inputs.kernel.__name__, int(kind), int(number)) for kind, number in places
+    ]
     if len(set(names)) > 1:
         raise ArgumentError(
-            f"{inputs.kernel.__name__}: the tensors are on different devices ({', '.join(sorted(names))}); move them to one of them"
+            f"{inputs.kernel.__name__}: the tensors are on different devices "
+            f"({', '.join(sorted(names))}); move them to one of them"
         )
     return names[0] if names else CPU.name
 
@@ -156,7 +205,8 @@ def device_of(inputs: Inputs, tensors: Sequence[Any]) -> str:
 def _device_name(kernel: str, kind: int, number: int) -> str:
     if kind not in DLPACK_DEVICES:
         raise ArgumentError(
-            f"{kernel}: tensors on the CPU or on an NVIDIA GPU are needed, found DLPack's device type {kind}"
+            f"{kernel}: tensors on the CPU or on an NVIDIA GPU are needed, found DLPack's device "
+            f"type {kind}"
         )
     name = DLPACK_DEVICES[kind]
     return cuda_name(number) if name == CUDA.name else name
@@ -165,14 +215,20 @@ def _device_name(kernel: str, kind: int, number: int) -> str:
 def gradients(
     inputs: Inputs, arguments: Mapping[str, Any], needed: Sequence[bool], cotangents: Sequence[Any]
 ) -> list[Any]:
-    """The derivative with respect to each tensor that is needed, else None. cotangents: one a result, None for whole numbers."""
+    """The derivative with respect to each tensor that is needed, else None. cotangents.
+
+    One a result, None for whole numbers.
+    """
     names = inputs.differentiable(needed)
     if not names:
         return [None] * len(inputs.places)
     cotangent = cotangents[0] if len(cotangents) == 1 else tuple(cotangents)
     values = inputs.kernel.gradient(wrt=names)(**arguments, cotangent=cotangent)
     derivatives = dict(zip(names, values, strict=True))
-    return [derivatives[p.wrt] if asked and p.wrt else None for p, asked in zip(inputs.places, needed, strict=True)]
+    return [
+        derivatives[p.wrt] if asked and p.wrt else None
+        for p, asked in zip(inputs.places, needed, strict=True)
+    ]
 
 
 def float_results(kernel: Differentiable) -> list[bool]:

@@ -15,14 +15,16 @@ from lanewise.support.installation import install
 def torch_function(kernel: Any) -> Callable[..., Any]:
     """The kernel as a function of PyTorch tensors, differentiable once by autograd.
 
-    The function is called like the kernel. A record is a mapping from its fields to tensors of shape (n,) or (n, components), for example
-    `{"position": x, "mass": m}`; one and the same mapping for targets and sources makes them one array. Values are numbers or tensors of
-    shape () or (components,); in elementwise kernels without records they may be tensors of any shape, all of one. Results are tensors on
-    the device of the arguments: views of the kernel's results, by DLPack. Fields are copied into records, in the default layout and in the
-    types of the record. Gradients have the type of their tensors.
+    The function is called like the kernel. A record is a mapping from its fields to tensors of
+    shape (n,) or (n, components), for example `{"position": x, "mass": m}`; one and the same
+    mapping for targets and sources makes them one array. Values are numbers or tensors of shape ()
+    or (components,); in elementwise kernels without records they may be tensors of any shape, all
+    of one. Results are tensors on the device of the arguments: views of the kernel's results, by
+    DLPack. Fields are copied into records, in the default layout and in the types of the record.
+    Gradients have the type of their tensors.
 
-    Raises `ArgumentError` where PyTorch is not installed, and for what is no kernel of pairs or elements; `CompileError` for kernels that
-    have no gradient.
+    Raises `ArgumentError` where PyTorch is not installed, and for what is no kernel of pairs or
+    elements; `CompileError` for kernels that have no gradient.
     """
     _torch()
     check_kernel("lw.torch_function", kernel)
@@ -46,7 +48,10 @@ def _torch() -> Any:
 
 
 def _settle(devices: Iterable[Any]) -> None:
-    """Wait for streams of PyTorch's own: lanewise reads tensors on the default stream, which does not wait for them."""
+    """Wait for streams of PyTorch's own.
+
+    Lanewise reads tensors on the default stream, which does not wait for them.
+    """
     cuda = _torch().cuda
     for device in {d for d in devices if d.type == CUDA.name}:
         if cuda.current_stream(device) != cuda.default_stream(device):
@@ -67,16 +72,23 @@ def _autograd() -> Any:
         results = results if isinstance(results, tuple) else (results,)
         made = tuple(torch.from_dlpack(r) for r in results)
         ctx.floats = float_results(inputs.kernel)
-        ctx.mark_non_differentiable(*(r for r, is_float in zip(made, ctx.floats, strict=True) if not is_float))
+        ctx.mark_non_differentiable(
+            *(r for r, is_float in zip(made, ctx.floats, strict=True) if not is_float)
+        )
         return made
 
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        if torch.is_grad_enabled():  # else what the derivative depends on would be missing in silence
+        # else what the derivative depends on would be missing in silence
+        if torch.is_grad_enabled():
             raise ArgumentError(
-                f"{ctx.inputs.kernel.__name__} has first derivatives only, and create_graph=True asks for those of the gradient"
+                f"{ctx.inputs.kernel.__name__} has first derivatives only, and create_graph=True "
+                "asks for those of the gradient"
             )
         _settle(d for _, d in ctx.tensors)
-        weights = [c.contiguous() if is_float else None for c, is_float in zip(cotangents, ctx.floats, strict=True)]
+        weights = [
+            c.contiguous() if is_float else None
+            for c, is_float in zip(cotangents, ctx.floats, strict=True)
+        ]
         found = gradients(ctx.inputs, ctx.arguments, ctx.needs_input_grad[2:], weights)
         return None, None, *(_tensor(d, *kind) for d, kind in zip(found, ctx.tensors, strict=True))
 
@@ -84,7 +96,15 @@ def _autograd() -> Any:
         if derivative is None:
             return None
         shared = hasattr(derivative, "__dlpack__") and derivative.ndim
-        made = torch.from_dlpack(derivative) if shared else torch.as_tensor(derivative, dtype=torch.float64)
+        made = (
+            torch.from_dlpack(derivative)
+            if shared
+            else torch.as_tensor(derivative, dtype=torch.float64)
+        )
         return made.to(dtype=dtype, device=device)
 
-    return type("LanewiseFunction", (base,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    return type(
+        "LanewiseFunction",
+        (base,),
+        {"forward": staticmethod(forward), "backward": staticmethod(backward)},
+    )

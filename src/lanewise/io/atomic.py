@@ -1,7 +1,10 @@
-"""Files that are there whole or not at all: written under another name beside the target, then renamed.
+"""Files that are there whole or not at all.
 
-A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a killed process
-leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete; the next run that claims NAME does (see `claims`).
+Written under another name beside the target, then renamed.
+
+A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a
+killed process leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete; the
+next run that claims NAME does (see `claims`).
 """
 
 from __future__ import annotations
@@ -19,13 +22,16 @@ from lanewise.support.errors import InputError
 def writable_target(path: FilePath, overwrite: bool) -> Path:
     """The real file behind `path`, once it is sure that a file may be written there.
 
-    Raises InputError for an existing file without `overwrite`, a folder or device, and a parent folder that is missing
-    or closed. Long runs call it before they start: finding out at the end would lose the run.
+    Raises InputError for an existing file without `overwrite`, a folder or device, and a parent
+    folder that is missing or closed. Long runs call it before they start: finding out at the end
+    would lose the run.
     """
     # A link is followed, so that overwriting replaces the file that it names and not the link.
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        raise InputError(f"{path}: exists and is not a regular file; wanted the name of a file to write")
+        raise InputError(
+            f"{path}: exists and is not a regular file; wanted the name of a file to write"
+        )
     if target.exists() and not overwrite:
         raise InputError(f"{path}: the file exists already; give --overwrite to replace it")
     if not target.parent.is_dir():
@@ -36,10 +42,15 @@ def writable_target(path: FilePath, overwrite: bool) -> Path:
 
 
 def writable_folder(path: FilePath) -> Path:
-    """The folder of this name, made if it is not there; the folder around it has to be. Raises InputError where it cannot be."""
+    """The folder of this name, made if it is not there; the folder around it has to be.
+
+    Raises InputError where it cannot be.
+    """
     folder = Path(path)
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{path}: exists and is not a folder; wanted the name of a folder to write into")
+        raise InputError(
+            f"{path}: exists and is not a folder; wanted the name of a folder to write into"
+        )
     if not folder.resolve().parent.is_dir():
         raise InputError(f"{path}: the folder {folder.parent} does not exist; create it first")
     try:
@@ -51,14 +62,18 @@ def writable_folder(path: FilePath) -> Path:
 
 @contextmanager
 def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
-    """Yield a new, empty file in the same folder to fill; at the end it takes the place of `path` in one step.
+    """Yield a new, empty file in the same folder to fill.
 
-    When the body raises, the file is removed and `path` stays as it was. Raises InputError as `writable_target`.
+    At the end it takes the place of `path` in one step.
+
+    When the body raises, the file is removed and `path` stays as it was. Raises InputError as
+    `writable_target`.
     """
     target = writable_target(path, overwrite)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
-        # O_EXCL: never anybody else's file. Mode 666 less the umask: the same rights as a file made by open().
+        # O_EXCL: never anybody else's file. Mode 666 less the umask: the same rights as a file made
+        # by open().
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         yield temporary
         _flush(temporary)
@@ -73,14 +88,19 @@ def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
 
 
 def unwritable(path: FilePath, folder: Path, error: OSError) -> InputError:
-    """What to raise where the system does not let `path` be written: one line with the folder and the system's reason."""
+    """What to raise where the system does not let `path` be written.
+
+    One line with the folder and the system's reason.
+    """
     reason = error.strerror or str(error).partition("\n")[0]
     return InputError(f"{path}: cannot be written into the folder {folder}: {reason}")
 
 
 @contextmanager
 def writing(path: FilePath) -> Generator[None]:
-    """What the system refuses within the block, of whatever file beside `path`, is an InputError that says so of `path`."""
+    """What the system refuses within the block, of whatever file beside `path`, is an InputError
+    that says so of `path`.
+    """
     try:
         yield
     except OSError as error:
@@ -88,7 +108,10 @@ def writing(path: FilePath) -> Generator[None]:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file (or, for a folder, the list of its files) is on the disk: a rename may overtake the data."""
+    """Wait until the file (or, for a folder, the list of its files) is on the disk.
+
+    A rename may overtake the data.
+    """
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:
         os.fsync(handle)

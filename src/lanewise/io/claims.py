@@ -1,9 +1,13 @@
-"""One run a file: who writes results claims their names first, so that two runs never write one file.
+"""One run a file.
 
-A claim on NAME is the file `.NAME.lock` beside it: JSON that says which process of which machine holds it, and since when. It appears
-whole and only where there is none (a hard link; where the file system has none, exclusive creation), which also holds on network file
-systems; advisory locks (flock) do not on all of them. The claim ends with the run, also with one that SIGTERM ends. What a killed process
-leaves is taken over: on its own machine one can see that it is gone. On another machine one cannot, so the message says what to delete.
+Who writes results claims their names first, so that two runs never write one file.
+
+A claim on NAME is the file `.NAME.lock` beside it: JSON that says which process of which machine
+holds it, and since when. It appears whole and only where there is none (a hard link; where the file
+system has none, exclusive creation), which also holds on network file systems; advisory locks
+(flock) do not on all of them. The claim ends with the run, also with one that SIGTERM ends. What a
+killed process leaves is taken over: on its own machine one can see that it is gone. On another
+machine one cannot, so the message says what to delete.
 """
 
 from __future__ import annotations
@@ -29,13 +33,16 @@ import psutil
 from lanewise.io.atomic import unwritable, writable_target
 from lanewise.support.errors import InputError
 
-SAME_START = 1.0  # seconds between two readings of one process's start; a reused number started at another time
+# seconds between two readings of one process's start; a reused number started at another time
+SAME_START = 1.0
 ATTEMPTS, PATIENCE = 8, 0.02  # seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process: its machine, its number, its start in seconds after that of the machine (clocks may be set), and since when it owns."""
+    """A process: its machine, its number, its start in seconds after that of the machine (clocks
+    may be set), and since when it owns.
+    """
 
     host: str
     process: int
@@ -44,7 +51,10 @@ class Owner:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is surely over: of this machine, with no such process any more, or another one of its number."""
+        """Whether it is surely over.
+
+        Of this machine, with no such process any more, or another one of its number.
+        """
         if self.host != socket.gethostname():
             return False
         started = _start_of(self.process)
@@ -62,7 +72,10 @@ class Claim:
     owner: Owner
 
     def release(self) -> None:
-        """Give the name back. One that was taken away in the meantime, or that a forked process inherited, stays as it is."""
+        """Give the name back.
+
+        One that was taken away in the meantime, or that a forked process inherited, stays as it is.
+        """
         if self.owner.process == os.getpid() and _read(self.lock) == self.owner:
             with suppress(OSError):
                 self.lock.unlink()
@@ -70,10 +83,12 @@ class Claim:
 
 @contextmanager
 def claimed(paths: Iterable[Path | None]) -> Generator[list[str]]:
-    """Hold the names of these files within the block, and clear away what killed runs have left of their writing.
+    """Hold the names of these files within the block, and clear away what killed runs have left of
+    their writing.
 
-    Yields notes for the user: which claims of processes that are gone were taken over. Raises `InputError` that names the process that
-    holds one of the names, and as `atomic.writable_target` for a folder that cannot be written.
+    Yields notes for the user: which claims of processes that are gone were taken over. Raises
+    `InputError` that names the process that holds one of the names, and as `atomic.writable_target`
+    for a folder that cannot be written.
     """
     claims: list[Claim] = []
     notes: list[str] = []
@@ -97,17 +112,24 @@ def _distinct(paths: Iterable[Path | None]) -> dict[Path, Path]:
     """The real files by the name that the user gave, each once."""
     files: dict[Path, Path] = {}
     for path in paths:
-        if path is not None and (target := writable_target(path, overwrite=True)) not in files.values():
+        if (
+            path is not None
+            and (target := writable_target(path, overwrite=True)) not in files.values()
+        ):
             files[path] = target
     return files
 
 
 def _claim(path: Path, target: Path, notes: list[str]) -> Claim:
     owner = Owner(
-        socket.gethostname(), os.getpid(), _start_of(os.getpid()) or 0.0, datetime.now().isoformat(" ", "seconds")
+        socket.gethostname(),
+        os.getpid(),
+        _start_of(os.getpid()) or 0.0,
+        datetime.now().isoformat(" ", "seconds"),
     )
     lock = lock_of(target)
-    for attempt in range(ATTEMPTS):  # whoever finds a claim of the dead may be overtaken by another who does
+    # whoever finds a claim of the dead may be overtaken by another who does
+    for attempt in range(ATTEMPTS):
         try:
             if _create(lock, owner):
                 return Claim(lock, owner)
@@ -116,15 +138,23 @@ def _claim(path: Path, target: Path, notes: list[str]) -> Claim:
         holder = _read(lock)
         if holder is not None and not holder.is_gone:
             raise InputError(_held(path, lock, holder))
-        if holder is None and attempt < ATTEMPTS // 2:  # gone, or just being written where there are no hard links
+        # gone, or just being written where there are no hard links
+        if holder is None and attempt < ATTEMPTS // 2:
             time.sleep(PATIENCE)
         elif _take_away(lock, holder):
-            notes.append(f"{path}: the run that wrote it is gone ({holder or 'an empty claim'}); this one takes over")
-    raise InputError(f"{path}: its claim {lock} cannot be taken; delete it if no other run writes this file")
+            notes.append(
+                f"{path}: the run that wrote it is gone ({holder or 'an empty claim'}); this one "
+                "takes over"
+            )
+    raise InputError(
+        f"{path}: its claim {lock} cannot be taken; delete it if no other run writes this file"
+    )
 
 
 def _held(path: Path, lock: Path, holder: Owner) -> str:
-    text = f"{path}: another run writes this file ({holder}); wait for its end, or choose another file"
+    text = (
+        f"{path}: another run writes this file ({holder}); wait for its end, or choose another file"
+    )
     return text if holder.host == socket.gethostname() else f"{text}; if it is gone, delete {lock}"
 
 
@@ -158,7 +188,9 @@ def _write_new(path: Path, text: bytes) -> None:
 
 
 def _take_away(lock: Path, holder: Owner | None) -> bool:
-    """Remove the claim of a process that is gone; False when somebody else did, or has claimed since.
+    """Remove the claim of a process that is gone.
+
+    False when somebody else did, or has claimed since.
 
     Renaming is what only one can do: whose name it then has may be looked at in peace.
     """
@@ -181,23 +213,35 @@ def _read(lock: Path) -> Owner | None:
     try:
         values: Any = json.loads(lock.read_bytes())
         return Owner(
-            str(values["host"]), int(values["process"]), float(values["started"]), str(values["since"])
-        )  # fmt: skip
+            str(values["host"]),
+            int(values["process"]),
+            float(values["started"]),
+            str(values["since"]),
+        )
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
 def _start_of(process: int) -> float | None:
-    """Seconds from the start of the machine to that of a process; None for one that is not there, or has ended."""
+    """Seconds from the start of the machine to that of a process.
+
+    None for one that is not there, or has ended.
+    """
     try:
         running = psutil.Process(process)
-        return None if running.status() == psutil.STATUS_ZOMBIE else running.create_time() - psutil.boot_time()
+        return (
+            None
+            if running.status() == psutil.STATUS_ZOMBIE
+            else running.create_time() - psutil.boot_time()
+        )
     except psutil.Error:
         return None
 
 
 def _clear_leftovers(target: Path) -> None:
-    """Remove what killed runs have left of writing this file and the numbered ones beside it (see `atomic.atomic_path`)."""
+    """Remove what killed runs have left of writing this file and the numbered ones beside it (see
+    `atomic.atomic_path`).
+    """
     stem, suffix = re.escape(target.stem), re.escape(target.suffix)
     ours = re.compile(rf"\.{stem}(_\d{{8,}})?{suffix}(\.lock)?\.[0-9a-f]{{8}}\.tmp")
     for entry in os.scandir(target.parent):
@@ -208,7 +252,10 @@ def _clear_leftovers(target: Path) -> None:
 
 @contextmanager
 def _released_at_termination(claims: list[Claim]) -> Generator[None]:
-    """Within the block SIGTERM ends the process as ever, but gives its claims back first. Handlers of a host program stay."""
+    """Within the block SIGTERM ends the process as ever, but gives its claims back first.
+
+    Handlers of a host program stay.
+    """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield

@@ -1,6 +1,8 @@
-"""CSV text: a line of column names `x,y,z,vx,vy,vz,mass` and perhaps `id,component`, in any order, then a body a line.
+"""CSV text: a line of column names `x,y,z,vx,vy,vz,mass` and perhaps `id,component`, in any order,
+then a body a line.
 
-Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin with #, are passed over.
+Format: RFC 4180, UTF-8. Time and softening have no place in it. Blank lines, and lines that begin
+with #, are passed over.
 """
 
 from __future__ import annotations
@@ -29,12 +31,20 @@ WANTED = f"{','.join(REAL)} and perhaps {','.join(WHOLE)}"
 
 
 def read_csv(path: FilePath) -> Particles:
-    """The bodies of a CSV file. Raises InputError naming the file, the line (from 1) and the column that is wrong."""
+    """The bodies of a CSV file.
+
+    Raises InputError naming the file, the line (from 1) and the column that is wrong.
+    """
     file = existing_file(path)
-    with reading(path, "CSV", (UnicodeDecodeError, csv.Error)), file.open(encoding="utf-8-sig", newline="") as stream:
+    with (
+        reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
+        file.open(encoding="utf-8-sig", newline="") as stream,
+    ):
         lines = csv.reader(_without_comments(stream))
         names = _column_names(lines)
-        table = np.fromiter(_rows(lines, names), [(name, "i8" if name in WHOLE else "f8") for name in names])
+        table = np.fromiter(
+            _rows(lines, names), [(name, "i8" if name in WHOLE else "f8") for name in names]
+        )
         return Particles.of(
             position=_columns(table, "x", "y", "z"),
             velocity=_columns(table, "vx", "vy", "vz"),
@@ -45,7 +55,9 @@ def read_csv(path: FilePath) -> Particles:
 
 
 def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same float64. Raises InputError as `atomic_path`.
+    """Write in one step, with as many digits as bring back the same float64.
+
+    Raises InputError as `atomic_path`.
 
     Warns (`FileWarning`) of a time other than 0 and of a softening, for which there is no place.
     """
@@ -53,7 +65,12 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
     lost += [] if particles.softening is None else [f"the softening {particles.softening:g}"]
     if lost:
         warn_user(f"{path}: CSV has no place for {' and '.join(lost)}", FileWarning)
-    columns: list[NDArray[Any]] = [*particles.position.T, *particles.velocity.T, particles.mass, particles.ids]
+    columns: list[NDArray[Any]] = [
+        *particles.position.T,
+        *particles.velocity.T,
+        particles.mass,
+        particles.ids,
+    ]
     names = [*REAL, "id"]
     if (particles.component != DARK).any():
         columns.append(particles.component)
@@ -65,7 +82,10 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
 
 
 def _without_comments(stream: Iterable[str]) -> Iterator[str]:
-    """The lines, comments as blank ones: a quote in a comment begins nothing, and lines keep their numbers."""
+    """The lines, comments as blank ones.
+
+    A quote in a comment begins nothing, and lines keep their numbers.
+    """
     return ("\n" if line.lstrip().startswith("#") else line for line in stream)
 
 
@@ -75,14 +95,19 @@ def _column_names(lines: Any) -> list[str]:
     number = max(lines.line_num, 1)
     if separator := _separator(names):
         raise InputError(
-            f"line {number}: columns are separated by {separator}; wanted commas, and points in numbers: {WANTED}"
+            f"line {number}: columns are separated by {separator}; wanted commas, and points in "
+            f"numbers: {WANTED}"
         )
     if not set(names) & set(REAL):
-        raise InputError(f"line {number} is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
+        raise InputError(
+            f"line {number} is {_shortened(','.join(names))}; wanted the names of the columns: "
+            f"{WANTED}"
+        )
     for place, name in enumerate(names, 1):
         if name not in REAL + WHOLE:
             raise InputError(
-                f"line {number}, column {place}: unknown column {_shortened(name)}{_meant(name)} wanted {WANTED}"
+                f"line {number}, column {place}: unknown column {_shortened(name)}{_meant(name)} "
+                f"wanted {WANTED}"
             )
         if names.index(name) != place - 1:
             raise InputError(f"line {number}, column {place}: a second column {name}")
@@ -101,7 +126,10 @@ def _separator(names: list[str]) -> str:
 
 
 def _meant(name: str) -> str:
-    """A column that is called so, or begins so, where there is one such; what else to do with one that bodies do not have."""
+    """A column that is called so, or begins so, where there is one such.
+
+    What else to do with one that bodies do not have.
+    """
     if name in NAMES:
         return "; leave it out, bodies are told apart by the whole numbers of a column id;"
     begun = [known for known in REAL + WHOLE if name and known.startswith(name)]
@@ -110,31 +138,46 @@ def _meant(name: str) -> str:
 
 def _rows(lines: Any, names: list[str]) -> Iterator[tuple[float, ...]]:
     """One tuple of numbers a body. `lines` is a csv.reader: it counts the lines of the file."""
-    converters: list[Callable[[str], float]] = [_whole if name in WHOLE else _finite for name in names]
+    converters: list[Callable[[str], float]] = [
+        _whole if name in WHOLE else _finite for name in names
+    ]
     for cells in lines:
         if not any(map(str.strip, cells)):
             continue
         if len(cells) != len(names):
-            raise InputError(f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} ({','.join(names)})")
+            raise InputError(
+                f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} "
+                f"({','.join(names)})"
+            )
         try:
             yield tuple([convert(cell) for convert, cell in zip(converters, cells, strict=True)])
         except ValueError:
             raise _bad_cell(lines.line_num, names, converters, cells) from None
 
 
-def _bad_cell(line: int, names: list[str], converters: list[Callable[[str], float]], cells: list[str]) -> InputError:
-    """Which cell of a line that does not convert is at fault: looked for only now, to keep good lines fast."""
+def _bad_cell(
+    line: int, names: list[str], converters: list[Callable[[str], float]], cells: list[str]
+) -> InputError:
+    """Which cell of a line that does not convert is at fault.
+
+    Looked for only now, to keep good lines fast.
+    """
     for place, (name, convert, cell) in enumerate(zip(names, converters, cells, strict=True), 1):
         try:
             convert(cell)
         except ValueError:
             wanted = "a whole number" if name in WHOLE else "a finite number"
-            return InputError(f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}")
+            return InputError(
+                f"line {line}, column {place} ({name}): {_shortened(cell)}; wanted {wanted}"
+            )
     raise AssertionError("called for a good line")
 
 
 def plain(cell: str) -> str:
-    """A cell without what Python alone takes for a part of a number: underscores, and digits of other scripts."""
+    """A cell without what Python alone takes for a part of a number.
+
+    Underscores, and digits of other scripts.
+    """
     if "_" in cell or not cell.isascii():
         raise ValueError
     return cell

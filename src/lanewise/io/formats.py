@@ -1,4 +1,6 @@
-"""Which format a file has, or should get. Reading goes by content, for names lie; writing goes by suffix.
+"""Which format a file has, or should get. Reading goes by content, for names lie.
+
+Writing goes by suffix.
 
 A format is one module of this package that defines `FORMAT`; the modules are found, not listed.
 """
@@ -24,7 +26,8 @@ HEAD = 512
 class Format:
     """One file format.
 
-    recognises  whether a file that starts with these (at most HEAD) bytes is meant to be this format, damaged or not;
+    recognises  whether a file that starts with these (at most HEAD) bytes is meant to be this
+    format, damaged or not;
                 for every file at most one format may say yes
     read        raises InputError, naming the file, for whatever is wrong with it
     write       (path, particles, overwrite); writes atomically
@@ -39,7 +42,10 @@ class Format:
 
 @cache
 def formats() -> tuple[Format, ...]:
-    """All formats, by name of their module. Looked up at first use, so that importing lanewise stays fast."""
+    """All formats, by name of their module.
+
+    Looked up at first use, so that importing lanewise stays fast.
+    """
     names = sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)]))
     entries = [vars(importlib.import_module(f"lanewise.io.{name}")).get("FORMAT") for name in names]
     return tuple(entry for entry in entries if isinstance(entry, Format))
@@ -49,7 +55,8 @@ def formats() -> tuple[Format, ...]:
 def read_particles(path: FilePath) -> Particles:
     """The bodies of a Gadget HDF5, Tipsy, NPZ or CSV file, told apart by content.
 
-    Raises InputError that names the file for what is missing, empty, damaged, truncated or of another kind.
+    Raises InputError that names the file for what is missing, empty, damaged, truncated or of
+    another kind.
     """
     file = existing_file(path)
     with file.open("rb") as stream:
@@ -58,15 +65,20 @@ def read_particles(path: FilePath) -> Particles:
         if entry.recognises(head):
             return entry.read(path)
     start = head[:16].hex(" ")
-    raise InputError(f"{path}: not a particle file (it starts with the bytes {start}); wanted {_listed()}")
+    raise InputError(
+        f"{path}: not a particle file (it starts with the bytes {start}); wanted {_listed()}"
+    )
 
 
 @checked(InputError)
 def write_particles(path: FilePath, particles: Particles, overwrite: bool = False) -> None:
-    """Write the format that the suffix of `path` names, in one step: the file is there whole or not at all.
+    """Write the format that the suffix of `path` names, in one step.
 
-    .h5 .hdf5 Gadget HDF5 (float64), .tipsy .std .bin Tipsy (float32), .npz NPZ, .csv CSV. Raises InputError for another
-    suffix, for an existing file without `overwrite`, for no bodies, and for values that the format cannot hold.
+    The file is there whole or not at all.
+
+    .h5 .hdf5 Gadget HDF5 (float64), .tipsy .std .bin Tipsy (float32), .npz NPZ, .csv CSV. Raises
+    InputError for another suffix, for an existing file without `overwrite`, for no bodies, and for
+    values that the format cannot hold.
     """
     check_any(path, particles)
     suffix = Path(path).suffix.lower()

@@ -1,13 +1,15 @@
 """Gadget snapshots in HDF5: reading, and writing so that yt, pynbody and Gadget itself read them.
 
-Format: Springel, "User guide for GADGET-2" (2005), section 6, snapshot format 3. Groups `Header` (attributes) and
-`PartType0` to `PartType5`, each with Coordinates (n, 3), Velocities (n, 3), Masses (n,), ParticleIDs (n,). A type
-whose bodies all weigh the same may give that mass in Header/MassTable instead. Velocities of a run without expansion
-are plain velocities; those of a comoving run carry a factor 1/sqrt(a), and its lengths are comoving: refused here.
+Format: Springel, "User guide for GADGET-2" (2005), section 6, snapshot format 3. Groups `Header`
+(attributes) and `PartType0` to `PartType5`, each with Coordinates (n, 3), Velocities (n, 3), Masses
+(n,), ParticleIDs (n,). A type whose bodies all weigh the same may give that mass in
+Header/MassTable instead. Velocities of a run without expansion are plain velocities; those of a
+comoving run carry a factor 1/sqrt(a), and its lengths are comoving: refused here.
 
-A header that is written holds every attribute that those readers ask for; zero or one where an isolated run without expansion has nothing
-to say. BoxSize = 0 tells readers that space is open, so that they measure the bodies instead. The format says nothing about how datasets
-are stored; readers with HDF5 1.10 (2016) or later check the sums as they read.
+A header that is written holds every attribute that those readers ask for; zero or one where an
+isolated run without expansion has nothing to say. BoxSize = 0 tells readers that space is open, so
+that they measure the bodies instead. The format says nothing about how datasets are stored; readers
+with HDF5 1.10 (2016) or later check the sums as they read.
 """
 
 from __future__ import annotations
@@ -31,18 +33,23 @@ from lanewise.support.warned import warn_user
 
 
 def read_gadget(path: FilePath) -> Particles:
-    """All bodies of all types: by type and then as stored, or in the order they were written when lanewise wrote them.
+    """All bodies of all types.
 
-    Numbers are taken as they are, without conversion of units. Warns (`FileWarning`) of a box, which is no box here, and of types
-    without ids. Raises InputError naming the file and what is wrong: also what the header promises and the file does not hold, and
-    every sign of a comoving run.
+    By type and then as stored, or in the order they were written when lanewise wrote them.
+
+    Numbers are taken as they are, without conversion of units. Warns (`FileWarning`) of a box,
+    which is no box here, and of types without ids. Raises InputError naming the file and what is
+    wrong: also what the header promises and the file does not hold, and every sign of a comoving
+    run.
     """
     with open_hdf5(path) as file:
         header = _header(file)
         counts = _counts(file, header)
         parts = [_part(file, header, kind, count) for kind, count in enumerate(counts) if count]
         if not parts:
-            raise InputError("there are no bodies in PartType0 to PartType5; at least one is wanted")
+            raise InputError(
+                "there are no bodies in PartType0 to PartType5; at least one is wanted"
+            )
         particles = Particles.of(
             position=np.concatenate([part.position for part in parts]),
             velocity=np.concatenate([part.velocity for part in parts]),
@@ -54,7 +61,10 @@ def read_gadget(path: FilePath) -> Particles:
         )
         if (box := _row(header, "BoxSize")).any():
             size = " x ".join(f"{length:g}" for length in box)
-            text = f"{path}: BoxSize in Header is {size}, and is passed over: space is open, and forces are those of bodies alone"
+            text = (
+                f"{path}: BoxSize in Header is {size}, and is passed over: space is open, and "
+                "forces are those of bodies alone"
+            )
             warn_user(text, FileWarning)
         return _as_written(particles, parts)
 
@@ -76,25 +86,40 @@ COMOVING = {
     "Parameters": ("ComovingIntegrationOn", "Omega0", "OmegaLambda", "OmegaBaryon"),
     "Cosmology": ("Cosmological run",),
 }
-"""Attributes by group that are 0 in a run without expansion: those of Gadget-2 to -4, Arepo and SWIFT."""
+"""Attributes by group that are 0 in a run without expansion.
+
+Those of Gadget-2 to -4, Arepo and SWIFT.
+"""
 
 
 def _header(file: Any) -> dict[str, Any]:
-    """Attributes of Header, one-element arrays as scalars; of a whole snapshot without expansion."""
+    """Attributes of Header, one-element arrays as scalars.
+
+    Of a whole snapshot without expansion.
+    """
     if not hasattr(file.get("Header"), "attrs"):
-        raise InputError(f"this HDF5 file has no group Header (it has {_names(file)}); wanted a Gadget snapshot")
+        raise InputError(
+            f"this HDF5 file has no group Header (it has {_names(file)}); wanted a Gadget snapshot"
+        )
     header = _attributes(file, "Header")
     if (files := _number(header, "NumFilesPerSnapshot", 1)) > 1:
-        raise InputError(f"this is one of {files:g} files of a snapshot; wanted a snapshot in a single file")
+        raise InputError(
+            f"this is one of {files:g} files of a snapshot; wanted a snapshot in a single file"
+        )
     for group, names in COMOVING.items():
         found = _attributes(file, group)
         for name in names:
             if (value := _number(found, name, 0, group)) != 0:
-                at = f"at redshift {value:g}" if name == "Redshift" else f"({name} in {group} is {value:g})"
+                at = (
+                    f"at redshift {value:g}"
+                    if name == "Redshift"
+                    else f"({name} in {group} is {value:g})"
+                )
                 raise InputError(f"this is a comoving snapshot {at}; wanted one without expansion")
     if (hubble := _number(header, "HubbleParam", 1)) not in (0, 1):
         raise InputError(
-            f"HubbleParam in Header is {hubble:g}, so that its units are those of 1/h; wanted 1, without expansion"
+            f"HubbleParam in Header is {hubble:g}, so that its units are those of 1/h; wanted 1, "
+            "without expansion"
         )
     if (axes := _number(header, "Dimension", 3)) != 3:
         raise InputError(f"Dimension in Header is {axes:g}; wanted 3")
@@ -128,12 +153,17 @@ def _whole_row(header: Mapping[str, Any], name: str) -> list[int] | None:
         return None
     row = _row(header, name)
     if not np.isfinite(row).all() or (row != np.floor(row)).any() or (row < 0).any():
-        raise InputError(f"{name} in Header is {row.tolist()}; wanted a number of bodies for each type")
+        raise InputError(
+            f"{name} in Header is {row.tolist()}; wanted a number of bodies for each type"
+        )
     return [int(n) for n in row]
 
 
 def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
-    """Bodies of types 0 to 5: as many as the header promises and the groups hold, here and in the whole snapshot."""
+    """Bodies of types 0 to 5.
+
+    As many as the header promises and the groups hold, here and in the whole snapshot.
+    """
     groups = {int(m[1]): name for name in file if (m := re.fullmatch(r"PartType(\d{1,4})", name))}
     held = {kind: _held(file[name]) for kind, name in groups.items()}
     promised = _whole_row(header, "NumPart_ThisFile")
@@ -143,10 +173,15 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
             wanted = promised[kind] if kind < len(promised) else 0
         if kind >= COMPONENTS and max(wanted, found):
             raise InputError(
-                f"there are {max(wanted, found)} bodies of PartType{kind}; wanted those of PartType0 to PartType{COMPONENTS - 1}"
+                f"there are {max(wanted, found)} bodies of PartType{kind}; wanted those of "
+                f"PartType0 to PartType{COMPONENTS - 1}"
             )
         if wanted != found:
-            where = f"its Coordinates hold {found}" if kind in groups else f"there is no group PartType{kind}"
+            where = (
+                f"its Coordinates hold {found}"
+                if kind in groups
+                else f"there is no group PartType{kind}"
+            )
             raise InputError(f"Header promises {wanted} bodies of PartType{kind}; {where}")
     counts = [held.get(kind, 0) for kind in range(COMPONENTS)]
     _check_total(header, counts)
@@ -155,19 +190,26 @@ def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
 
 def _check_total(header: Mapping[str, Any], counts: list[int]) -> None:
     """Refuse a file that holds a part of a snapshot."""
-    low, high = _whole_row(header, "NumPart_Total"), _whole_row(header, "NumPart_Total_HighWord") or []
+    low, high = (
+        _whole_row(header, "NumPart_Total"),
+        _whole_row(header, "NumPart_Total_HighWord") or [],
+    )
     for kind, count in enumerate(low or []):
         total = count + ((high[kind] << 32) if kind < len(high) else 0)
         here = counts[kind] if kind < len(counts) else 0
         if total != here:
             raise InputError(
-                f"Header promises {total} bodies of PartType{kind} in the whole snapshot (NumPart_Total), and this file holds {here}; "
+                f"Header promises {total} bodies of PartType{kind} in the whole snapshot "
+                f"(NumPart_Total), and this file holds {here}; "
                 "wanted a snapshot in a single file"
             )
 
 
 def _held(group: Any) -> int:
-    """Bodies of a group: rows of its Coordinates; 0 when it holds nothing. Other data without Coordinates are refused."""
+    """Bodies of a group: rows of its Coordinates; 0 when it holds nothing.
+
+    Other data without Coordinates are refused.
+    """
     if not hasattr(group, "keys"):
         raise InputError(f"{group.name} is no group; wanted the datasets of a type")
     if "Coordinates" not in group:
@@ -191,7 +233,10 @@ def _part(file: Any, header: dict[str, Any], kind: int, count: int) -> _Part:
 
 
 def _masses(group: Any, header: dict[str, Any], kind: int, count: int) -> NDArray[Any]:
-    """Masses; else the mass of the type in the header (user guide, section 6.1). Both must say the same."""
+    """Masses; else the mass of the type in the header (user guide, section 6.1).
+
+    Both must say the same.
+    """
     table = _row(header, "MassTable")
     if kind >= len(table) or float(table[kind]) == 0.0:
         return _dataset(group, "Masses", (count,))
@@ -200,7 +245,8 @@ def _masses(group: Any, header: dict[str, Any], kind: int, count: int) -> NDArra
         masses = _dataset(group, "Masses", (count,))
         if masses.dtype.kind not in "fiu" or not np.allclose(masses, same, rtol=1e-6, atol=0.0):
             raise InputError(
-                f"{group.name} has Masses, and MassTable in Header says {same:g} for each; wanted one of them"
+                f"{group.name} has Masses, and MassTable in Header says {same:g} for each; wanted "
+                "one of them"
             )
     return np.full(count, same)
 
@@ -209,18 +255,25 @@ def _dataset(group: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
     if name not in group:
         raise InputError(f"{group.name} has no {name} (it has {_names(group)})")
     if getattr(group[name], "shape", None) != shape:
-        raise InputError(f"{group.name}/{name} has shape {getattr(group[name], 'shape', None)}; wanted {shape}")
+        raise InputError(
+            f"{group.name}/{name} has shape {getattr(group[name], 'shape', None)}; wanted {shape}"
+        )
     return read_array(group[name])
 
 
 def _joined_ids(path: FilePath, parts: list[_Part]) -> NDArray[Any] | None:
-    """ParticleIDs of all types, or None (numbered anew) when one type has none; warns where another one has some."""
+    """ParticleIDs of all types, or None (numbered anew) when one type has none.
+
+    Warns where another one has some.
+    """
     ids = [part.ids for part in parts if part.ids is not None]
     if len(ids) == len(parts):
         return np.concatenate(ids)
     if ids:
         without = next(part.kind for part in parts if part.ids is None)
-        text = f"{path}: PartType{without} has no ParticleIDs, so all bodies are numbered anew from 0"
+        text = (
+            f"{path}: PartType{without} has no ParticleIDs, so all bodies are numbered anew from 0"
+        )
         warn_user(text, FileWarning)
     return None
 
@@ -233,7 +286,9 @@ def _as_written(particles: Particles, parts: list[_Part]) -> Particles:
     written = np.concatenate(orders)
     back = np.argsort(written, kind="stable")
     if not np.array_equal(written[back], np.arange(len(particles))):
-        raise InputError(f"the datasets {ORDER} do not number the bodies from 0 to {len(particles) - 1}")
+        raise InputError(
+            f"the datasets {ORDER} do not number the bodies from 0 to {len(particles) - 1}"
+        )
     return particles.take(back)
 
 
@@ -257,7 +312,10 @@ FORMAT = Format(
 
 
 ORDER = "LanewiseOrder"
-"""Dataset of ours beside ParticleIDs, (n,) int64: where a body stood before the bodies were sorted by type."""
+"""Dataset of ours beside ParticleIDs, (n,) int64.
+
+Where a body stood before the bodies were sorted by type.
+"""
 
 ROWS = 65_536
 """Bodies that are converted and written at once."""
@@ -276,9 +334,10 @@ def write_gadget(
 ) -> None:
     """Write one snapshot file in one step: whole or not at all.
 
-    `precision` is that of the coordinates, velocities and masses. `extra` gets the open h5py.File before it is put in
-    place, to add groups of its own (other readers pass over groups that they do not know).
-    Raises InputError as `atomic_path`, for no bodies, and for values too large for float32.
+    `precision` is that of the coordinates, velocities and masses. `extra` gets the open h5py.File
+    before it is put in place, to add groups of its own (other readers pass over groups that they do
+    not know). Raises InputError as `atomic_path`, for no bodies, and for values too large for
+    float32.
     """
     check_any(path, particles)
 
@@ -323,13 +382,22 @@ def _write_part(group: Any, particles: Particles, kind: int, precision: str) -> 
             _rounded(field, values[rows], precision, rows)
             for rows in (chosen[first : first + ROWS] for first in range(0, len(chosen), ROWS))
         )
-        add_rows(group, name, shape, np.float32 if precision == "f32" else np.float64, pieces, chunks=chunks)
+        add_rows(
+            group,
+            name,
+            shape,
+            np.float32 if precision == "f32" else np.float64,
+            pieces,
+            chunks=chunks,
+        )
     add_dataset(group, "ParticleIDs", particles.ids[chosen])
     if _is_unsorted(particles):
         add_dataset(group, ORDER, chosen.astype(np.int64))
 
 
-def _rounded(field: str, values: NDArray[Any], precision: str, rows: NDArray[np.int64]) -> NDArray[np.floating[Any]]:
+def _rounded(
+    field: str, values: NDArray[Any], precision: str, rows: NDArray[np.int64]
+) -> NDArray[np.floating[Any]]:
     return as_float32(field, values, rows) if precision == "f32" else values
 
 

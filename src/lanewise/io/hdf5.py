@@ -1,8 +1,13 @@
-"""HDF5 files of ours: every byte of them is checked, and no failure of the system reaches HDF5's C library. h5py is imported at first use.
+"""HDF5 files of ours.
 
-What lanewise writes is in the file format of HDF5 1.10 (2016): its headers, links, attributes and indices carry checksums of their own.
-Data get one by `fletcher32`, which needs chunks, and text has a fixed length, since text of variable length lies in a heap that has none.
-So other programs, h5py for one, notice most damage; what Fletcher sums cannot see is noticed by the CRC-32 of every dataset (`sums`).
+Every byte of them is checked, and no failure of the system reaches HDF5's C library. h5py is
+imported at first use.
+
+What lanewise writes is in the file format of HDF5 1.10 (2016): its headers, links, attributes and
+indices carry checksums of their own. Data get one by `fletcher32`, which needs chunks, and text has
+a fixed length, since text of variable length lies in a heap that has none. So other programs, h5py
+for one, notice most damage; what Fletcher sums cannot see is noticed by the CRC-32 of every dataset
+(`sums`).
 """
 
 from __future__ import annotations
@@ -27,14 +32,30 @@ from lanewise.support.warned import warn_user
 MAGIC = b"\x89HDF\r\n\x1a\n"
 """First bytes of an HDF5 file (HDF5 file format specification 3.0, superblock)."""
 
-DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, OverflowError, RecordError)
-"""What h5py, and what is made of names and numbers, have been seen to raise on files with wrong bytes."""
+DAMAGE = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecordError,
+)
+"""What h5py, and what is made of names and numbers, have been seen to raise on files with wrong
+bytes.
+"""
 
 VERSION = ("v110", "v110")
-"""The oldest format with all the checksums, so that programs with an older HDF5 than ours read it."""
+"""The oldest format with all the checksums, so that programs with an older HDF5 than ours read
+it.
+"""
 
 PART = 3500
-"""Bytes of text in an attribute at most: above 4 KiB HDF5 may put it where it has no sum (a huge object of a fractal heap)."""
+"""Bytes of text in an attribute at most.
+
+Above 4 KiB HDF5 may put it where it has no sum (a huge object of a fractal heap).
+"""
 
 CHUNK = 1 << 20
 """Bytes of a chunk at most, if no row is longer: what is read and checked at once."""
@@ -45,14 +66,19 @@ CHUNK = 1 << 20
 
 @contextmanager
 def open_hdf5(path: FilePath, wanted: str = "") -> Generator[Any]:
-    """The file as an open, read-only h5py.File. What h5py raises inside the block is an InputError naming the file.
+    """The file as an open, read-only h5py.File.
 
-    Refuses files that name others for a part of their content: they could make anything readable part of a result.
+    What h5py raises inside the block is an InputError naming the file.
+
+    Refuses files that name others for a part of their content: they could make anything readable
+    part of a result.
     """
     source = existing_file(path, wanted or "a particle file")
     with source.open("rb") as stream:
         if stream.read(len(MAGIC)) != MAGIC:
-            raise InputError(f"{path}: this is no HDF5 file" + (f"; wanted {wanted}" if wanted else ""))
+            raise InputError(
+                f"{path}: this is no HDF5 file" + (f"; wanted {wanted}" if wanted else "")
+            )
     with reading(path, "HDF5", DAMAGE), imported("h5py").File(source, "r") as file:
         _refuse_other_files(file)
         yield file
@@ -70,24 +96,34 @@ def _refuse_other_files(file: Any) -> None:
     for name, kind in links:
         if kind not in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT):
             shown = name.decode(errors="replace")
-            raise InputError(f"{shown} is a link to another file; wanted a file that holds its data itself")
+            raise InputError(
+                f"{shown} is a link to another file; wanted a file that holds its data itself"
+            )
     names = [name for name, kind in links if kind == h5py.h5l.TYPE_HARD]
     for name in names:
         entry = file[name]
         if isinstance(entry, h5py.Dataset) and (entry.external or entry.is_virtual):
             shown = name.decode(errors="replace")
-            raise InputError(f"the data of {shown} lie in another file; wanted a file that holds its data itself")
+            raise InputError(
+                f"the data of {shown} lie in another file; wanted a file that holds its data itself"
+            )
 
 
 def warn_without_sums(file: Any, path: FilePath) -> None:
     """Warn (`FileWarning`) of a file of lanewise whose datasets have no CRC-32."""
     if not promised(file):
-        text = f"{path}: the file is of an older version of lanewise, whose sums miss some damage; what it holds is taken as it is"
+        text = (
+            f"{path}: the file is of an older version of lanewise, whose sums miss some damage; "
+            "what it holds is taken as it is"
+        )
         warn_user(text, FileWarning)
 
 
 def text_of(value: Any) -> str:
-    """An attribute that is text: of fixed length as lanewise writes it, or of variable length. Raises `ValueError` for another one."""
+    """An attribute that is text: of fixed length as lanewise writes it, or of variable length.
+
+    Raises `ValueError` for another one.
+    """
     match value:
         case bytes():
             return value.decode("utf-8", "surrogateescape")
@@ -98,7 +134,10 @@ def text_of(value: Any) -> str:
 
 
 def read_text(attributes: Any, name: str) -> str:
-    """The text of an attribute and of those with its further parts (see `set_attributes`). Raises as `text_of`, `KeyError` without it."""
+    """The text of an attribute and of those with its further parts (see `set_attributes`).
+
+    Raises as `text_of`, `KeyError` without it.
+    """
     parts = [attributes[name]]
     while (further := f"{name}.{len(parts) + 1}") in attributes:
         parts.append(attributes[further])
@@ -109,9 +148,15 @@ def read_text(attributes: Any, name: str) -> str:
 
 
 def write_hdf5(
-    path: FilePath, fill: Callable[[Any], None], *, overwrite: bool = False, base: Path | None = None
+    path: FilePath,
+    fill: Callable[[Any], None],
+    *,
+    overwrite: bool = False,
+    base: Path | None = None,
 ) -> None:
-    """Call `fill` with a new h5py.File, empty or a copy of `base`, and put it at `path` in one step (see `atomic_path`)."""
+    """Call `fill` with a new h5py.File, empty or a copy of `base`, and put it at `path` in one step
+    (see `atomic_path`).
+    """
     with atomic_path(path, overwrite) as temporary:
         if base is not None:
             shutil.copyfile(base, temporary)
@@ -130,9 +175,12 @@ def write_hdf5(
 
 
 def set_attributes(target: Any, values: Mapping[str, Any]) -> None:
-    """Attributes of a group or dataset: numbers, short arrays, and text, which h5py reads back as bytes.
+    """Attributes of a group or dataset.
 
-    Text of more than `PART` bytes is divided: what follows the first part is in attributes NAME.2, NAME.3 and so on.
+    Numbers, short arrays, and text, which h5py reads back as bytes.
+
+    Text of more than `PART` bytes is divided: what follows the first part is in attributes NAME.2,
+    NAME.3 and so on.
     """
     for name, value in values.items():
         if not isinstance(value, str):
@@ -153,7 +201,12 @@ def add_dataset(group: Any, name: str, values: Any, **options: Any) -> Any:
 
 
 def add_rows(
-    group: Any, name: str, shape: tuple[int, ...], dtype: Any, pieces: Iterable[NDArray[Any]], **options: Any
+    group: Any,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: Any,
+    pieces: Iterable[NDArray[Any]],
+    **options: Any,
 ) -> Any:
     """`add_dataset` for values that come in pieces, one behind the other along the first axis."""
     dataset = _created(group, name, shape, dtype, **options)
@@ -171,7 +224,11 @@ def grow_dataset(group: Any, name: str, row: tuple[int, ...], dtype: Any, **opti
 def _created(group: Any, name: str, shape: tuple[int, ...], dtype: Any, **options: Any) -> Any:
     """Nothing (no values) and a single number take no chunks: make a number an attribute."""
     if 0 not in (options.get("maxshape") or shape) and shape:
-        options = {"chunks": chunk_of(shape, np.dtype(dtype).itemsize), **options, "fletcher32": True}
+        options = {
+            "chunks": chunk_of(shape, np.dtype(dtype).itemsize),
+            **options,
+            "fletcher32": True,
+        }
     return group.create_dataset(name, shape, dtype, **options)
 
 
@@ -192,8 +249,8 @@ def _fixed(content: bytes) -> Any:
 class _Sink(RawIOBase):
     """A file that takes everything and keeps what went wrong as `error`.
 
-    HDF5's library does not survive a write that fails: it keeps half of the file open, and ends the process with a segmentation fault.
-    So it never learns of one; whoever closes the file does.
+    HDF5's library does not survive a write that fails: it keeps half of the file open, and ends the
+    process with a segmentation fault. So it never learns of one; whoever closes the file does.
     """
 
     def __init__(self, raw: Any) -> None:

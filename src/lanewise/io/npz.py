@@ -1,6 +1,8 @@
-"""NumPy archives: arrays `position`, `velocity`, `mass`, and optionally `ids`, `component`, `time`, `softening`.
+"""NumPy archives: arrays `position`, `velocity`, `mass`, and optionally `ids`, `component`, `time`,
+`softening`.
 
-Format: NumPy enhancement proposal 1 (.npy), several in a zip file. Pickles are never read: they can run code.
+Format: NumPy enhancement proposal 1 (.npy), several in a zip file. Pickles are never read: they can
+run code.
 """
 
 from __future__ import annotations
@@ -46,11 +48,16 @@ DAMAGE = (
 
 
 def read_npz(path: FilePath) -> Particles:
-    """The bodies of a NumPy archive. Raises InputError naming the file and the array that is missing or wrong."""
+    """The bodies of a NumPy archive.
+
+    Raises InputError naming the file and the array that is missing or wrong.
+    """
     file = existing_file(path)
     with reading(path, "NPZ", DAMAGE):
         arrays = _arrays(file)
-        settings = {name: _number(name, arrays[name]) for name in ("time", "softening") if name in arrays}
+        settings = {
+            name: _number(name, arrays[name]) for name in ("time", "softening") if name in arrays
+        }
         return Particles.of(
             arrays["position"],
             arrays["velocity"],
@@ -76,17 +83,23 @@ def _arrays(file: Path) -> dict[str, NDArray[Any]]:
         names = list(archive.files)
         for name in names:
             if name not in REQUIRED + OPTIONAL:
-                raise InputError(f"unknown array {name}{near(name, REQUIRED + OPTIONAL) or ';'} wanted {WANTED}")
+                raise InputError(
+                    f"unknown array {name}{near(name, REQUIRED + OPTIONAL) or ';'} wanted {WANTED}"
+                )
         for name in REQUIRED:
             if name not in names:
-                raise InputError(f"no array {name} (there is {', '.join(names) or 'none'}); wanted {WANTED}")
+                raise InputError(
+                    f"no array {name} (there is {', '.join(names) or 'none'}); wanted {WANTED}"
+                )
         for name in names:
             _check_member(archive, name)
         return {name: _array(name, archive[name]) for name in names}
 
 
 def _check_member(archive: Any, name: str) -> None:
-    """Refuse, before memory is taken, an array that promises other values than its member has bytes for."""
+    """Refuse, before memory is taken, an array that promises other values than its member has bytes
+    for.
+    """
     member = next(n for n in archive.zip.namelist() if n in (name, f"{name}.npy"))
     held = archive.zip.getinfo(member).file_size
     with archive.zip.open(member) as stream:
@@ -94,11 +107,18 @@ def _check_member(archive: Any, name: str) -> None:
             version = np.lib.format.read_magic(stream)
         except ValueError:
             return  # bytes of no array, which is said where they are read
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        read = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
         shape, _, dtype = read(stream)
         promised = stream.tell() + dtype.itemsize * int(np.prod(shape, dtype=object))
     if promised != held and not dtype.hasobject:
-        raise InputError(f"{name} is {shape} of {dtype}, which is {promised:,} bytes, and the archive holds {held:,}")
+        raise InputError(
+            f"{name} is {shape} of {dtype}, which is {promised:,} bytes, and the archive holds "
+            f"{held:,}"
+        )
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
@@ -110,7 +130,9 @@ def _array(name: str, value: Any) -> NDArray[Any]:
 
 def _number(name: str, array: NDArray[Any]) -> float:
     if array.size != 1 or array.dtype.kind not in "fiu":
-        raise InputError(f"{name} has shape {array.shape} and dtype {array.dtype}; wanted one number")
+        raise InputError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}; wanted one number"
+        )
     return float(array.reshape(())[()])
 
 

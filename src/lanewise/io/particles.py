@@ -1,4 +1,5 @@
-"""Particles on the host, the common form of every file format and every initial condition, and checks of arrays from outside.
+"""Particles on the host, the common form of every file format and every initial condition, and
+checks of arrays from outside.
 
 The error of a check names the field, the first bad body, what was seen and what is wanted.
 """
@@ -24,15 +25,15 @@ DARK = 1
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Particles:
-    """n bodies in the units of their source. Build it with `Particles.of`, which checks; the constructor does not.
+    """n bodies in the units of their source. Build it with `Particles.of`, which checks.
 
-    position   (n, 3) float64, length
-    velocity   (n, 3) float64, length / time
-    mass       (n,)   float64, zero or more
-    ids        (n,)   int64, names that follow a body through files, each once
-    component  (n,)   uint8, Gadget's particle type: 0 gas, 1 halo, 2 disc, 3 bulge, 4 stars, 5 other
-    time       of the state, in units of time
-    softening  length that the source recommends for all bodies, or None when it names none
+    The constructor does not.
+
+    position   (n, 3) float64, length velocity   (n, 3) float64, length / time mass       (n,)
+    float64, zero or more ids        (n,)   int64, names that follow a body through files, each once
+    component  (n,)   uint8, Gadget's particle type: 0 gas, 1 halo, 2 disc, 3 bulge, 4 stars, 5
+    other time       of the state, in units of time softening  length that the source recommends for
+    all bodies, or None when it names none
     """
 
     position: NDArray[np.float64]
@@ -56,10 +57,12 @@ class Particles:
         time: float = 0.0,
         softening: float | None = None,
     ) -> Particles:
-        """Convert, fill in defaults (ids 0..n-1, component 1) and check. Arrays that fit already are not copied.
+        """Convert, fill in defaults (ids 0..n-1, component 1) and check.
 
-        One number for `mass` or `component` holds for all bodies.
-        Raises InputError that names the field, the first bad body, the value seen and the value wanted.
+        Arrays that fit already are not copied.
+
+        One number for `mass` or `component` holds for all bodies. Raises InputError that names the
+        field, the first bad body, the value seen and the value wanted.
         """
         places = _vectors("position", position)
         n = len(places)
@@ -80,7 +83,10 @@ class Particles:
 
     @checked(InputError)
     def take(self, order: NDArray[np.int64]) -> Particles:
-        """The bodies at these indices, (m,) int64, in this order; raises InputError for what is no index of a body."""
+        """The bodies at these indices, (m,) int64, in this order.
+
+        Raises InputError for what is no index of a body.
+        """
         if (
             order.ndim != 1
             or order.dtype.kind not in "iu"
@@ -100,9 +106,11 @@ class Particles:
 
 @checked(InputError)
 def concatenate(parts: Sequence[Particles]) -> Particles:
-    """All bodies of `parts`, in order, numbered anew from 0 (ids of different sources may coincide).
+    """All bodies of `parts`, in order, numbered anew from 0 (ids of different sources may
+    coincide).
 
-    Time is that of the first part; softening is kept when all parts agree. Raises InputError for no parts.
+    Time is that of the first part; softening is kept when all parts agree. Raises InputError for no
+    parts.
     """
     if not parts:
         raise InputError("there are no bodies; at least one is wanted")
@@ -118,10 +126,14 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
 
 
 def check_any(path: object, particles: Particles) -> None:
-    """Refuse to write a file that no reader would take: what has no bodies is mostly a mistake, or an end that nobody saw."""
+    """Refuse to write a file that no reader would take.
+
+    What has no bodies is mostly a mistake, or an end that nobody saw.
+    """
     if not len(particles):
         raise InputError(
-            f"{path}: there are no bodies, and particle files have at least one; lw.save writes arrays without records"
+            f"{path}: there are no bodies, and particle files have at least one; lw.save writes "
+            "arrays without records"
         )
 
 
@@ -139,7 +151,9 @@ def _vectors(name: str, values: ArrayLike, bodies: int | None = None) -> NDArray
     bad = ~np.isfinite(array)
     if bad.any():
         body, axis = (int(index) for index in np.argwhere(bad)[0])
-        raise InputError(f"{name} of body {body} is {array[body, axis]} in {AXES[axis]}; wanted a finite number")
+        raise InputError(
+            f"{name} of body {body} is {array[body, axis]} in {AXES[axis]}; wanted a finite number"
+        )
     return array
 
 
@@ -158,7 +172,9 @@ def _ids(values: ArrayLike, bodies: int) -> NDArray[np.int64]:
     again = np.flatnonzero(array[order][1:] == array[order][:-1])
     if len(again):
         first, second = int(order[again[0]]), int(order[again[0] + 1])
-        raise InputError(f"ids of bodies {first} and {second} are both {array[first]}; wanted each once")
+        raise InputError(
+            f"ids of bodies {first} and {second} are both {array[first]}; wanted each once"
+        )
     return array
 
 
@@ -179,14 +195,21 @@ def _scalar(name: str, value: float, minimum: float = -math.inf) -> float:
     return plain_zero(number)
 
 
-def as_float32(name: str, values: NDArray[Any], bodies: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-    """`values` rounded to float32; refuses what would become infinite. `bodies` are the numbers of the rows, if not 0 to n."""
+def as_float32(
+    name: str, values: NDArray[Any], bodies: NDArray[np.int64] | None = None
+) -> NDArray[np.float32]:
+    """`values` rounded to float32; refuses what would become infinite.
+
+    `bodies` are the numbers of the rows, if not 0 to n.
+    """
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
     if not np.isfinite(rounded).all():
         row = int(np.argwhere(~np.isfinite(rounded))[0][0])
         body = row if bodies is None else int(bodies[row])
-        raise InputError(f"{name} of body {body} does not fit into float32; wanted magnitudes below 3.4e38")
+        raise InputError(
+            f"{name} of body {body} does not fit into float32; wanted magnitudes below 3.4e38"
+        )
     return rounded
 
 
@@ -202,7 +225,9 @@ def _whole(name: str, values: ArrayLike) -> NDArray[np.int64]:
     if array.dtype.kind not in "iu":
         raise InputError(f"{name} has dtype {array.dtype}; wanted whole numbers")
     if array.dtype == np.uint64 and array.size and int(array.max()) > np.iinfo(np.int64).max:
-        raise InputError(f"{name} has the value {int(array.max())}; wanted at most {np.iinfo(np.int64).max}")
+        raise InputError(
+            f"{name} has the value {int(array.max())}; wanted at most {np.iinfo(np.int64).max}"
+        )
     return array.astype(np.int64, copy=False)
 
 

@@ -1,7 +1,9 @@
-"""What is in a file of ours, declared once: names, types, shapes and ranges, read and checked together before anything is done with them.
+"""What is in a file of ours, declared once.
 
-A schema is a mapping of places: `group/name` is a dataset, `group@name` an attribute of a group. What is not declared is passed over, so
-that a later version may add something.
+Names, types, shapes and ranges, read and checked together before anything is done with them.
+
+A schema is a mapping of places: `group/name` is a dataset, `group@name` an attribute of a group.
+What is not declared is passed over, so that a later version may add something.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True, slots=True)
 class Array:
-    """A dataset. Its values are finite, from `low` to `high`, unless `any_number` says that they may also be infinite or no number.
+    """A dataset. Its values are finite, from `low` to `high`, unless `any_number` says that they
+    may also be infinite or no number.
 
-    types: the dtypes it may have, as in "f4 f8". shape: numbers, and names of sizes, which are equal wherever they come. growing: rows are
-    appended to it; its values are read and checked only where it has a single axis. needed: whether it has to be there.
+    types: the dtypes it may have, as in "f4 f8". shape: numbers, and names of sizes, which are
+    equal wherever they come. growing: rows are appended to it; its values are read and checked only
+    where it has a single axis. needed: whether it has to be there.
     """
 
     types: str
@@ -71,8 +75,9 @@ Schema = Mapping[str, Entry]
 def read(file: Any, schema: Schema, sizes: dict[str, int] | None = None) -> dict[str, Any]:
     """The values by place: arrays, text and numbers; None for what may be missing and is.
 
-    `sizes` are known sizes, and gets those that are found. Growing arrays of several axes are checked, and not read: None stands for them.
-    Raises `InputError` for the first place where something else is, with what was found and what is wanted.
+    `sizes` are known sizes, and gets those that are found. Growing arrays of several axes are
+    checked, and not read: None stands for them. Raises `InputError` for the first place where
+    something else is, with what was found and what is wanted.
     """
     lengths = {} if sizes is None else sizes
     return {place: _read(file, place, entry, lengths) for place, entry in schema.items()}
@@ -101,7 +106,8 @@ def _missing(place: str, needed: bool) -> None:
 
 
 def _array(dataset: Any, place: str, entry: Array, sizes: dict[str, int]) -> NDArray[Any] | None:
-    shape: tuple[int, ...] = getattr(dataset, "shape", None) or ()  # a group has none, and a dataset of nothing None
+    # a group has none, and a dataset of nothing None
+    shape: tuple[int, ...] = getattr(dataset, "shape", None) or ()
     dtype = getattr(dataset, "dtype", None)
     extents = tuple(sizes.get(n, n) if isinstance(n, str) else n for n in entry.shape)
     fits = len(shape) == len(extents)
@@ -116,7 +122,8 @@ def _array(dataset: Any, place: str, entry: Array, sizes: dict[str, int]) -> NDA
     if entry.growing:
         if dataset.chunks is None or dataset.maxshape[0] is not None:
             raise InputError(
-                f"damaged checkpoint: {place} cannot grow; wanted chunks without a limit along its first axis"
+                f"damaged checkpoint: {place} cannot grow; wanted chunks without a limit along its "
+                "first axis"
             )
         if len(shape) > 1:
             return None
@@ -134,7 +141,8 @@ def _check_range(values: NDArray[Any], place: str, entry: Array) -> None:
         at = tuple(int(i) for i in np.argwhere(~good)[0])
         where = ", ".join(map(str, at))
         raise InputError(
-            f"damaged checkpoint: {place}[{where}] is {values[at]}; wanted {_range(entry.low, entry.high)}"
+            f"damaged checkpoint: {place}[{where}] is {values[at]}; wanted "
+            f"{_range(entry.low, entry.high)}"
         )
 
 
@@ -142,9 +150,13 @@ def _attribute(attribute: Any, place: str, entry: Whole | Real) -> float:
     try:
         number = _number(attribute, "iu" if isinstance(entry, Whole) else "iuf")
     except ValueError as error:
-        raise InputError(f"damaged checkpoint: {place} is {_shown(attribute)}; wanted {_KINDS[type(entry)]}") from error
+        raise InputError(
+            f"damaged checkpoint: {place} is {_shown(attribute)}; wanted {_KINDS[type(entry)]}"
+        ) from error
     if not entry.low <= number <= entry.high:
-        raise InputError(f"damaged checkpoint: {place} is {number}; wanted {_range(entry.low, entry.high)}")
+        raise InputError(
+            f"damaged checkpoint: {place} is {number}; wanted {_range(entry.low, entry.high)}"
+        )
     return number
 
 
@@ -193,11 +205,16 @@ def record(cls: type[T], values: Any, what: str) -> T:
     for f in declared:
         if f.name not in arguments and f.default is MISSING and f.default_factory is MISSING:
             raise ValueError(f"{what} lacks {f.name}")
-    return cls(**{name: converted(value, hints[name], f"its {name}") for name, value in arguments.items()})
+    return cls(
+        **{name: converted(value, hints[name], f"its {name}") for name, value in arguments.items()}
+    )
 
 
 def converted(value: Any, annotation: Any, what: str) -> Any:
-    """`value` as the annotated type: bool, int, float, str, None, tuples, mappings by text, unions and dataclasses of these."""
+    """`value` as the annotated type.
+
+    Bool, int, float, str, None, tuples, mappings by text, unions and dataclasses of these.
+    """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (typing.Union, types.UnionType):
         for each in arguments:

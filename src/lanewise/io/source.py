@@ -1,4 +1,7 @@
-"""Opening what the user names: every failure becomes an InputError that starts with the file's name."""
+"""Opening what the user names.
+
+Every failure becomes an InputError that starts with the file's name.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ MOST_SHOWN = 160
 
 
 def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
-    """`path` as a readable, non-empty, regular file; anything else is an InputError that says what is wanted."""
+    """`path` as a readable, non-empty, regular file.
+
+    Anything else is an InputError that says what is wanted.
+    """
     file = Path(path)
     with reading(file, "file", ()):
         if file.is_dir():
@@ -37,7 +43,8 @@ def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
 def matching(pattern: FilePath) -> list[str]:
     """The file of this name, or those that match it, in the order of their names.
 
-    Folders that are there under their names as they are written stand for themselves, whatever marks of a pattern are in them.
+    Folders that are there under their names as they are written stand for themselves, whatever
+    marks of a pattern are in them.
     """
     text = os.fspath(pattern)
     if Path(text).exists():
@@ -54,14 +61,19 @@ def of_brackets(pattern: FilePath) -> str:
     """What to add to a message that nothing matches a pattern with brackets, or ""."""
     if "[" not in os.fspath(pattern):
         return ""
-    return "; brackets are part of a pattern where no folder of that name is there: [[] stands for one"
+    return (
+        "; brackets are part of a pattern where no folder of that name is there: [[] stands for one"
+    )
 
 
 @contextmanager
 def reading(path: FilePath, kind: str, damage: tuple[type[Exception], ...]) -> Generator[None]:
-    """Put the name of the file before every InputError; turn the exceptions `damage` of a parser into one.
+    """Put the name of the file before every InputError.
 
-    `kind` is what the file was taken for ("Gadget HDF5"). OSError and MemoryError are handled for everyone.
+    Turn the exceptions `damage` of a parser into one.
+
+    `kind` is what the file was taken for ("Gadget HDF5"). OSError and MemoryError are handled for
+    everyone.
     """
     try:
         yield
@@ -72,13 +84,16 @@ def reading(path: FilePath, kind: str, damage: tuple[type[Exception], ...]) -> G
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except MemoryError as error:
-        raise InputError(f"{path}: not enough memory to read it, or damaged: {_reason(error)}") from error
+        raise InputError(
+            f"{path}: not enough memory to read it, or damaged: {_reason(error)}"
+        ) from error
 
 
 def _reason(error: Exception) -> str:
     text = str(error).strip().strip("'\"")
     if not text:
         return type(error).__name__
-    line = re.sub(r"""\bb(['"]).{12,}?\1""", "other bytes", text.splitlines()[0])  # a parser may quote much of the file
+    # a parser may quote much of the file
+    line = re.sub(r"""\bb(['"]).{12,}?\1""", "other bytes", text.splitlines()[0])
     line = "".join(c if c.isprintable() else "?" for c in line)
     return line if len(line) <= MOST_SHOWN else f"{line[:MOST_SHOWN]} ..."

@@ -1,8 +1,11 @@
-"""The sum of every dataset of an HDF5 file of lanewise, beside HDF5's own: what is read is what was written, or an error.
+"""The sum of every dataset of an HDF5 file of lanewise, beside HDF5's own.
 
-Fletcher sums of HDF5 add words modulo 65,535, so words of zeros and of ones are the same to them. So a dataset has two CRC-32 as its
-attribute `lanewise_crc32`: that of its bytes, in the order of C; and that of its name, type and shape with the first one behind, by which
-it is no other dataset of the file. The attribute `lanewise_sums` of a file says that every dataset has them.
+What is read is what was written, or an error.
+
+Fletcher sums of HDF5 add words modulo 65,535, so words of zeros and of ones are the same to them.
+So a dataset has two CRC-32 as its attribute `lanewise_crc32`: that of its bytes, in the order of C;
+and that of its name, type and shape with the first one behind, by which it is no other dataset of
+the file. The attribute `lanewise_sums` of a file says that every dataset has them.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ PIECE = 1 << 24
 """Bytes that are looked at or copied at a time."""
 
 DENSEST = 1100
-"""Bytes that a stored byte can stand for: deflate, the densest of HDF5's usual filters, has 1032 at most (zlib's documentation)."""
+"""Bytes that a stored byte can stand for.
+
+Deflate, the densest of HDF5's usual filters, has 1032 at most (zlib's documentation).
+"""
 
 SMALL = 1 << 24
 """Bytes of a compressed dataset up to which its storage is not examined."""
@@ -46,7 +52,9 @@ def put_sum(dataset: Any, values: NDArray[Any]) -> None:
 
 
 def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
-    """Fill a dataset with pieces, one behind the other along its first axis, which together are all of it."""
+    """Fill a dataset with pieces, one behind the other along its first axis, which together are all
+    of it.
+    """
     first, crc = 0, 0
     for piece in pieces:
         rows = np.asarray(piece, dataset.dtype)
@@ -57,7 +65,10 @@ def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
 
 
 def append_rows(dataset: Any, values: NDArray[Any]) -> None:
-    """Make a dataset longer by these rows; its sum goes on from that of the earlier ones, which are not read."""
+    """Make a dataset longer by these rows.
+
+    Its sum goes on from that of the earlier ones, which are not read.
+    """
     before = len(dataset)
     crc = int(dataset.attrs[SUM][0]) if before else 0
     rows = np.asarray(values, dataset.dtype)
@@ -71,7 +82,11 @@ def _keep(dataset: Any, crc: int) -> None:
 
 
 def _of_place(dataset: Any, crc: int) -> int:
-    return zlib.crc32(f"{dataset.name} {dataset.dtype.str} {dataset.shape} {crc}".encode("utf-8", "surrogateescape"))
+    return zlib.crc32(
+        f"{dataset.name} {dataset.dtype.str} {dataset.shape} {crc}".encode(
+            "utf-8", "surrogateescape"
+        )
+    )
 
 
 def crc_of(values: NDArray[Any], before: int = 0) -> int:
@@ -97,8 +112,9 @@ def promised(file: Any) -> bool:
 def read_array(dataset: Any) -> NDArray[Any]:
     """All values of a dataset, which are those that were written.
 
-    In a file that has sums they are compared; a dataset without one is refused. Raises `InputError`, before memory is taken, for what is no
-    array of numbers or of text of fixed length, and for more values than the stored bytes can hold.
+    In a file that has sums they are compared; a dataset without one is refused. Raises
+    `InputError`, before memory is taken, for what is no array of numbers or of text of fixed
+    length, and for more values than the stored bytes can hold.
     """
     name = check_stored(dataset)
     values: NDArray[Any] = np.asarray(dataset[()])
@@ -122,7 +138,10 @@ def check_sum(dataset: Any) -> None:
 
 
 def check_stored(dataset: Any) -> str:
-    """The name of a dataset whose values can be read; raises `InputError` for another one, before memory is taken."""
+    """The name of a dataset whose values can be read.
+
+    Raises `InputError` for another one, before memory is taken.
+    """
     name = str(dataset.name).removeprefix("/")
     if not isinstance(dataset, imported("h5py").Dataset) or dataset.shape is None:
         raise InputError(f"{name} is no array; wanted one")
@@ -130,10 +149,13 @@ def check_stored(dataset: Any) -> str:
         raise InputError(f"{name} holds {dataset.dtype}; wanted numbers")
     wanted = dataset.dtype.itemsize * int(np.prod(dataset.shape, dtype=object))
     stored = dataset.id.get_storage_size()
-    filtered = dataset.id.get_create_plist().get_nfilters() - dataset.fletcher32 - dataset.shuffle > 0
+    filtered = (
+        dataset.id.get_create_plist().get_nfilters() - dataset.fletcher32 - dataset.shuffle > 0
+    )
     if stored < wanted and not (filtered and wanted <= max(SMALL, DENSEST * stored)):
         raise InputError(
-            f"{name} is {dataset.shape} of {dataset.dtype}, which is {wanted:,} bytes, and {stored:,} are stored; "
+            f"{name} is {dataset.shape} of {dataset.dtype}, which is {wanted:,} bytes, and "
+            f"{stored:,} are stored; "
             "wanted all of its values"
         )
     return name
@@ -141,10 +163,18 @@ def check_stored(dataset: Any) -> str:
 
 def _compare(dataset: Any, name: str, crc: int) -> None:
     if SUM not in dataset.attrs:
-        raise InputError(f"damaged file: {name} has no sum ({SUM}), and every dataset of this file has one")
+        raise InputError(
+            f"damaged file: {name} has no sum ({SUM}), and every dataset of this file has one"
+        )
     kept = np.asarray(dataset.attrs[SUM])
-    if kept.shape != (2,) or kept.dtype.kind not in "iu" or kept.tolist() != [crc, _of_place(dataset, crc)]:
-        raise InputError(f"damaged file: {name} is not what was written: its CRC-32 is {crc:08x}{_wanted(kept)}")
+    if (
+        kept.shape != (2,)
+        or kept.dtype.kind not in "iu"
+        or kept.tolist() != [crc, _of_place(dataset, crc)]
+    ):
+        raise InputError(
+            f"damaged file: {name} is not what was written: its CRC-32 is {crc:08x}{_wanted(kept)}"
+        )
 
 
 def _wanted(kept: NDArray[Any]) -> str:
@@ -165,7 +195,10 @@ def _datasets(file: Any) -> list[tuple[str, Any]]:
 
 
 def check_sums(file: Any) -> None:
-    """Read everything, so that damage anywhere is known before the file is carried on. Raises `InputError`, and what h5py does."""
+    """Read everything, so that damage anywhere is known before the file is carried on.
+
+    Raises `InputError`, and what h5py does.
+    """
     for attribute in file.attrs:
         file.attrs[attribute]
 

@@ -1,8 +1,9 @@
 """Tipsy binary files: reading, of either byte order, and writing.
 
-Format: Katz and Quinn, "TIPSY manual" (1994), and tipsydefs.h. A header, then all gas, all dark and all star bodies as
-structures of float32 without padding. The header is a double (time) and five 32-bit integers (bodies, dimensions, gas,
-dark, stars); programs that dump their C structure add 4 bytes, which the size of the file gives away.
+Format: Katz and Quinn, "TIPSY manual" (1994), and tipsydefs.h. A header, then all gas, all dark and
+all star bodies as structures of float32 without padding. The header is a double (time) and five
+32-bit integers (bodies, dimensions, gas, dark, stars); programs that dump their C structure add 4
+bytes, which the size of the file gives away.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from lanewise.support.warned import warn_user
 def read_tipsy(path: FilePath) -> Particles:
     """All bodies: gas (component 0), dark (1) and stars (4), numbered from 0.
 
-    Softening is kept when all bodies share one that is not 0.
-    Raises InputError naming the file when the header makes no sense or the size is not what the header asks for.
+    Softening is kept when all bodies share one that is not 0. Raises InputError naming the file
+    when the header makes no sense or the size is not what the header asks for.
     """
     file = existing_file(path)
     with reading(path, "Tipsy", (struct.error, ValueError)):
@@ -48,7 +49,9 @@ def _checked_header(file: Path) -> Header:
     with file.open("rb") as stream:
         header = _header_of(stream.read(_HEADER_BYTES))
     if header is None:
-        raise InputError("not a Tipsy file: the header is not of 3 dimensions with gas + dark + stars = bodies")
+        raise InputError(
+            "not a Tipsy file: the header is not of 3 dimensions with gas + dark + stars = bodies"
+        )
     if sum(header.counts) == 0:
         raise InputError("there are no bodies; at least one is wanted")
     _check_size(file, header)
@@ -66,13 +69,17 @@ def _check_size(file: Path, header: Header) -> None:
         )
     if size == plain and _starts_with_nothing(file, header):
         raise InputError(
-            "this Tipsy file is truncated: it is 4 bytes short of a padded file, and read as an unpadded one it would "
+            "this Tipsy file is truncated: it is 4 bytes short of a padded file, and read as an "
+            "unpadded one it would "
             "start with a body without mass"
         )
 
 
 def _starts_with_nothing(file: Path, header: Header) -> bool:
-    """Whether what follows the header is no mass but padding: 0, or a small integer that reads as a subnormal float."""
+    """Whether what follows the header is no mass but padding.
+
+    0, or a small integer that reads as a subnormal float.
+    """
     with file.open("rb") as stream:
         stream.seek(_HEADER_BYTES)
         first = np.frombuffer(stream.read(_PADDING_BYTES), f"{header.order}f4")[0]
@@ -92,14 +99,22 @@ def _parts(file: Path, header: Header) -> list[NDArray[np.void]]:
 
 def _columns(parts: list[NDArray[Any]], *names: str) -> NDArray[np.float64]:
     """(n, len(names)) float64 over all families."""
-    with np.errstate(invalid="ignore"):  # a damaged value is reported by Particles.of, with its body
-        return np.concatenate([np.stack([part[name].astype(np.float64) for name in names], axis=1) for part in parts])
+    # a damaged value is reported by Particles.of, with its body
+    with np.errstate(invalid="ignore"):
+        return np.concatenate(
+            [np.stack([part[name].astype(np.float64) for name in names], axis=1) for part in parts]
+        )
 
 
 def _recognises(head: bytes) -> bool:
-    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, and is told so. Without bodies it is all."""
+    """A header that adds up is enough.
+
+    With a wrong size the file is a damaged Tipsy file, and is told so. Without bodies it is all.
+    """
     header = _header_of(head)
-    return header is not None and (sum(header.counts) > 0 or len(head) <= _HEADER_BYTES + _PADDING_BYTES)
+    return header is not None and (
+        sum(header.counts) > 0 or len(head) <= _HEADER_BYTES + _PADDING_BYTES
+    )
 
 
 FORMAT = Format(
@@ -115,7 +130,9 @@ _HEADER = "diiiii"
 _HEADER_BYTES = 28
 _PADDING_BYTES = 4
 _FAMILIES = (("gas", 0), ("dark", 1), ("star", 4))
-"""The families in the order of the file, and the component (Gadget's particle type) that each becomes."""
+"""The families in the order of the file, and the component (Gadget's particle type) that each
+becomes.
+"""
 
 _COMMON = ("mass", "x", "y", "z", "vx", "vy", "vz")
 _FIELDS = {
@@ -132,7 +149,10 @@ def _body_type(family: str, order: str) -> np.dtype[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first 28 bytes say: byte order "<" or ">", time, bodies of each family in the order of `_FAMILIES`."""
+    """What the first 28 bytes say.
+
+    Byte order "<" or ">", time, bodies of each family in the order of `_FAMILIES`.
+    """
 
     order: str
     time: float
@@ -141,13 +161,17 @@ class Header:
     def sizes(self) -> tuple[int, int]:
         """Bytes of a whole file without and with padding after the header."""
         bodies = sum(
-            count * _body_type(family, "<").itemsize for count, (family, _) in zip(self.counts, _FAMILIES, strict=True)
+            count * _body_type(family, "<").itemsize
+            for count, (family, _) in zip(self.counts, _FAMILIES, strict=True)
         )
         return _HEADER_BYTES + bodies, _HEADER_BYTES + _PADDING_BYTES + bodies
 
 
 def _header_of(head: bytes) -> Header | None:
-    """The header, in the byte order that makes sense of it: 3 dimensions, and families that add up. Else None."""
+    """The header, in the byte order that makes sense of it: 3 dimensions, and families that add up.
+
+    Else None.
+    """
     if len(head) < _HEADER_BYTES:
         return None
     for order in "<>":
@@ -158,7 +182,10 @@ def _header_of(head: bytes) -> Header | None:
 
 
 FAMILY_OF_COMPONENT = np.array([0, 1, 2, 2, 2, 2])
-"""Tipsy has three families only: disc (2), bulge (3) and the rest (5) are counted among the stars."""
+"""Tipsy has three families only.
+
+Disc (2), bulge (3) and the rest (5) are counted among the stars.
+"""
 
 
 def write_tipsy(
@@ -169,11 +196,14 @@ def write_tipsy(
     byte_order: Literal["<", ">"] = "<",
     padded: bool = True,
 ) -> None:
-    """Write in one step. Bodies are sorted by family; values are rounded to float32; ids are not stored.
+    """Write in one step. Bodies are sorted by family; values are rounded to float32.
 
-    Warns (`FileWarning`) where bodies come back in another order, with other ids or components. `padded` adds the 4 bytes after the
-    header that readers (pynbody, for one) expect. What Particles does not know (temperature, metals, potential, ...) is 0.
-    Raises InputError as `atomic_path` and for values too large for float32.
+    Ids are not stored.
+
+    Warns (`FileWarning`) where bodies come back in another order, with other ids or components.
+    `padded` adds the 4 bytes after the header that readers (pynbody, for one) expect. What
+    Particles does not know (temperature, metals, potential, ...) is 0. Raises InputError as
+    `atomic_path` and for values too large for float32.
     """
     families = FAMILY_OF_COMPONENT[particles.component]
     if lost := _lost(particles, families):
@@ -196,12 +226,16 @@ def _lost(particles: Particles, families: NDArray[Any]) -> list[str]:
     if not np.array_equal(particles.ids, np.arange(len(particles))):
         lost.append("ids, which come back as 0 to n-1")
     kept = np.array([component for _, component in _FAMILIES])
-    if others := sorted({int(c) for c in np.unique(particles.component[kept[families] != particles.component])}):
+    if others := sorted(
+        {int(c) for c in np.unique(particles.component[kept[families] != particles.component])}
+    ):
         lost.append(f"component {', '.join(map(str, others))}, which comes back as 4")
     return lost
 
 
-def _structures(particles: Particles, chosen: NDArray[np.bool_], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+def _structures(
+    particles: Particles, chosen: NDArray[np.bool_], dtype: np.dtype[np.void]
+) -> NDArray[np.void]:
     """The chosen bodies as (n,) structures."""
     bodies = np.zeros(int(chosen.sum()), dtype)
     bodies["mass"] = as_float32("mass", particles.mass)[chosen]

@@ -1,7 +1,8 @@
 """Short names for the index arithmetic that patterns and passes write, simplified as it is built.
 
-Integers given as Python numbers take the index type of the expression that they meet. Results surely fit their type: places are below
-the length of an array. A user's numbers, which wrap, are nothing for these functions.
+Integers given as Python numbers take the index type of the expression that they meet. Results
+surely fit their type: places are below the length of an array. A user's numbers, which wrap, are
+nothing for these functions.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def _literal(e: ir.Expression) -> int | None:
     return int(e.value) if isinstance(e, ir.Literal) else None
 
 
-def _bounded(operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression) -> ir.Expression:
+def _bounded(
+    operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression
+) -> ir.Expression:
     return ir.Binary(operator, left, right, left.type, bounded=True)
 
 
@@ -103,7 +106,9 @@ def _whole(e: ir.Expression, divisor: int) -> tuple[ir.Expression, ir.Expression
     """(rest, quotient) of a sum `rest + quotient * divisor`."""
     match e:
         case ir.Binary(
-            operator="+", left=rest, right=ir.Binary(operator="*", left=quotient, right=ir.Literal(value=v))
+            operator="+",
+            left=rest,
+            right=ir.Binary(operator="*", left=quotient, right=ir.Literal(value=v)),
         ):
             return (rest, quotient) if v == divisor else None
         case _:

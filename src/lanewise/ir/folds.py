@@ -1,4 +1,6 @@
-"""Folds: how a variable gathers many values, in any order: sums, products, extremes, and what is true of any or all.
+"""Folds: how a variable gathers many values, in any order.
+
+Sums, products, extremes, and what is true of any or all.
 
     s = s + e      m = max(m, e)      if e > m: m = e      any_ = any_ or e
 The neutral value changes nothing; two gathered values join as one more value does.
@@ -15,7 +17,10 @@ from lanewise.ir import nodes as ir
 from lanewise.language.types import BOOL, Scalar
 
 Operation = Literal["+", "*", "&", "|", "^", "min", "max", "and", "or", "<", "<=", ">", ">="]
-"""The comparisons take a value `e` that is so compared with what was gathered: `if e > m: m = e`, which no NaN passes."""
+"""The comparisons take a value `e` that is so compared with what was gathered: `if e > m.
+
+M = e`, which no NaN passes.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,10 @@ def neutral(operation: Operation, kind: Scalar) -> ir.Literal:
         case "or":
             return ir.Literal(False, kind)
         case "&":
-            return ir.Literal(True if kind == BOOL else _limit(kind, largest=True) if kind.kind == "u" else -1, kind)
+            return ir.Literal(
+                True if kind == BOOL else _limit(kind, largest=True) if kind.kind == "u" else -1,
+                kind,
+            )
         case "min" | "<" | "<=":
             return ir.Literal(_limit(kind, largest=True), kind)
         case "max" | ">" | ">=":

@@ -12,7 +12,8 @@ from lanewise.ir.traverse import flat_map, statements
 def functions(block: ir.Block) -> tuple[ir.Function, ...]:
     """Every function that a block applies, helpers before their users, each once.
 
-    Two may have one name (forms of one helper, of which a literal made two) until `with_distinct_functions`.
+    Two may have one name (forms of one helper, of which a literal made two) until
+    `with_distinct_functions`.
     """
     applied: dict[str, list[ir.Function]] = {}
     ordered: list[ir.Function] = []
@@ -45,15 +46,25 @@ def buffers_read(f: ir.Function) -> tuple[str, ...]:
 
 
 def arrays_touched(block: ir.Block) -> set[str]:
-    """The arrays that a block loads from and stores to, and those that the functions that it applies read."""
+    """The arrays that a block loads from and stores to, and those that the functions that it
+    applies read.
+    """
     bodies = (block, *(f.body for f in functions(block)))
-    return {s.array for b in bodies for s in statements(b) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    return {
+        s.array
+        for b in bodies
+        for s in statements(b)
+        if isinstance(s, ir.LoadRecord | ir.StoreRecord)
+    }
 
 
 def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function]) -> ir.Kernel:
-    """Rewrite every function that the kernel applies, helpers first, each once. A change may drop parameters.
+    """Rewrite every function that the kernel applies, helpers first, each once.
 
-    The body of a kernel whose function was inlined is changed as the body of a function without parameters.
+    A change may drop parameters.
+
+    The body of a kernel whose function was inlined is changed as the body of a function without
+    parameters.
     """
     done: dict[int, ir.Function] = {}  # by identity: forms of one helper share its name
 
@@ -65,7 +76,9 @@ def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function
             done[id(s.function)] = change(replace(s.function, body=inner))
         new = done[id(s.function)]
         kept = {p.name for p in new.parameters}
-        arguments = tuple(a for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.name in kept)
+        arguments = tuple(
+            a for p, a in zip(s.function.parameters, s.arguments, strict=True) if p.name in kept
+        )
         return (replace(s, function=new, arguments=arguments),)
 
     body = flat_map(kernel.body, visit)
@@ -75,11 +88,16 @@ def map_functions(kernel: ir.Kernel, change: Callable[[ir.Function], ir.Function
 
 
 def with_distinct_functions(kernel: ir.Kernel) -> ir.Kernel:
-    """Number the functions that share a name (a kernel and its helper, two helpers of two modules), the kernel's own function first.
+    """Number the functions that share a name (a kernel and its helper, two helpers of two modules),
+    the kernel's own function first.
 
     Everything after this may take a function's name for the function.
     """
-    taken = {s.function.name: s.function for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.Apply)}
+    taken = {
+        s.function.name: s.function
+        for s in reversed(list(statements(kernel.body)))
+        if isinstance(s, ir.Apply)
+    }
     renamed: list[tuple[ir.Function, ir.Function]] = []
 
     def distinct(f: ir.Function) -> ir.Function:

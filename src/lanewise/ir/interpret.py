@@ -1,7 +1,11 @@
-"""The meaning of functions: a plain interpreter on NumPy scalars. `ir/interpreter.py` runs kernels on it.
+"""The meaning of functions: a plain interpreter on NumPy scalars.
 
-The value of an expression is the definition of what every operator and intrinsic means. Intrinsics are the scalar functions of the
-language: which operands they take, how wide they are. The emitters hold the spelling of each in their own language.
+`ir/interpreter.py` runs kernels on it.
+
+The value of an expression is the definition of what every operator and intrinsic means. Intrinsics
+are the scalar functions of the
+language: which operands they take, how wide they are. The emitters hold the spelling of each in
+their own language.
 """
 
 from __future__ import annotations
@@ -49,7 +53,10 @@ Meaning = Callable[[Environment], Any]
 def call(
     function: ir.Function, arguments: Mapping[str, Any], memory: Reader | None = None
 ) -> tuple[list[Any], Environment]:
-    """Run a function; returns its results and its variables at the end (for mutable parameters). `memory` is what it may read."""
+    """Run a function; returns its results and its variables at the end (for mutable parameters).
+
+    `memory` is what it may read.
+    """
     env: Environment = dict(arguments)
     if memory is not None:
         env[MEMORY] = memory
@@ -61,7 +68,8 @@ def _results(outcome: Outcome) -> list[Any]:
     return outcome if isinstance(outcome, list) else []
 
 
-# What expressions and functions do is looked up once, and kept by their identity: they live as long as their entries.
+# What expressions and functions do is looked up once, and kept by their identity: they live as long
+# as their entries.
 _MEANINGS: dict[int, tuple[ir.Expression, Meaning]] = {}
 _WHOLES: dict[int, tuple[ir.Expression, Meaning]] = {}
 _BODIES: dict[int, tuple[ir.Function, Step]] = {}
@@ -98,7 +106,10 @@ def _read(s: ir.Statement) -> Step | None:
 # ------------------------------------------------------------ statements
 
 Others = Callable[[ir.Statement], Step | None]
-"""What the statements do that move data between memory and variables; None for those that are none of them."""
+"""What the statements do that move data between memory and variables.
+
+None for those that are none of them.
+"""
 
 
 def block_step(block: ir.Block, others: Others) -> Step:
@@ -127,7 +138,9 @@ def _step(s: ir.Statement, others: Others) -> Step:
         case ir.SetElement():
             return _set_element(s.array, meaning_of(s.index), meaning_of(s.value))
         case ir.If():
-            return _if(meaning_of(s.condition), block_step(s.then, others), block_step(s.otherwise, others))
+            return _if(
+                meaning_of(s.condition), block_step(s.then, others), block_step(s.otherwise, others)
+            )
         case ir.For():
             return _for(s, block_step(s.body, others))
         case ir.While():
@@ -197,7 +210,9 @@ def _apply(s: ir.Apply) -> Step:
     function, parameters = s.function, s.function.parameters
     arguments = [(p.name, meaning_of(a)) for p, a in zip(parameters, s.arguments, strict=True)]
     changed = [
-        (a.name, p.name) for p, a in zip(parameters, s.arguments, strict=True) if p.mutable and isinstance(a, ir.Local)
+        (a.name, p.name)
+        for p, a in zip(parameters, s.arguments, strict=True)
+        if p.mutable and isinstance(a, ir.Local)
     ]
     body, results = _body(function), s.results
 
@@ -217,7 +232,9 @@ def _apply(s: ir.Apply) -> Step:
 
 
 def evaluate(e: ir.Expression, env: Environment) -> Any:
-    """The value of an expression: a NumPy scalar of its type. Coordinates of the running thread stand in `env` as `@thread`.
+    """The value of an expression: a NumPy scalar of its type.
+
+    Coordinates of the running thread stand in `env` as `@thread`.
 
     Kernels evaluate the same expressions again and again: what each of them does is looked up once.
     """
@@ -244,13 +261,18 @@ DEEP = 32  # levels of an expression in one function: Python reads 200 parenthes
 
 @lru_cache(1 << 14)
 def _with_shape(text: str, count: int) -> Callable[..., Meaning]:
-    """What makes a function of an expression from its names, numbers and helpers: expressions of one shape share it."""
+    """What makes a function of an expression from its names, numbers and helpers.
+
+    Expressions of one shape share it.
+    """
     parameters = ", ".join(f"p{n}" for n in range(count))
     return eval(f"lambda {parameters}: lambda env: {text}")
 
 
 class _Python:
-    """An expression as one of Python's, whose operators of NumPy's numbers give what the functions of NumPy give."""
+    """An expression as one of Python's, whose operators of NumPy's numbers give what the functions
+    of NumPy give.
+    """
 
     def __init__(self) -> None:
         self.parameters: list[Any] = []
@@ -292,7 +314,8 @@ class _Python:
                 return f"{self.own(convert)}({self.value(e.operand, depth)}, {self.own(e.type)})"
             case ir.Call():
                 arguments = ", ".join(self.value(a, depth) for a in e.arguments)
-                return f"{self.own(_called(INTRINSICS[e.intrinsic].evaluate, e.type.dtype))}({arguments})"
+                function = self.own(_called(INTRINSICS[e.intrinsic].evaluate, e.type.dtype))
+                return f"{function}({arguments})"
             case ir.Element():
                 array = f"env[{self.own(e.array)}]"
                 return f"{array}[{self.own(_element_index)}({self.value(e.index, depth)}, {array})]"
@@ -300,7 +323,10 @@ class _Python:
                 assert_never(e)
 
     def whole(self, e: ir.Expression, depth: int) -> str:
-        """The same of a whole number. Of the arithmetic of indices no number of NumPy is made on the way."""
+        """The same of a whole number.
+
+        Of the arithmetic of indices no number of NumPy is made on the way.
+        """
         if depth == DEEP:
             return f"{self.own(whole_of(e))}(env)"
         depth += 1
@@ -310,8 +336,13 @@ class _Python:
             case ir.Builtin(name="thread" | "block" | "part" | "clock"):
                 return f"env[{self.own(f'@{e.name}')}]"
             case ir.Binary(bounded=True, operator="+" | "-" | "*"):
-                return f"{self.own(_within(e.operator, e.type))}({self.whole(e.left, depth)}, {self.whole(e.right, depth)})"
-            case ir.Cast(operand=x) if x.type.is_integer and e.type.is_integer and holds(e.type, x.type):
+                return (
+                    f"{self.own(_within(e.operator, e.type))}({self.whole(e.left, depth)}, "
+                    f"{self.whole(e.right, depth)})"
+                )
+            case ir.Cast(operand=x) if (
+                x.type.is_integer and e.type.is_integer and holds(e.type, x.type)
+            ):
                 return self.whole(x, depth)
             case _:
                 return f"{self.own(int)}({self.value(e, depth)})"
@@ -355,7 +386,10 @@ def _element_index(index: Any, array: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """`domain` "float" converts integers to floats first, "number" keeps them; `predicate` results are bool."""
+    """`domain` "float" converts integers to floats first, "number" keeps them.
+
+    `predicate` results are bool.
+    """
 
     name: str
     arity: int
@@ -370,10 +404,14 @@ def _table() -> dict[str, Intrinsic]:
     predicates = {"isnan", "isinf", "isfinite"}
     return {
         name: Intrinsic(
-            name, number.get(name, several.get(name, 1)), "number" if name in number else "float", name in predicates, evaluate
+            name,
+            number.get(name, several.get(name, 1)),
+            "number" if name in number else "float",
+            name in predicates,
+            evaluate,
         )
         for name, evaluate in SCALAR_FUNCTIONS.items()
-    }  # fmt: skip
+    }
 
 
 INTRINSICS = _table()

@@ -1,10 +1,13 @@
-"""The meaning of kernels, the oracle of every test: runs one at any stage and finds what a GPU would not report.
+"""The meaning of kernels, the oracle of every test.
 
-The reference kernel (`parallel for`), with blocks and lanes that meet at barriers, after the map to threads (all threads of a block in
-turn, from barrier to barrier), and after layout lowering (loads and stores of buffers). Accesses outside an array, threads that part at a
-barrier, two threads that touch one place of shared memory between two barriers, and any touch of a place that an asynchronous copy is
-still on its way to are errors. So is an element of an array with a shape that two threads touch, one of them to write it, with no barrier
-in between.
+Runs one at any stage and finds what a GPU would not report.
+
+The reference kernel (`parallel for`), with blocks and lanes that meet at barriers, after the map to
+threads (all threads of a block in turn, from barrier to barrier), and after layout lowering (loads
+and stores of buffers). Accesses outside an array, threads that part at a barrier, two threads that
+touch one place of shared memory between two barriers, and any touch of a place that an asynchronous
+copy is still on its way to are errors. So is an element of an array with a shape that two threads
+touch, one of them to write it, with no barrier in between.
 """
 
 from __future__ import annotations
@@ -61,13 +64,17 @@ class Memory:
     def _view(self, leaf: str, index: int) -> Any:
         view = self._views.get((leaf, index))
         if view is None:
-            self._views[leaf, index] = view = self.raw(leaf, index).view(self.arrangement.slot(leaf).type.dtype)
+            self._views[leaf, index] = view = self.raw(leaf, index).view(
+                self.arrangement.slot(leaf).type.dtype
+            )
         return view
 
     def raw(self, leaf: str, index: int) -> Any:
         """The bytes of a leaf of an element, to read or to change."""
         if not 0 <= index < self.count:
-            raise VerificationError(f"access to {leaf} of element {index}, outside 0..{self.count - 1}")
+            raise VerificationError(
+                f"access to {leaf} of element {index}, outside 0..{self.count - 1}"
+            )
         slot = self.arrangement.slot(leaf)
         address = self.arrangement.address(leaf, index, self.count)
         return self.data[address : address + slot.type.size]
@@ -82,7 +89,16 @@ Running = Generator[bool, None, None]  # a thread: yields True at each barrier
 
 
 Cooperation = (
-    ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.If | ir.For | ir.While | ir.Parallel
+    ir.Barrier
+    | ir.Rotate
+    | ir.Shuffle
+    | ir.Draw
+    | ir.AwaitTurn
+    | ir.EndTurn
+    | ir.If
+    | ir.For
+    | ir.While
+    | ir.Parallel
 )
 """A statement at which a thread may stop until others are there."""
 
@@ -105,7 +121,10 @@ class Copy:
 
 @dataclass
 class Shared:
-    """The shared memory of one block of threads: its arrays or buffers, and who touched what since the last barrier."""
+    """The shared memory of one block of threads.
+
+    Its arrays or buffers, and who touched what since the last barrier.
+    """
 
     contents: dict[str, Any] = field(default_factory=dict[str, Any])
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
@@ -124,26 +143,36 @@ class Shared:
         default_factory=dict[tuple[str, int], Any]
     )  # between threads of a warp
 
-    def touch(self, array: str, leaf: str, index: int, thread: int, *, write: bool, memory: str = "") -> None:
-        """Note an access; raises `VerificationError` when another thread's access to the same place may come before or after it.
+    def touch(
+        self, array: str, leaf: str, index: int, thread: int, *, write: bool, memory: str = ""
+    ) -> None:
+        """Note an access; raises `VerificationError` when another thread's access to the same place
+        may come before or after it.
 
         memory: what the array is a view of, where there are several.
         """
         place = (memory or array, leaf, index)
         if place in self.under_way:
-            raise VerificationError(f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way")
+            raise VerificationError(
+                f"{array}[{index}]{leaf} is touched while an asynchronous copy to it is under way"
+            )
         if self.warps.setdefault(place, thread // WARP) != thread // WARP and self.apart:
-            raise VerificationError(f"a race: two warps touch {array}[{index}]{leaf}, and nothing orders them")
+            raise VerificationError(
+                f"a race: two warps touch {array}[{index}]{leaf}, and nothing orders them"
+            )
         if (touched := self.touched.get(place)) is None:
             touched = self.touched[place] = (set[int](), set[int]())
         readers, writers = touched
         if len(writers) > (thread in writers) or (write and len(readers) > (thread in readers)):
             raise VerificationError(
-                f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one writes"
+                f"a race: two threads touch {array}[{index}]{leaf} between two barriers, and one "
+                "writes"
             )
         (writers if write else readers).add(thread)
 
-    def begin(self, thread: int, places: Iterable[tuple[str, str, int]], finish: Callable[[], None]) -> None:
+    def begin(
+        self, thread: int, places: Iterable[tuple[str, str, int]], finish: Callable[[], None]
+    ) -> None:
         """Begin an asynchronous copy, which writes at any time until its thread waits for it."""
         copy = Copy(tuple(places), finish)
         for place in copy.places:
@@ -156,7 +185,8 @@ class Shared:
         self.copies.setdefault(thread, [[]]).append([])
 
     def wait(self, thread: int, pending: int) -> None:
-        """Finish the copies of a thread, or all groups but the last `pending`, and what is in no group.
+        """Finish the copies of a thread, or all groups but the last `pending`, and what is in no
+        group.
 
         For the others the places change now: they have to meet a barrier first.
         """
@@ -172,12 +202,16 @@ class Shared:
 
 @dataclass
 class Interpreter:
-    """Runs a kernel. `arrays` hold the global arrays by name, `buffers` the lowered ones, `env` the uniforms and counts."""
+    """Runs a kernel. `arrays` hold the global arrays by name, `buffers` the lowered ones, `env` the
+    uniforms and counts.
+    """
 
     kernel: ir.Kernel
     env: Environment
     arrays: Mapping[str, Memory] = field(default_factory=dict[str, Memory])
-    buffers: Mapping[str, np.ndarray[Any, Any]] = field(default_factory=dict[str, "np.ndarray[Any, Any]"])
+    buffers: Mapping[str, np.ndarray[Any, Any]] = field(
+        default_factory=dict[str, "np.ndarray[Any, Any]"]
+    )
     races: Races = field(default_factory=Races)
     _known: dict[int, tuple[Cooperation | Step, ...]] = field(
         default_factory=dict[int, "tuple[Cooperation | Step, ...]"], init=False, repr=False
@@ -185,13 +219,20 @@ class Interpreter:
 
     @cached_property
     def watched(self) -> dict[str, str]:
-        """The buffers of written arrays with a shape, each with its array: their elements belong to single threads."""
-        arrays = {a.name for a in self.kernel.arrays if a.shape and a.written and a.space == "global"}
+        """The buffers of written arrays with a shape, each with its array.
+
+        Their elements belong to single threads.
+        """
+        arrays = {
+            a.name for a in self.kernel.arrays if a.shape and a.written and a.space == "global"
+        }
         return {b.name: b.array for b in self.kernel.buffers if b.array in arrays}
 
     @cached_property
     def views(self) -> dict[str, str]:
-        """The buffers in shared memory, each with the one that stands for all views of its memory as scalars of one size."""
+        """The buffers in shared memory, each with the one that stands for all views of its memory
+        as scalars of one size.
+        """
         names = dict[str, str]()
         for group in shared_groups(self.kernel):
             alike = len({b.type.size for b in group}) == 1
@@ -211,11 +252,15 @@ class Interpreter:
             for part in range(grid.parts):
                 for block in range(blocks):
                     place = {**env, "@block": block, "@part": part, "@clock": 0}
-                    self._threads([{**place, "@thread": thread} for thread in range(grid.threads)], self.kernel.body)
+                    self._threads(
+                        [{**place, "@thread": thread} for thread in range(grid.threads)],
+                        self.kernel.body,
+                    )
 
     def _reader(self) -> Reader:
         """What loads do in functions, which read global memory alone."""
-        none, known = Shared(), dict[int, Step]()  # by the identity of statements, which the kernel holds
+        # by the identity of statements, which the kernel holds
+        none, known = Shared(), dict[int, Step]()
 
         def read(s: ir.Statement, env: Environment) -> None:
             env[SHARED] = none
@@ -229,7 +274,11 @@ class Interpreter:
 
     def _typed_counts(self) -> Environment:
         """The lengths, of the kernel's types: arithmetic on them wraps as it does in a kernel."""
-        return {p.name: p.type.dtype.type(self.env[p.name]) for p in self.kernel.counts if p.name in self.env}
+        return {
+            p.name: p.type.dtype.type(self.env[p.name])
+            for p in self.kernel.counts
+            if p.name in self.env
+        }
 
     def _threads(self, places: list[Environment], body: ir.Block) -> None:
         """Run one block of threads on fresh shared memory, which holds garbage at first."""
@@ -241,9 +290,14 @@ class Interpreter:
         for views in shared_groups(self.kernel):
             garbage = np.full(group_bytes(views), 0xFF, np.uint8)
             for b in views:
-                shared.contents[b.name] = garbage[: b.length * b.type.size * b.lanes].view(b.type.dtype)
-        threads = [self._block(body, {**place, "@id": n, SHARED: shared}) for n, place in enumerate(places)]
-        if any(_is_of_a_warp(s) for s in statements(body)):  # warps meet nowhere: one after the other
+                shared.contents[b.name] = garbage[: b.length * b.type.size * b.lanes].view(
+                    b.type.dtype
+                )
+        threads = [
+            self._block(body, {**place, "@id": n, SHARED: shared}) for n, place in enumerate(places)
+        ]
+        # warps meet nowhere: one after the other
+        if any(_is_of_a_warp(s) for s in statements(body)):
             shared.apart = True
             for first in range(0, len(threads), WARP):
                 shared.touched.clear()
@@ -261,7 +315,9 @@ class Interpreter:
                 case ir.Rotate() | ir.Shuffle() | ir.Draw() | ir.AwaitTurn() | ir.EndTurn():
                     yield from self._cooperate(s, env)
                 case ir.If():
-                    yield from self._block(s.then if evaluate(s.condition, env) else s.otherwise, env)
+                    yield from self._block(
+                        s.then if evaluate(s.condition, env) else s.otherwise, env
+                    )
                 case ir.For():
                     for i in loop_range(s, env):
                         env[s.variable] = i
@@ -324,8 +380,12 @@ class Interpreter:
             return True
         return False
 
-    def _cooperate(self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment) -> Running:
-        """Blocks run one after the other, so a turn that has not come when a block waits for it never comes."""
+    def _cooperate(
+        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, env: Environment
+    ) -> Running:
+        """Blocks run one after the other, so a turn that has not come when a block waits for it
+        never comes.
+        """
         shared, me = _shared(env), env["@id"]
         match s:
             case ir.Rotate():
@@ -339,7 +399,11 @@ class Interpreter:
                 shared.exchanged[s.name, me] = env[s.value.name]
                 yield True
                 within, first = me % s.group, me - me % s.group
-                source = first + within + s.distance if s.distance and within + s.distance < s.group else me
+                source = (
+                    first + within + s.distance
+                    if s.distance and within + s.distance < s.group
+                    else me
+                )
                 env[s.name] = shared.exchanged[s.name, source if s.distance else first]
                 yield True
             case ir.Draw():
@@ -352,7 +416,9 @@ class Interpreter:
             case ir.AwaitTurn():
                 count, turn = self._counter(s.turns, whole(s.index, env)), whole(s.turn, env)
                 if count != turn:
-                    raise VerificationError(f"{s.turns} waits for turn {turn} for ever: it is at {count}")
+                    raise VerificationError(
+                        f"{s.turns} waits for turn {turn} for ever: it is at {count}"
+                    )
                 yield True
             case ir.EndTurn():
                 yield True
@@ -365,19 +431,23 @@ class Interpreter:
             place: Any = self.buffers[name][index : index + 1]
         else:
             memory = self.arrays[name]
-            place = memory.data[memory.arrangement.address(memory.arrangement.slots[0].leaf, index, memory.count) :][
-                :4
-            ].view(np.int32)
+            place = memory.data[
+                memory.arrangement.address(memory.arrangement.slots[0].leaf, index, memory.count) :
+            ][:4].view(np.int32)
         if set_to is not None:
             place[0] = set_to
         return int(place[0])
 
     def _parallel(self, s: ir.Parallel, env: Environment) -> Running:
-        """Elements one after the other; those with barriers of their own are the threads of one block, and run together."""
+        """Elements one after the other.
+
+        Those with barriers of their own are the threads of one block, and run together.
+        """
         kind = s.extent.type.dtype.type
         around = env.get("@indices", ())
         places = [
-            {**env, s.variable: kind(i), "@indices": (*around, (s.variable, i))} for i in range(whole(s.extent, env))
+            {**env, s.variable: kind(i), "@indices": (*around, (s.variable, i))}
+            for i in range(whole(s.extent, env))
         ]
         own = [x for x in statements(s.body) if isinstance(x, ir.Parallel)]
         if not own and any(isinstance(x, ir.Barrier | ir.Shuffle) for x in statements(s.body)):
@@ -399,7 +469,8 @@ class Interpreter:
             first = tuple([i(env) for i in indices_of])
             if first[-1] % across or lengths[-1] % across:
                 raise VerificationError(
-                    f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no multiples of their number"
+                    f"{across} elements of {s.array} at {list(first)} in rows of {lengths[-1]}: no "
+                    "multiples of their number"
                 )
             env["@clock"] = env.get("@clock", 0) + 1
             for n in range(across):
@@ -407,12 +478,20 @@ class Interpreter:
                 place = element_place(s, indices, lengths)
                 if raced:
                     thread = thread_of(env, _shared(env).barriers)
-                    self.races.touch((s.array, place), thread, f"{s.array}{list(indices)}", s.location, _TOUCH[type(s)])
+                    self.races.touch(
+                        (s.array, place),
+                        thread,
+                        f"{s.array}{list(indices)}",
+                        s.location,
+                        _TOUCH[type(s)],
+                    )
                 move(self._memory(s.array, place, leaves, env, write=write), place, n, env)
 
         return access
 
-    def _moved_element(self, s: ir.ElementAccess, leaf: str) -> Callable[[Memory, int, int, Environment], None]:
+    def _moved_element(
+        self, s: ir.ElementAccess, leaf: str
+    ) -> Callable[[Memory, int, int, Environment], None]:
         """What moves element n of an access, which is at a place."""
         match s:
             case ir.LoadElement():
@@ -431,9 +510,13 @@ class Interpreter:
                 def scatter(memory: Memory, place: int, n: int, env: Environment) -> None:
                     value = added(env)
                     if operation == "sum":
-                        exact_sums.add(exact_sums.FORMATS[value.dtype.name], _Words(memory, leaf), place, value)
+                        exact_sums.add(
+                            exact_sums.FORMATS[value.dtype.name], _Words(memory, leaf), place, value
+                        )
                     else:
-                        memory.write(leaf, place, combined(operation, memory.read(leaf, place), value))
+                        memory.write(
+                            leaf, place, combined(operation, memory.read(leaf, place), value)
+                        )
 
                 return scatter
 
@@ -449,7 +532,10 @@ class Interpreter:
         return ask
 
     def _move(self, s: ir.LoadRecord | ir.StoreRecord | ir.Load | ir.Store | ir.Scatter) -> Step:
-        """What moves data between memory and variables. Here time is the number of accesses that a thread made."""
+        """What moves data between memory and variables.
+
+        Here time is the number of accesses that a thread made.
+        """
         index, move = whole_of(s.index), self._moved(s)
 
         def access(env: Environment) -> Outcome:
@@ -483,7 +569,12 @@ class Interpreter:
                 def scatter(index: int, env: Environment) -> None:
                     value = added(env)
                     if operation == "sum":
-                        exact_sums.add(exact_sums.FORMATS[value.dtype.name], self.buffers[s.buffer], index, value)
+                        exact_sums.add(
+                            exact_sums.FORMATS[value.dtype.name],
+                            self.buffers[s.buffer],
+                            index,
+                            value,
+                        )
                     else:
                         lanes = self._lanes(s.buffer, index, 1, env, "scatters to")
                         lanes[0] = combined(operation, lanes[0], value)
@@ -554,16 +645,23 @@ class Interpreter:
                 index, from_index = whole(s.index, env), whole(s.source_index, env)
                 widths = {b.name: b.lanes for b in self.kernel.buffers}
                 to, source = shared.contents[s.buffer], self.buffers[s.source]
-                first, from_first = index * widths[s.buffer] + s.lane, from_index * widths[s.source] + s.source_lane
+                first, from_first = (
+                    index * widths[s.buffer] + s.lane,
+                    from_index * widths[s.source] + s.source_lane,
+                )
                 ends = ((s.buffer, first, to), (s.source, from_first, source))
                 for name, place, buffer in ends if there else ends[:1]:
                     if not 0 <= place <= len(buffer) - s.lanes:
-                        raise VerificationError(f"copy at {name}[{place}], outside 0..{len(buffer) - 1}")
+                        raise VerificationError(
+                            f"copy at {name}[{place}], outside 0..{len(buffer) - 1}"
+                        )
                 targets = [to[first : first + s.lanes].view(np.uint8)]
                 values = [np.zeros_like(x) for x in targets]
                 if there:
                     values = [source[from_first : from_first + s.lanes].copy().view(np.uint8)]
-                places = [(self.views[s.buffer], "", scalar) for scalar in range(first, first + s.lanes)]
+                places = [
+                    (self.views[s.buffer], "", scalar) for scalar in range(first, first + s.lanes)
+                ]
 
         def finish() -> None:
             for target, value in zip(targets, values, strict=True):
@@ -573,12 +671,18 @@ class Interpreter:
         for target in targets:
             target[:] = 0xFF
 
-    def _place(self, name: str, indices: tuple[ir.Expression, ...], across: int, env: Environment) -> int:
+    def _place(
+        self, name: str, indices: tuple[ir.Expression, ...], across: int, env: Environment
+    ) -> int:
         """Where `across` neighbours of an array with a shape begin."""
-        lengths = tuple(n if isinstance(n, int) else int(self.env[n]) for n in self.kernel.array(name).shape)
+        lengths = tuple(
+            n if isinstance(n, int) else int(self.env[n]) for n in self.kernel.array(name).shape
+        )
         places = tuple(whole(i, env) for i in indices)
         if places[-1] % across or lengths[-1] % across:
-            raise VerificationError(f"{across} elements of {name} at {list(places)}: no multiples of their number")
+            raise VerificationError(
+                f"{across} elements of {name} at {list(places)}: no multiples of their number"
+            )
         total = 0
         for i, length in zip(places, lengths, strict=True):
             if not 0 <= i < length:
@@ -586,7 +690,9 @@ class Interpreter:
             total = total * length + i
         return total
 
-    def _memory(self, name: str, index: int, leaves: list[str], env: Environment, *, write: bool) -> Memory:
+    def _memory(
+        self, name: str, index: int, leaves: list[str], env: Environment, *, write: bool
+    ) -> Memory:
         shared = _shared(env)
         memory: Memory = self.arrays[name] if name not in shared.contents else shared.contents[name]
         if name in shared.contents:
@@ -600,14 +706,20 @@ class Interpreter:
         buffer = shared.contents[name] if name in shared.contents else self.buffers[name]
         start = index * count
         if not 0 <= start <= len(buffer) - count:
-            raise VerificationError(f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}")
+            raise VerificationError(
+                f"access to {name}[{start}:{start + count}], outside 0..{len(buffer) - 1}"
+            )
         if name in shared.contents:
             for scalar in range(start, start + count):
-                shared.touch(name, "", scalar, env["@id"], write=touch == "writes", memory=self.views[name])
+                shared.touch(
+                    name, "", scalar, env["@id"], write=touch == "writes", memory=self.views[name]
+                )
         elif name in self.watched:
             for scalar in range(start, start + count):
                 thread = thread_of(env, shared.barriers)
-                self.races.touch((self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, touch)
+                self.races.touch(
+                    (self.watched[name], scalar), thread, f"{name}[{scalar}]", NOWHERE, touch
+                )
         return buffer[start : start + count]
 
 
@@ -633,7 +745,9 @@ def _parts_of(s: ir.LoadRecord | ir.StoreRecord, pairs: int) -> Iterator[slice]:
 
 def _check_first(s: ir.LoadRecord | ir.StoreRecord, index: int) -> None:
     if index % s.across:
-        raise VerificationError(f"{s.across} records of {s.array} from {index}, which is no multiple of their number")
+        raise VerificationError(
+            f"{s.across} records of {s.array} from {index}, which is no multiple of their number"
+        )
 
 
 def _shared(env: Environment) -> Shared:
@@ -643,7 +757,10 @@ def _shared(env: Environment) -> Shared:
 def _meets(s: ir.Statement) -> bool:
     """Whether a thread may have to wait in a statement, or to be one of several."""
     return any(
-        isinstance(x, ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.Parallel)
+        isinstance(
+            x,
+            ir.Barrier | ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn | ir.Parallel,
+        )
         for x in statements((s,))
     )
 
@@ -657,7 +774,9 @@ def _together(threads: list[Running], shared: Shared) -> None:
     waiting = [next(t, None) for t in threads]
     while any(waiting):
         if not all(waiting):
-            raise VerificationError("some threads of a block end before a barrier that others wait at")
+            raise VerificationError(
+                "some threads of a block end before a barrier that others wait at"
+            )
         shared.touched.clear()
         shared.barriers += 1
         waiting = [next(t, None) for t in threads]

@@ -1,8 +1,9 @@
 """Names in the IR, so that what lanewise introduces can never meet what its user wrote.
 
-A user's name is a Python identifier, with fields and components behind dots (`source.position.x`). A name that a pattern or a pass
-introduces starts with `$`, which no identifier can: `$i`, `$sum.x`. The copy of a variable for target r of a thread ends in `#r`:
-`source.mass#2`, `$i#0`. The verifier holds every kernel to this; emission turns names into identifiers, the user's own first.
+A user's name is a Python identifier, with fields and components behind dots (`source.position.x`).
+A name that a pattern or a pass introduces starts with `$`, which no identifier can: `$i`, `$sum.x`.
+The copy of a variable for target r of a thread ends in `#r`: `source.mass#2`, `$i#0`. The verifier
+holds every kernel to this; emission turns names into identifiers, the user's own first.
 """
 
 from __future__ import annotations
@@ -88,8 +89,13 @@ def is_view(name: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """The name as C++ and Python accept it, as far as its letters go: letters beyond ASCII become numbers, dots underscores."""
+    """The name as C++ and Python accept it, as far as its letters go.
+
+    Letters beyond ASCII become numbers, dots underscores.
+    """
     plain = name.replace(MARK, "").replace(".", "_").replace(COPY, "_")
     ascii_only = "".join(c if c.isascii() else f"u{ord(c):x}" for c in plain)
-    of_the_compiler = ascii_only.startswith("__") or (ascii_only[:1] == "_" and ascii_only[1:2].isupper())
+    of_the_compiler = ascii_only.startswith("__") or (
+        ascii_only[:1] == "_" and ascii_only[1:2].isupper()
+    )
     return f"v{ascii_only}" if of_the_compiler else ascii_only

@@ -1,8 +1,9 @@
 """The IR on one page: scalar expressions, statements, functions and kernels.
 
-A `Function` is pure (scalars in, scalars out). A `Kernel` moves records between memory and functions. Both use the same expressions and
-control flow, so that one printer, verifier, interpreter and traversal serve every stage. Nodes are immutable; passes build new ones.
-Names keep the user's dots (`source.position.x`) until emission.
+A `Function` is pure (scalars in, scalars out). A `Kernel` moves records between memory and
+functions. Both use the same expressions and control flow, so that one printer, verifier,
+interpreter and traversal serve every stage. Nodes are immutable; passes build new ones. Names keep
+the user's dots (`source.position.x`) until emission.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ class Literal:
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are one number: 0.0 and -0.0 are two, with infinities of two signs as 1 / x; NaN is one."""
+        """Whether both are one number: 0.0 and -0.0 are two, with infinities of two signs as 1 / x.
+
+        NaN is one.
+        """
         if not isinstance(other, Literal):
             return NotImplemented
         a, b = self.value, other.value
@@ -70,9 +74,12 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Both operands and the result have one type; `/` is for floats only, `//` and `%` round towards minus infinity.
+    """Both operands and the result have one type.
 
-    Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits; compilers may rely on it.
+    `/` is for floats only, `//` and `%` round towards minus infinity.
+
+    Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits;
+    compilers may rely on it.
     `free`: a sum or product of floats that may be computed in any order with others that are free.
     """
 
@@ -124,7 +131,10 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion, as `types.convert` defines it. `bounded`: of a float of lanewise's own, which surely fits."""
+    """A conversion, as `types.convert` defines it. `bounded`.
+
+    Of a float of lanewise's own, which surely fits.
+    """
 
     operand: Expression
     type: Scalar
@@ -154,11 +164,14 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the map to threads.
+    """A coordinate of the running thread, or its multiprocessor's count of cycles.
 
-    "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how many elements fit between the beginning
-    of a line of memory and its own, and whether it is so large that it is written past the caches; "read_phase" is the same number as
-    "phase" of the only array that it reads. What a kernel computes must not hang on them; the interpreter has 0 and no.
+    Only after the map to threads.
+
+    "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how
+    many elements fit between the beginning of a line of memory and its own, and whether it is so
+    large that it is written past the caches; "read_phase" is the same number as "phase" of the only
+    array that it reads. What a kernel computes must not hang on them; the interpreter has 0 and no.
     """
 
     name: Choice["thread", "block", "part", "clock", "phase", "read_phase", "far"]
@@ -169,7 +182,9 @@ class Builtin:
         return NOWHERE
 
 
-Expression = Literal | Local | Unary | Binary | Compare | Logical | Select | Cast | Call | Element | Builtin
+Expression = (
+    Literal | Local | Unary | Binary | Compare | Logical | Select | Cast | Call | Element | Builtin
+)
 
 # ---------------------------------------------------------------- statements
 
@@ -210,7 +225,10 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over; `unroll` is a factor, 0 means fully."""
+    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over.
+
+    `unroll` is a factor, 0 means fully.
+    """
 
     variable: str
     start: Expression
@@ -249,7 +267,10 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Call a function. Mutable parameters take a `Local` and change it; `results` name the variables that take its results."""
+    """Call a function. Mutable parameters take a `Local` and change it.
+
+    `results` name the variables that take its results.
+    """
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -259,7 +280,10 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Independent elements 0..extent, in any order and at any time: the reference form of every pattern."""
+    """Independent elements 0..extent, in any order and at any time.
+
+    The reference form of every pattern.
+    """
 
     variable: str
     extent: Expression
@@ -270,8 +294,8 @@ class Parallel:
 class LoadRecord:
     """Read leaves of one record of an array into variables: pairs of (leaf, variable).
 
-    `across` > 1: of that many neighbouring records. The first is at `index`, a multiple of their number; the pairs of one follow those of
-    the one before.
+    `across` > 1: of that many neighbouring records. The first is at `index`, a multiple of their
+    number; the pairs of one follow those of the one before.
     """
 
     array: str
@@ -282,7 +306,10 @@ class LoadRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """Write leaves of one record of an array: pairs of (leaf, value); `across` as in `LoadRecord`."""
+    """Write leaves of one record of an array: pairs of (leaf, value).
+
+    `across` as in `LoadRecord`.
+    """
 
     array: str
     index: Expression
@@ -292,11 +319,15 @@ class StoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoadElement:
-    """Read one element of an array that has a shape into a variable; an index for each dimension, the slowest first.
+    """Read one element of an array that has a shape into a variable.
 
-    Indices are whole numbers of any type. None is negative or beyond its dimension. `more`: variables that take the elements behind
-    it in the last dimension, at once; the last index and the length of that dimension are multiples of their number. `early`: the load is
-    made before a test that decides whether its value counts, so that an index may be outside of its dimension; the place is in the array.
+    An index for each dimension, the slowest first.
+
+    Indices are whole numbers of any type. None is negative or beyond its dimension. `more`:
+    variables that take the elements behind it in the last dimension, at once; the last index and
+    the length of that dimension are multiples of their number. `early`: the load is made before a
+    test that decides whether its value counts, so that an index may be outside of its dimension;
+    the place is in the array.
     """
 
     array: str
@@ -328,10 +359,12 @@ class StoreElement:
 
 @dataclass(frozen=True, slots=True)
 class ScatterElement:
-    """Add a value to one element of an array that has a shape, or take the smaller or larger of the two; indices as in `LoadElement`.
+    """Add a value to one element of an array that has a shape, or take the smaller or larger of the
+    two; indices as in `LoadElement`.
 
-    Many threads may do so with one element at the same time: the result has the same bits whatever their order, for `language.scatter`
-    says what is combined how. The kernel neither reads nor stores elements of the array. Of a sum of floats the array has words of
+    Many threads may do so with one element at the same time: the result has the same bits whatever
+    their order, for `language.scatter` says what is combined how. The kernel neither reads nor
+    stores elements of the array. Of a sum of floats the array has words of
     `lanewise.language.exact_sums` in place of its elements; indices are those of the elements.
     """
 
@@ -351,8 +384,8 @@ class ScatterElement:
 class PrefetchElement:
     """Ask for the line of memory of an element that is loaded later; indices as in `LoadElement`.
 
-    The place may be outside of the array, and nothing that a kernel computes hangs on it. A core of a CPU waits less for what it asked
-    for; threads of a GPU take turns instead.
+    The place may be outside of the array, and nothing that a kernel computes hangs on it. A core of
+    a CPU waits less for what it asked for; threads of a GPU take turns instead.
     """
 
     array: str
@@ -361,23 +394,29 @@ class PrefetchElement:
 
 @dataclass(frozen=True, slots=True)
 class Barrier:
-    """All threads of the block, or of the warp, arrive and see each other's shared memory before any goes on."""
+    """All threads of the block, or of the warp, arrive and see each other's shared memory before
+    any goes on.
+    """
 
     scope: Choice["block", "warp"] = "block"
 
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Every thread of a warp takes the values that these variables have in the next thread, the last one those of the first."""
+    """Every thread of a warp takes the values that these variables have in the next thread, the
+    last one those of the first.
+    """
 
     values: tuple[Local, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its group of `group` neighbours of a warp.
+    """Every thread takes into `name` what `value` is in the thread `distance` behind it, within its
+    group of `group` neighbours of a warp.
 
-    Where the group ends a thread takes its own. A distance of 0: what it is in the first thread of the group.
+    Where the group ends a thread takes its own. A distance of 0: what it is in the first thread of
+    the group.
     """
 
     name: str
@@ -388,9 +427,12 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A warp takes the next number from a counter in global memory; who draws the last of `total` winds it back to zero.
+    """A warp takes the next number from a counter in global memory.
 
-    What a warp waits for may then be anything that a smaller number does: that warp is already running.
+    Who draws the last of `total` winds it back to zero.
+
+    What a warp waits for may then be anything that a smaller number does: that warp is already
+    running.
     """
 
     name: str
@@ -400,7 +442,9 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class AwaitTurn:
-    """Wait until `turns[index]` is `turn`, and see everything that was written before it became so."""
+    """Wait until `turns[index]` is `turn`, and see everything that was written before it became
+    so.
+    """
 
     turns: str
     index: Expression
@@ -420,7 +464,8 @@ class EndTurn:
 class CopyAsync:
     """Begin to copy leaves of one record from global into shared memory, past the registers.
 
-    The place must not be touched until this thread has met a `WaitAsync`; other threads have to meet a `Barrier` after that.
+    The place must not be touched until this thread has met a `WaitAsync`; other threads have to
+    meet a `Barrier` after that.
     """
 
     array: str
@@ -432,11 +477,13 @@ class CopyAsync:
 
 @dataclass(frozen=True, slots=True)
 class CopyElement:
-    """Begin to copy an element of an array that has a shape from global into shared memory, past the registers.
+    """Begin to copy an element of an array that has a shape from global into shared memory, past
+    the registers.
 
-    `across`: so many neighbours of the last dimension at once; both last indices, and the lengths of both last dimensions, are multiples
-    of it. `there`: where it is false zeros are stored and nothing is read, so that the place may be outside of the source. When the place
-    may be touched is as after `CopyAsync`.
+    `across`: so many neighbours of the last dimension at once; both last indices, and the lengths
+    of both last dimensions, are multiples of it. `there`: where it is false zeros are stored and
+    nothing is read, so that the place may be outside of the source. When the place may be touched
+    is as after `CopyAsync`.
     """
 
     array: str
@@ -449,19 +496,27 @@ class CopyElement:
 
 @dataclass(frozen=True, slots=True)
 class CommitAsync:
-    """The copies that this thread has begun since the last commit are a group, which may be empty."""
+    """The copies that this thread has begun since the last commit are a group, which may be
+    empty.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class WaitAsync:
-    """Wait until copies that this thread has begun are done: all of them, or with `pending` all groups but the last so many."""
+    """Wait until copies that this thread has begun are done.
+
+    All of them, or with `pending` all groups but the last so many.
+    """
 
     pending: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody wants."""
+    """One lowered load of `len(names)` neighbouring scalars.
+
+    An empty name is a lane that nobody wants.
+    """
 
     buffer: str
     index: Expression
@@ -489,7 +544,9 @@ class Prefetch:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """One lowered scatter: a scalar of a global buffer is combined with a value, as in `ScatterElement`."""
+    """One lowered scatter: a scalar of a global buffer is combined with a value, as in
+    `ScatterElement`.
+    """
 
     buffer: str
     index: Expression
@@ -500,10 +557,14 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class CopyLanes:
-    """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple of their size.
+    """One lowered asynchronous copy of `lanes` neighbouring scalars.
 
-    They are those of one element of a global buffer from `source_lane` on, and of one element of a shared buffer from `lane` on.
-    `there`: as of `CopyElement`. `once`: no thread of another block that is close wants them, so that they are not kept in L1.
+    4, 8 or 16 bytes on a multiple of their size.
+
+    They are those of one element of a global buffer from `source_lane` on, and of one element of a
+    shared buffer from `lane` on.
+    `there`: as of `CopyElement`. `once`: no thread of another block that is close wants them, so
+    that they are not kept in L1.
     """
 
     buffer: str
@@ -518,10 +579,39 @@ class CopyLanes:
 
 
 Statement = (
-    Assign | DeclareArray | SetElement | If | For | While | Break | Continue | Return | Apply
-    | Parallel | LoadRecord | StoreRecord | LoadElement | StoreElement | ScatterElement | PrefetchElement | Barrier | Rotate | Shuffle
-    | Draw | AwaitTurn | EndTurn | CopyAsync | CopyElement | CommitAsync | WaitAsync | Load | Store | Prefetch | Scatter | CopyLanes
-)  # fmt: skip
+    Assign
+    | DeclareArray
+    | SetElement
+    | If
+    | For
+    | While
+    | Break
+    | Continue
+    | Return
+    | Apply
+    | Parallel
+    | LoadRecord
+    | StoreRecord
+    | LoadElement
+    | StoreElement
+    | ScatterElement
+    | PrefetchElement
+    | Barrier
+    | Rotate
+    | Shuffle
+    | Draw
+    | AwaitTurn
+    | EndTurn
+    | CopyAsync
+    | CopyElement
+    | CommitAsync
+    | WaitAsync
+    | Load
+    | Store
+    | Prefetch
+    | Scatter
+    | CopyLanes
+)
 Block = tuple[Statement, ...]
 ElementAccess = LoadElement | StoreElement | ScatterElement
 ElementWrite = StoreElement | ScatterElement
@@ -551,14 +641,18 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class ArrayArgument:
-    """An array of records that a kernel reads or writes. `length` is set for arrays in shared memory.
+    """An array of records that a kernel reads or writes.
 
-    constant: the number of elements copied into a GPU's constant memory before each launch; 0 for none. shape: of an array of plain
-    values in rows, which `LoadElement` and its kin index: for each dimension, the slowest first, the count or uniform that
-    is its length, or the length itself (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
-    multiple: its rows begin at multiples of that many elements, which can then be read at once. once: a kernel touches no element of it
-    twice, so that caches need not keep it. ordered: each point writes the element at its own indices and nothing else does, so that
-    points that follow each other write elements that do.
+    `length` is set for arrays in shared memory.
+
+    constant: the number of elements copied into a GPU's constant memory before each launch; 0 for
+    none. shape: of an array of plain values in rows, which `LoadElement` and its kin index: for
+    each dimension, the slowest first, the count or uniform that is its length, or the length itself
+    (shared memory). narrow: it has so few elements that a place in it fits into 32 bits.
+    multiple: its rows begin at multiples of that many elements, which can then be read at once.
+    once: a kernel touches no element of it
+    twice, so that caches need not keep it. ordered: each point writes the element at its own
+    indices and nothing else does, so that points that follow each other write elements that do.
     """
 
     name: str
@@ -594,7 +688,10 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second axis.
+    """How elements become threads.
+
+    `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second
+    axis.
 
     `registers` and `min_blocks` cap the registers of a thread, where they are not 0.
     """
@@ -609,7 +706,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a kernel needs beside its arguments: `length` elements of an array, all zero at first if `zeroed`."""
+    """Memory that a kernel needs beside its arguments.
+
+    `length` elements of an array, all zero at first if `zeroed`.
+    """
 
     array: str
     length: Expression
@@ -620,8 +720,9 @@ class Scratch:
 class Series:
     """Launches one after the other, each for some neighbouring rounds of a loop.
 
-    first, rounds: the counts that say with which value of the loop's variable a launch begins, and how many rounds it has. start, stop: of
-    the loop, by counts and uniforms; step: from one launch to the next, below zero for loops that count down.
+    first, rounds: the counts that say with which value of the loop's variable a launch begins, and
+    how many rounds it has. start, stop: of the loop, by counts and uniforms; step: from one launch
+    to the next, below zero for loops that count down.
     """
 
     first: str
@@ -633,9 +734,12 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array lengths, also uniforms.
+    """A launchable piece of work. `uniforms` are the same for all elements.
 
-    `series`: it is launched many times, the outermost series first; kernels with the same series take turns (`ir/series.py`).
+    `counts` are array lengths, also uniforms.
+
+    `series`: it is launched many times, the outermost series first; kernels with the same series
+    take turns (`ir/series.py`).
     """
 
     name: str

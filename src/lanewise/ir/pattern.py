@@ -1,7 +1,9 @@
-"""What the compiler asks of a pattern, which is how a function of one element becomes a kernel over many.
+"""What the compiler asks of a pattern, which is how a function of one element becomes a kernel over
+many.
 
-A kernel carries its pattern. Passes, emission, models, tuning and explanation ask it for what they need and never look at its name, so
-that a new pattern is one folder of `patterns/` (or one file) and nothing else.
+A kernel carries its pattern. Passes, emission, models, tuning and explanation ask it for what they
+need and never look at its name, so that a new pattern is one folder of `patterns/` (or one file)
+and nothing else.
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ Checked = Callable[[str, "Kernel"], "Kernel"]
 class HostCode:
     """How the code for a CPU is written.
 
-    inline: put the function into the loop, however long it is: a call is not vectorised, and LLVM finds a collision, or all that an
-    agent does in a step, too long. branchless: write conditions without jumps, where no one can guess them. widest_stride: up to which
-    distance between neighbouring elements a loop may gather; None for any. separate: its arrays never share memory.
+    inline: put the function into the loop, however long it is: a call is not vectorised, and LLVM
+    finds a collision, or all that an agent does in a step, too long. branchless: write conditions
+    without jumps, where no one can guess them. widest_stride: up to which distance between
+    neighbouring elements a loop may gather; None for any. separate: its arrays never share memory.
     reassociate: sums may be added in any order.
     """
 
@@ -45,10 +48,11 @@ class HostCode:
 class Rounds:
     """The loops of a thread whose rounds several threads could share.
 
-    of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced when neighbouring threads are
-    neighbouring points. kept: bytes of the elements that a round reads in several loops. divided: parts of them can run in blocks of their
-    own. alone: there is one point, which sums over an index space. reused: several
-    points read the same elements in them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a call.
+    of: how many there are, by the counts and uniforms of a call. columns: their loads are coalesced
+    when neighbouring threads are neighbouring points. kept: bytes of the elements that a round
+    reads in several loops. divided: parts of them can run in blocks of their own. alone: there is
+    one point, which sums over an index space. reused: several points read the same elements in
+    them. panels: they are those of a recurrence, which panels of them shorten. count: `of` a call.
     """
 
     of: Callable[[Mapping[str, Any]], int]
@@ -67,7 +71,8 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Suggestions:
-    """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether one is legal, which takes a while.
+    """Plans that suit the accesses of a kernel, those with the largest blocks first, and whether
+    one is legal, which takes a while.
 
     suited: those that suit the counts of a call, where that matters.
     """
@@ -79,7 +84,11 @@ class Suggestions:
 
     def at(self, environment: Mapping[str, Any]) -> Suggestions:
         """For a call."""
-        return self if self.suited is None else replace(self, plans=self.suited(self.plans, environment))
+        return (
+            self
+            if self.suited is None
+            else replace(self, plans=self.suited(self.plans, environment))
+        )
 
     def first(self, fits: Callable[[Plan], bool]) -> Plan | None:
         """The first legal one that fits."""
@@ -95,16 +104,20 @@ class Suggestions:
 class Work:
     """A pattern over a number of elements, and the traits of its function that decide plans.
 
-    wide: the results are float64; strided: neighbouring sources do not lie side by side in memory; rearranged: a sum of products can be
-    reordered for fused multiply-adds; both_ways: operations for both directions of a pair when reciprocity applies, else 0; exchanges:
-    reciprocity keeps the bits of exact results, and its states are light enough to travel; converts: the function converts between types;
-    sequences: it has operations that take a sequence of instructions, such as divisions and exponentials; lengthy: the code of some is
-    so long that few copies fit the instruction cache of a GPU; regrouped: compilers may add what
-    the sources give in any order, in lanes of SIMD registers; straight: the function has no loops, and no branch with much on one side;
-    result_bytes: of the results of one element; source_bytes: what one source takes in a tile; alike: how many neighbouring elements go
-    over the same list, and items: how long lists are, on average; rounds: of loops that threads could share, where there are such;
-    suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a GPU had better compute where there are
-    very many.
+    wide: the results are float64; strided: neighbouring sources do not lie side by side in memory;
+    rearranged: a sum of products can be reordered for fused multiply-adds; both_ways: operations
+    for both directions of a pair when reciprocity applies, else 0; exchanges: reciprocity keeps the
+    bits of exact results, and its states are light enough to travel; converts: the function
+    converts between types;
+    sequences: it has operations that take a sequence of instructions, such as divisions and
+    exponentials; lengthy: the code of some is so long that few copies fit the instruction cache of
+    a GPU; regrouped: compilers may add what the sources give in any order, in lanes of SIMD
+    registers; straight: the function has no loops, and no branch with much on one side;
+    result_bytes: of the results of one element; source_bytes: what one source takes in a tile;
+    alike: how many neighbouring elements go over the same list, and items: how long lists are, on
+    average; rounds: of loops that threads could share, where there are such;
+    suggested: plans that suit the accesses of a kernel; together: how many elements a thread of a
+    GPU had better compute where there are very many.
     """
 
     pattern: Pattern
@@ -163,21 +176,25 @@ class Merging(Protocol):
 class Pattern:
     """One way to run a function over many elements. Patterns are compared by identity.
 
-    name: in texts for people, and in keys. over_pairs: each element sums a function of itself and each of the sources. over_items:
-    each element sums a function over a list of its own. over_points: each element is a point of an index space, and reads arrays where
-    it likes. in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis. one_record: each element
-    has a record of its own, which is used once.
-    inlined: the user's function is not called but is the body of the loops, with its variables and its accesses to arrays.
-    default_plan: of a machine, the work and the caller's wishes. plan_class: of a machine, the work and a number of targets: equal classes
-    have equal default plans, where nobody wishes anything; None where more than that number decides.
-    grain: elements of a CPU's pieces of work, given the kernel's last
-    count. slabs: on a CPU the kernels of a program run one slab of elements after the other. divide: the kernels in place of one whose
-    branches stand apart; None for a kernel for each side of the function's branch. merging: how a thread of a GPU computes several
-    elements, where no sources are shared.
-    no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the results of a kernel are one whole,
-    which loop splitting cannot divide, or None. shape: how a plan shapes the loops of a kernel, for patterns with loops of their own.
-    suggest: plans for a kind of device that are read off a kernel's accesses, those with the largest blocks first. describe: what default
-    plans ask of a reference kernel besides.
+    name: in texts for people, and in keys. over_pairs: each element sums a function of itself and
+    each of the sources. over_items: each element sums a function over a list of its own.
+    over_points: each element is a point of an index space, and reads arrays where it likes.
+    in_boxes: elements lie in a box, and a thread of a GPU may have several of them along each axis.
+    one_record: each element has a record of its own, which is used once.
+    inlined: the user's function is not called but is the body of the loops, with its variables and
+    its accesses to arrays.
+    default_plan: of a machine, the work and the caller's wishes. plan_class: of a machine, the work
+    and a number of targets: equal classes have equal default plans, where nobody wishes anything;
+    None where more than that number decides.
+    grain: elements of a CPU's pieces of work, given the kernel's last count. slabs: on a CPU the
+    kernels of a program run one slab of elements after the other. divide: the kernels in place of
+    one whose branches stand apart; None for a kernel for each side of the function's branch.
+    merging: how a thread of a GPU computes several elements, where no sources are shared.
+    no_sums: why float64 accumulation does not apply, for patterns that sum nothing. whole: why the
+    results of a kernel are one whole, which loop splitting cannot divide, or None. shape: how a
+    plan shapes the loops of a kernel, for patterns with loops of their own.
+    suggest: plans for a kind of device that are read off a kernel's accesses, those with the
+    largest blocks first. describe: what default plans ask of a reference kernel besides.
     """
 
     name: str

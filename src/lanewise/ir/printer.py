@@ -9,12 +9,34 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.functions import functions
 from lanewise.ir.names import original
 
-_LEVELS = {"or": 1, "and": 2, "not": 3, "==": 4, "!=": 4, "<": 4, "<=": 4, ">": 4, ">=": 4, "|": 5, "^": 6, "&": 7, "<<": 8, ">>": 8,
-           "+": 9, "-": 9, "*": 10, "/": 10, "//": 10, "%": 10}  # fmt: skip
+_LEVELS = {
+    "or": 1,
+    "and": 2,
+    "not": 3,
+    "==": 4,
+    "!=": 4,
+    "<": 4,
+    "<=": 4,
+    ">": 4,
+    ">=": 4,
+    "|": 5,
+    "^": 6,
+    "&": 7,
+    "<<": 8,
+    ">>": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "//": 10,
+    "%": 10,
+}
 
 
 def print_expression(e: ir.Expression, level: int = 0) -> str:
-    """Text of an expression, with parentheses where `level` (the binding of the surroundings) needs them."""
+    """Text of an expression, with parentheses where `level` (the binding of the surroundings) needs
+    them.
+    """
     match e:
         case ir.Literal():
             return repr(e.value)
@@ -24,11 +46,17 @@ def print_expression(e: ir.Expression, level: int = 0) -> str:
             return f"@{e.name}"
         case ir.Unary():
             space = " " if e.operator == "not" else ""
-            return _wrap(f"{e.operator}{space}{print_expression(e.operand, 11)}", 3 if space else 11, level)
+            return _wrap(
+                f"{e.operator}{space}{print_expression(e.operand, 11)}", 3 if space else 11, level
+            )
         case ir.Binary() | ir.Compare() | ir.Logical():
             own = _LEVELS[e.operator]
-            first = own + 1 if isinstance(e, ir.Compare) else own  # as in Python, where comparisons chain
-            text = f"{print_expression(e.left, first)} {e.operator} {print_expression(e.right, own + 1)}"
+            # as in Python, where comparisons chain
+            first = own + 1 if isinstance(e, ir.Compare) else own
+            text = (
+                f"{print_expression(e.left, first)} {e.operator} "
+                f"{print_expression(e.right, own + 1)}"
+            )
             return _wrap(text, own, level)
         case ir.Select():
             parts = (print_expression(x, 1) for x in (e.if_true, e.condition, e.if_false))
@@ -70,7 +98,11 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
         case ir.For():
             notes = [s.role] + ([f"unroll {s.unroll or 'fully'}"] if s.unroll != 1 else [])
             step = "" if s.step == ir.Literal(1, s.step.type) else f", {p(s.step)}"
-            return nested(f"for {s.variable} in range({p(s.start)}, {p(s.stop)}{step}):  # {', '.join(notes)}", s.body)
+            return nested(
+                f"for {s.variable} in range({p(s.start)}, {p(s.stop)}{step}):  # "
+                f"{', '.join(notes)}",
+                s.body,
+            )
         case ir.While():
             return nested(f"while {p(s.condition)}:", s.body)
         case ir.Parallel():
@@ -97,7 +129,8 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}{results}{s.function.name}({', '.join(p(a) for a in s.arguments)})"]
         case ir.LoadRecord():
             reads = ", ".join(
-                variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}" for leaf, variable in s.reads
+                variable if original(variable).endswith(leaf) else f"{variable} = .{leaf}"
+                for leaf, variable in s.reads
             )
             return [f"{pad}load {s.array}[{p(s.index)}{_across(s)}]: {reads}"]
         case ir.StoreRecord():
@@ -109,11 +142,20 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}store {s.buffer}[{p(s.index)}]: {', '.join(p(v) for v in s.values)}"]
         case ir.LoadElement():
             early = " early" if s.early else ""
-            return [f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]{early}: {', '.join(s.names)}"]
+            return [
+                f"{pad}load {s.array}[{', '.join(p(i) for i in s.indices)}]{early}: "
+                f"{', '.join(s.names)}"
+            ]
         case ir.StoreElement():
-            return [f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = {', '.join(map(p, s.values))}"]
+            return [
+                f"{pad}store {s.array}[{', '.join(p(i) for i in s.indices)}] = "
+                f"{', '.join(map(p, s.values))}"
+            ]
         case ir.ScatterElement():
-            return [f"{pad}scatter {s.operation} {s.array}[{', '.join(p(i) for i in s.indices)}], {p(s.value)}"]
+            return [
+                f"{pad}scatter {s.operation} {s.array}[{', '.join(p(i) for i in s.indices)}], "
+                f"{p(s.value)}"
+            ]
         case ir.Scatter():
             return [f"{pad}scatter {s.operation} {s.buffer}[{p(s.index)}], {p(s.value)}"]
         case ir.PrefetchElement():
@@ -122,10 +164,14 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}prefetch {s.buffer}[{p(s.index)}]"]
         case ir.CopyAsync():
             leaves = ", ".join(f".{leaf}" for leaf in s.leaves)
-            return [f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: {leaves}"]
+            return [
+                f"{pad}copy async {s.array}[{p(s.index)}] <- {s.source}[{p(s.source_index)}]: "
+                f"{leaves}"
+            ]
         case ir.CopyElement():
             ends = [
-                f"{n}[{', '.join(p(i) for i in x)}]" for n, x in ((s.array, s.indices), (s.source, s.source_indices))
+                f"{n}[{', '.join(p(i) for i in x)}]"
+                for n, x in ((s.array, s.indices), (s.source, s.source_indices))
             ]
             across = f", {s.across} elements" if s.across > 1 else ""
             return [f"{pad}copy async {' <- '.join(ends)}{across}{_there(s.there, p)}"]
@@ -135,7 +181,10 @@ def _lines(s: ir.Statement, pad: str, indent: int) -> list[str]:
             return [f"{pad}wait async" + (f" but {s.pending}" if s.pending else "")]
         case ir.CopyLanes():
             lanes = [f"{first}:{first + s.lanes}" for first in (s.lane, s.source_lane)]
-            ends = (f"{s.buffer}[{p(s.index)}].{lanes[0]}", f"{s.source}[{p(s.source_index)}].{lanes[1]}")
+            ends = (
+                f"{s.buffer}[{p(s.index)}].{lanes[0]}",
+                f"{s.source}[{p(s.source_index)}].{lanes[1]}",
+            )
             return [f"{pad}copy async {' <- '.join(ends)}{_there(s.there, p)}"]
         case _:
             assert_never(s)
@@ -162,14 +211,21 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     """The kernel, its arguments and the functions that it applies."""
     lines = [f"kernel {kernel.name}  # {kernel.pattern.name}"]
     for a in kernel.arrays:
-        space = f" shared[{a.length}]" if a.space == "shared" else f" constant[{a.constant}]" if a.constant else ""
+        space = (
+            f" shared[{a.length}]"
+            if a.space == "shared"
+            else f" constant[{a.constant}]"
+            if a.constant
+            else ""
+        )
         shape = f"[{', '.join(map(str, a.shape))}]" if a.shape else ""
         leaves = ", ".join(f"{x.name}: {x.type}" for x in a.leaves)
         lines.append(f"  array {a.name}{shape}{space}{' written' if a.written else ''}: {leaves}")
     for b in kernel.buffers:
         space = f" shared[{b.length}]" if b.space == "shared" else ""
         lines.append(
-            f"  buffer {b.name}{space}{' written' if b.written else ''}: {b.type}{f' x{b.lanes}' if b.lanes > 1 else ''}"
+            f"  buffer {b.name}{space}{' written' if b.written else ''}: "
+            f"{b.type}{f' x{b.lanes}' if b.lanes > 1 else ''}"
         )
     if kernel.uniforms or kernel.counts:
         lines.append(f"  uniform {_parameters(kernel.uniforms + kernel.counts)}")
@@ -179,7 +235,9 @@ def print_kernel(kernel: ir.Kernel, *, with_functions: bool = True) -> str:
     if g := kernel.grid:
         parts = f", {g.parts} parts" if g.parts > 1 else ""
         cap = f" of {g.registers} registers" if g.registers else ""
-        lines.append(f"  grid {g.threads} threads{cap} for {g.lanes} of {print_expression(g.extent)}{parts}")
+        lines.append(
+            f"  grid {g.threads} threads{cap} for {g.lanes} of {print_expression(g.extent)}{parts}"
+        )
     text = "\n".join(lines) + "\n" + print_block(kernel.body)
     if with_functions:
         text = "\n\n".join([*(print_function(f) for f in functions(kernel.body)), text])

@@ -1,4 +1,6 @@
-"""Who touched which element of a global array: two threads may not, when one of them writes and nothing orders them.
+"""Who touched which element of a global array.
+
+Two threads may not, when one of them writes and nothing orders them.
 
 Scatters of one element are no race among themselves.
 """
@@ -21,7 +23,8 @@ Touch = Literal["reads", "writes", "scatters to"]
 class Thread:
     """A thread of a kernel, and when it is: after how many barriers of its block.
 
-    block: what tells it from threads that it never meets: the indices of parallel loops, or the numbers of the block. name: for people.
+    block: what tells it from threads that it never meets: the indices of parallel loops, or the
+    numbers of the block. name: for people.
     """
 
     block: tuple[Any, ...]
@@ -41,7 +44,9 @@ def thread_of(env: Mapping[str, Any], barriers: int) -> Thread:
     indices: tuple[tuple[str, int], ...] = env.get("@indices", ())
     if "@block" in env:
         block = (env["@part"], env["@block"])
-        return Thread(block, env["@id"], barriers, f"block {env['@block']}, thread {env['@thread']}")
+        return Thread(
+            block, env["@id"], barriers, f"block {env['@block']}, thread {env['@thread']}"
+        )
     names, values = ", ".join(n for n, _ in indices), ", ".join(str(i) for _, i in indices)
     text = f"({names}) = ({values})" if len(indices) != 1 else f"{names} = {values}"
     if "@id" in env:
@@ -68,8 +73,12 @@ class Races:
         """A new launch: what came before it is over."""
         self._touched.clear()
 
-    def touch(self, place: Place, thread: Thread, element: str, where: Location, touch: Touch) -> None:
-        """Note an access; raises `VerificationError` for one that may come before or after that of another thread."""
+    def touch(
+        self, place: Place, thread: Thread, element: str, where: Location, touch: Touch
+    ) -> None:
+        """Note an access; raises `VerificationError` for one that may come before or after that of
+        another thread.
+        """
         seen = self._touched.setdefault(place, _Touched())
         now = ((thread, where), touch)
         if seen.writer is not None and seen.writer[0].meets(thread):
@@ -88,7 +97,10 @@ class Races:
 
 
 def _refuse(
-    element: str, others: Mapping[Thread, Location], verb: Touch, now: tuple[tuple[Thread, Location], Touch]
+    element: str,
+    others: Mapping[Thread, Location],
+    verb: Touch,
+    now: tuple[tuple[Thread, Location], Touch],
 ) -> None:
     for other in others.items():
         if other[0].meets(now[0][0]):
@@ -101,7 +113,8 @@ def _race(element: str, *threads: tuple[tuple[Thread, Location], Touch]) -> Veri
     (one, other) = (where for (_, where), _ in threads)
     gathers = one != NOWHERE and one.line == other.line  # c[i] += 1
     return VerificationError(
-        f"a race at {element}: {' and '.join(told)}, and nothing orders them{hint if gathers else ''}"
+        f"a race at {element}: {' and '.join(told)}, and nothing orders "
+        f"them{hint if gathers else ''}"
     )
 
 
@@ -110,7 +123,10 @@ def _line(where: Location) -> str:
 
 
 def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[int, ...]) -> int:
-    """Where an element lies in its array; raises `VerificationError` for an index, or an early place, that is outside."""
+    """Where an element lies in its array.
+
+    Raises `VerificationError` for an index, or an early place, that is outside.
+    """
     place = 0
     early = isinstance(s, ir.LoadElement) and s.early
     for d, (i, n) in enumerate(zip(indices, lengths, strict=True)):
@@ -120,9 +136,12 @@ def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[
             raise VerificationError(
                 f"{s.array} is {verb} at {i}{whole}, outside of 0 to {n - 1}{_line(s.location)}"
                 if n
-                else f"{s.array} is {verb} at {i}{whole}, and has no elements there{_line(s.location)}"
+                else f"{s.array} is {verb} at {i}{whole}, and has no elements "
+                f"there{_line(s.location)}"
             )
         place = place * n + i
     if early and not 0 <= place < prod(lengths):
-        raise VerificationError(f"{s.array} is read early at {list(indices)}, outside of the array{_line(s.location)}")
+        raise VerificationError(
+            f"{s.array} is read early at {list(indices)}, outside of the array{_line(s.location)}"
+        )
     return place

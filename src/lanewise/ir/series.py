@@ -20,18 +20,26 @@ Environment = Mapping[str, Any]
 
 def whole(e: ir.Expression, environment: Environment) -> int:
     """A number of elements or blocks, computed without overflow."""
-    return int(evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()}))
+    return int(
+        evaluate(e, {n: np.int64(v) if isinstance(v, int) else v for n, v in environment.items()})
+    )
 
 
-def launches(kernels: Sequence[ir.Kernel], environment: Environment) -> Iterator[tuple[int, Environment]]:
-    """The number of the kernel of each launch, with the counts of the call and those of the launch."""
+def launches(
+    kernels: Sequence[ir.Kernel], environment: Environment
+) -> Iterator[tuple[int, Environment]]:
+    """The number of the kernel of each launch, with the counts of the call and those of the
+    launch.
+    """
     yield from _launches(list(enumerate(kernels)), environment, 0)
 
 
 def _launches(
     kernels: list[tuple[int, ir.Kernel]], environment: Environment, depth: int
 ) -> Iterator[tuple[int, Environment]]:
-    for series, group in groupby(kernels, key=lambda k: k[1].series[depth] if len(k[1].series) > depth else None):
+    for series, group in groupby(
+        kernels, key=lambda k: k[1].series[depth] if len(k[1].series) > depth else None
+    ):
         members = list(group)
         if series is None:
             yield from ((number, environment) for number, _ in members)
@@ -42,7 +50,10 @@ def _launches(
 
 
 def typical(kernel: ir.Kernel, environment: Environment) -> tuple[Environment, int]:
-    """The counts of the launch in the middle, and how many launches there are: about what all of them take together."""
+    """The counts of the launch in the middle, and how many launches there are.
+
+    About what all of them take together.
+    """
     total = 1
     for series in kernel.series:
         turns = _turns(series, environment)

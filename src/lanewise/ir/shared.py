@@ -8,7 +8,8 @@ from lanewise.ir import nodes as ir
 def shared_groups(kernel: ir.Kernel) -> list[tuple[ir.BufferArgument, ...]]:
     """The buffers in shared memory, those that view the same memory together.
 
-    A group of leaves of several types has a view for each; the one with the largest elements, which is aligned for all, comes first.
+    A group of leaves of several types has a view for each; the one with the largest elements, which
+    is aligned for all, comes first.
     """
     groups: dict[tuple[str, int], list[ir.BufferArgument]] = {}
     for b in kernel.buffers:

@@ -1,6 +1,7 @@
 """Walk and rebuild the IR. Every pass goes through these, so that a new node is added in one place.
 
-What nothing changes in stays the same object: rebuilding costs more than looking, and what was verified need not be looked at again.
+What nothing changes in stays the same object: rebuilding costs more than looking, and what was
+verified need not be looked at again.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def subexpressions(e: ir.Expression) -> Iterator[ir.Expression]:
 
 
 def rewrite(e: ir.Expression, change: Callable[[ir.Expression], ir.Expression]) -> ir.Expression:
-    """Rebuild an expression from the leaves up, giving each node to `change` once its children are done."""
+    """Rebuild an expression from the leaves up, giving each node to `change` once its children are
+    done.
+    """
     below = children(e)
     if not below:
         return change(e)
@@ -128,7 +131,14 @@ def expressions(s: ir.Statement) -> tuple[ir.Expression, ...]:
             return (s.index, s.source_index, *_if_any(s.there))
         case ir.CopyElement():
             return (*s.indices, *s.source_indices, *_if_any(s.there))
-        case ir.DeclareArray() | ir.Break() | ir.Continue() | ir.Barrier() | ir.CommitAsync() | ir.WaitAsync():
+        case (
+            ir.DeclareArray()
+            | ir.Break()
+            | ir.Continue()
+            | ir.Barrier()
+            | ir.CommitAsync()
+            | ir.WaitAsync()
+        ):
             return ()
         case _:
             assert_never(s)
@@ -212,33 +222,56 @@ def rewrite_statement(
     block: Callable[[ir.Block], ir.Block],
     name: Callable[[str], str] = lambda n: n,
 ) -> ir.Statement:
-    """Rebuild one statement: its expressions, nested blocks and the names of variables it writes."""
+    """Rebuild one statement: its expressions, nested blocks and the names of variables it
+    writes.
+    """
     match s:
         case ir.Assign():
             return _changed(s, name=name(s.name), value=expression(s.value))
         case ir.DeclareArray():
             return _changed(s, name=name(s.name))
         case ir.SetElement():
-            return _changed(s, array=name(s.array), index=expression(s.index), value=expression(s.value))
+            return _changed(
+                s, array=name(s.array), index=expression(s.index), value=expression(s.value)
+            )
         case ir.If():
-            return _changed(s, condition=expression(s.condition), then=block(s.then), otherwise=block(s.otherwise))
+            return _changed(
+                s,
+                condition=expression(s.condition),
+                then=block(s.then),
+                otherwise=block(s.otherwise),
+            )
         case ir.For():
             start, stop, step = expression(s.start), expression(s.stop), expression(s.step)
-            return _changed(s, variable=name(s.variable), start=start, stop=stop, step=step, body=block(s.body))
+            return _changed(
+                s, variable=name(s.variable), start=start, stop=stop, step=step, body=block(s.body)
+            )
         case ir.While():
             return _changed(s, condition=expression(s.condition), body=block(s.body))
         case ir.Return():
             return _changed(s, values=_each(s.values, expression))
         case ir.Apply():
-            return _changed(s, arguments=_each(s.arguments, expression), results=_each(s.results, name))
+            return _changed(
+                s, arguments=_each(s.arguments, expression), results=_each(s.results, name)
+            )
         case ir.Parallel():
-            return _changed(s, variable=name(s.variable), extent=expression(s.extent), body=block(s.body))
+            return _changed(
+                s, variable=name(s.variable), extent=expression(s.extent), body=block(s.body)
+            )
         case ir.LoadRecord():
-            return _changed(s, index=expression(s.index), reads=_each(s.reads, lambda r: _second(r, name)))
+            return _changed(
+                s, index=expression(s.index), reads=_each(s.reads, lambda r: _second(r, name))
+            )
         case ir.StoreRecord():
-            return _changed(s, index=expression(s.index), writes=_each(s.writes, lambda w: _second(w, expression)))
+            return _changed(
+                s,
+                index=expression(s.index),
+                writes=_each(s.writes, lambda w: _second(w, expression)),
+            )
         case ir.Load():
-            return _changed(s, index=expression(s.index), names=_each(s.names, lambda n: name(n) if n else n))
+            return _changed(
+                s, index=expression(s.index), names=_each(s.names, lambda n: name(n) if n else n)
+            )
         case ir.Store():
             return _changed(s, index=expression(s.index), values=_each(s.values, expression))
         case ir.LoadElement():
@@ -271,7 +304,9 @@ def rewrite_statement(
             return _changed(s, index=expression(s.index), source_index=expression(s.source_index))
         case ir.CopyLanes():
             there = None if s.there is None else expression(s.there)
-            return _changed(s, index=expression(s.index), source_index=expression(s.source_index), there=there)
+            return _changed(
+                s, index=expression(s.index), source_index=expression(s.source_index), there=there
+            )
         case ir.CopyElement():
             there = None if s.there is None else expression(s.there)
             to, source = _each(s.indices, expression), _each(s.source_indices, expression)
@@ -287,7 +322,8 @@ def _changed(node: _Node, **new: Any) -> _Node:
     for n, value in new.items():
         if getattr(node, n) is not value:
             rest = {n: getattr(node, n) for n in _names(type(node)) if n not in new}
-            return type(node)(**new, **rest)  # as `dataclasses.replace` does, which looks at the fields each time
+            # as `dataclasses.replace` does, which looks at the fields each time
+            return type(node)(**new, **rest)
     return node
 
 
@@ -326,7 +362,13 @@ def flat_map(block: ir.Block, change: Callable[[ir.Statement], ir.Block]) -> ir.
     """Replace each statement, nested ones first, by the statements that `change` returns for it."""
 
     def go(inner: ir.Block) -> ir.Block:
-        done = tuple([new for s in inner for new in change(rewrite_statement(s, lambda e: e, go) if blocks(s) else s)])
+        done = tuple(
+            [
+                new
+                for s in inner
+                for new in change(rewrite_statement(s, lambda e: e, go) if blocks(s) else s)
+            ]
+        )
         return inner if _same(inner, done) else done
 
     return go(block)
@@ -358,7 +400,10 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
 
 
 def apart(block: ir.Block) -> ir.Block:
-    """The same block in which no statement is one object with another, as passes may leave them: for who knows them by identity."""
+    """The same block in which no statement is one object with another, as passes may leave them.
+
+    For who knows them by identity.
+    """
     seen = set[int]()
 
     def one(s: ir.Statement) -> ir.Statement:

@@ -1,4 +1,7 @@
-"""Plain arrays as arrays of records: an array of scalars has one leaf `value`, an array of vectors the leaves x, y, z, w."""
+"""Plain arrays as arrays of records.
+
+An array of scalars has one leaf `value`, an array of vectors the leaves x, y, z, w.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ def value_array(name: str, value_type: t.ValueType, *, written: bool) -> ir.Arra
     return ir.ArrayArgument(name, leaves, AoS().arrange(leaves), written)
 
 
-def record_array(name: str, leaves: tuple[Leaf, ...], layout: Layout, *, written: bool) -> ir.ArrayArgument:
+def record_array(
+    name: str, leaves: tuple[Leaf, ...], layout: Layout, *, written: bool
+) -> ir.ArrayArgument:
     """The argument for an array of records in a layout."""
     return ir.ArrayArgument(name, leaves, layout.arrange(leaves), written)
 
@@ -34,7 +39,10 @@ def record_array(name: str, leaves: tuple[Leaf, ...], layout: Layout, *, written
 def pairs(name: str, value_type: t.ValueType) -> tuple[tuple[str, str], ...]:
     """(leaf, variable) for a plain array whose element is called `name` in the kernel."""
     variables = t.leaves(name, value_type)
-    return tuple((leaf.name, variable) for leaf, variable in zip(value_leaves(value_type), variables, strict=True))
+    return tuple(
+        (leaf.name, variable)
+        for leaf, variable in zip(value_leaves(value_type), variables, strict=True)
+    )
 
 
 def uniform_leaves(f: ir.Function, uniforms: dict[str, t.ValueType]) -> tuple[ir.Parameter, ...]:

@@ -1,4 +1,7 @@
-"""Check that a function or kernel is consistent. It runs between passes, so a broken pass is found where it broke."""
+"""Check that a function or kernel is consistent.
+
+It runs between passes, so a broken pass is found where it broke.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,17 @@ RANK = 3  # dimensions of an array at most
 class Sound:
     """What was verified before. It holds all of it, so that nothing else takes its place.
 
-    functions: by their identity and that of the memory that they may read, each with those that it calls by name. expressions: by their
-    identity, each with what is to be asked of the place where it stands.
+    functions: by their identity and that of the memory that they may read, each with those that it
+    calls by name. expressions: by their identity, each with what is to be asked of the place where
+    it stands.
     """
 
-    functions: dict[tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]] = field(
-        default_factory=dict[tuple[int, int, int], "tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]"]
+    functions: dict[
+        tuple[int, int, int], tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]
+    ] = field(
+        default_factory=dict[
+            tuple[int, int, int], "tuple[ir.Function, ir.Kernel | None, dict[str, ir.Function]]"
+        ]
     )
     expressions: dict[int, tuple[ir.Expression, tuple[ir.Expression, ...]]] = field(
         default_factory=dict[int, "tuple[ir.Expression, tuple[ir.Expression, ...]]"]
@@ -34,14 +42,19 @@ class Sound:
 
 
 def verify_function(f: ir.Function) -> None:
-    """Types agree, names are known before use, every call fits, every path returns. Raises `VerificationError`."""
+    """Types agree, names are known before use, every call fits, every path returns.
+
+    Raises `VerificationError`.
+    """
     _Verifier(f"function {f.name}", {}, results=tuple(r.type for r in f.results)).function(f)
 
 
 def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
-    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used, and names keep to `ir/names.py`.
+    """As `verify_function`, and arrays, buffers and thread coordinates exist where they are used,
+    and names keep to `ir/names.py`.
 
-    sound: what was verified before, to which that of this kernel is added. Most passes leave functions as they are, and most expressions.
+    sound: what was verified before, to which that of this kernel is added. Most passes leave
+    functions as they are, and most expressions.
     """
     where = f"kernel {kernel.name}"
     types: Known = {p.name: p.type for p in kernel.uniforms + kernel.counts}
@@ -50,20 +63,25 @@ def verify_kernel(kernel: ir.Kernel, sound: Sound | None = None) -> None:
         raise VerificationError(f"{where}: two arrays of one name in {arrays}")
     if len(types) != len(kernel.uniforms + kernel.counts):
         raise VerificationError(
-            f"{where}: two uniforms of one name in {[p.name for p in kernel.uniforms + kernel.counts]}"
+            f"{where}: two uniforms of one name in "
+            f"{[p.name for p in kernel.uniforms + kernel.counts]}"
         )
     for c in kernel.counts:
         if not is_own(c.name) or not c.type.is_integer:
             raise VerificationError(
-                f"{where}: the count {c.name}: {c.type} should be a whole number with a name of lanewise's own"
+                f"{where}: the count {c.name}: {c.type} should be a whole number with a name of "
+                "lanewise's own"
             )
-    for a in kernel.arrays if not kernel.buffers else ():  # places in buffers are made of what they need
+    # places in buffers are made of what they need
+    for a in kernel.arrays if not kernel.buffers else ():
         _check_shape(where, a, types)
     for b in kernel.buffers:
         if b.array not in arrays:
             raise VerificationError(f"{where}: the buffer {b.name} belongs to no array")
     taken = frozenset((*arrays, *(owner(u.name) for u in kernel.uniforms)))
-    _Verifier(where, types, kernel=kernel, taken=taken, sound=Sound() if sound is None else sound).block(kernel.body)
+    _Verifier(
+        where, types, kernel=kernel, taken=taken, sound=Sound() if sound is None else sound
+    ).block(kernel.body)
 
 
 def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
@@ -71,20 +89,26 @@ def _check_shape(where: str, a: ir.ArrayArgument, types: Known) -> None:
     if not a.shape:
         return
     if not 1 <= len(a.shape) <= RANK or len(a.leaves) != 1:
-        raise VerificationError(f"{where}: {a.name} has {len(a.shape)} dimensions and {len(a.leaves)} leaves")
+        raise VerificationError(
+            f"{where}: {a.name} has {len(a.shape)} dimensions and {len(a.leaves)} leaves"
+        )
     for length in a.shape:
         kind = types.get(length) if isinstance(length, str) else None
         if isinstance(length, str) and not (isinstance(kind, Scalar) and kind.is_integer):
             raise VerificationError(
-                f"{where}: the length {length} of a dimension of {a.name} is no number of the kernel"
+                f"{where}: the length {length} of a dimension of {a.name} is no number of the "
+                "kernel"
             )
     if a.space == "shared" and (
         not all(isinstance(n, int) for n in a.shape) or math.prod(map(int, a.shape)) != a.length
     ):
-        raise VerificationError(f"{where}: {a.name} in shared memory has {a.length} elements and the shape {a.shape}")
+        raise VerificationError(
+            f"{where}: {a.name} in shared memory has {a.length} elements and the shape {a.shape}"
+        )
 
 
-PLACED = (ir.Local, ir.Element, ir.Builtin)  # expressions whose place decides whether they are right
+# expressions whose place decides whether they are right
+PLACED = (ir.Local, ir.Element, ir.Builtin)
 
 
 @dataclass(frozen=True)
@@ -98,7 +122,8 @@ class _Verifier:
     read: ir.Kernel | None = None  # the kernel whose arrays a function may read
     loops: tuple[str, ...] = ()  # the variables of the loops around, empty for `while`
     parallel: int = 0
-    taken: frozenset[str] = frozenset()  # what owns a name of a variable: arrays and uniforms of the kernel
+    # what owns a name of a variable: arrays and uniforms of the kernel
+    taken: frozenset[str] = frozenset()
     seen: dict[str, ir.Function] = field(default_factory=dict[str, ir.Function])
     sound: Sound = field(default_factory=Sound)
 
@@ -143,7 +168,9 @@ class _Verifier:
                 raise self.fail(s, problem)
 
     def problem(self, e: ir.Expression) -> str:
-        return expression_problem(e, self.types, in_grid=self.kernel is not None and self.kernel.grid is not None)
+        return expression_problem(
+            e, self.types, in_grid=self.kernel is not None and self.kernel.grid is not None
+        )
 
     def check_name(self, s: ir.Statement, name: str) -> None:
         if name in self.loops:
@@ -170,8 +197,16 @@ class _Verifier:
                 self.declare(s, s.name, s.type)
             case ir.SetElement():
                 array = self.types.get(s.array)
-                if not isinstance(array, LocalArray) or array.element != s.value.type or not s.index.type.is_integer:
-                    raise self.fail(s, f"{s.value.type} at {s.index.type} does not fit {s.array}: {array or 'unknown'}")
+                if (
+                    not isinstance(array, LocalArray)
+                    or array.element != s.value.type
+                    or not s.index.type.is_integer
+                ):
+                    raise self.fail(
+                        s,
+                        f"{s.value.type} at {s.index.type} does not fit {s.array}: "
+                        f"{array or 'unknown'}",
+                    )
             case ir.If():
                 self.condition(s, s.condition)
                 self.block(s.then)
@@ -186,7 +221,11 @@ class _Verifier:
                     raise self.fail(s, "no loop")
             case ir.Return():
                 if self.results is None or tuple(v.type for v in s.values) != self.results:
-                    raise self.fail(s, f"the results should be {', '.join(map(str, self.results or ())) or 'none'}")
+                    raise self.fail(
+                        s,
+                        "the results should be "
+                        f"{', '.join(map(str, self.results or ())) or 'none'}",
+                    )
             case ir.Apply():
                 self.apply(s)
             case _:
@@ -219,12 +258,16 @@ class _Verifier:
     def apply(self, s: ir.Apply) -> None:
         f = s.function
         memory = self.kernel or self.read
-        key = (id(f), id(memory.arrays), id(memory.buffers)) if memory is not None else (id(f), 0, 0)
+        key = (
+            (id(f), id(memory.arrays), id(memory.buffers)) if memory is not None else (id(f), 0, 0)
+        )
         if key not in self.sound.functions:
             called: dict[str, ir.Function] = {}
             results = tuple(r.type for r in f.results)
             where = f"function {f.name}"
-            _Verifier(where, {}, results=results, read=memory, seen=called, sound=self.sound).function(f)
+            _Verifier(
+                where, {}, results=results, read=memory, seen=called, sound=self.sound
+            ).function(f)
             self.sound.functions[key] = f, memory, called
         for name, called_function in self.sound.functions[key][-1].items():
             if self.seen.setdefault(name, called_function) != called_function:
@@ -280,7 +323,9 @@ class _Verifier:
         if written:
             raise self.fail(s, "a function reads an array that the kernel writes")
 
-    def cooperate(self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel) -> None:
+    def cooperate(
+        self, s: ir.Rotate | ir.Shuffle | ir.Draw | ir.AwaitTurn | ir.EndTurn, kernel: ir.Kernel
+    ) -> None:
         """What the threads of a warp do together."""
         hosted = isinstance(s, ir.Shuffle) and self.parallel > 1  # the lanes of a SIMD register
         if not hosted and (kernel.grid is None or kernel.grid.threads % WARP):
@@ -288,12 +333,17 @@ class _Verifier:
         if isinstance(s, ir.Rotate):
             return
         if isinstance(s, ir.Shuffle):
-            if s.group not in ((2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32)) or not 0 <= s.distance < s.group:
+            if (
+                s.group not in ((2, 4, 8, 16, 32, 64) if hosted else (2, 4, 8, 16, 32))
+                or not 0 <= s.distance < s.group
+            ):
                 raise self.fail(s, f"a distance of {s.distance} in groups of {s.group}")
             self.declare(s, s.name, s.value.type)
             return
         name = s.counter if isinstance(s, ir.Draw) else s.turns
-        arrays = {a.name for a in kernel.arrays if a.written} | {b.name for b in kernel.buffers if b.written}
+        arrays = {a.name for a in kernel.arrays if a.written} | {
+            b.name for b in kernel.buffers if b.written
+        }
         if name not in arrays:
             raise self.fail(s, f"no written array {name}")
         if isinstance(s, ir.Draw):
@@ -302,14 +352,18 @@ class _Verifier:
     def access(self, s: ir.LoadRecord | ir.StoreRecord, kernel: ir.Kernel) -> None:
         array = next((a for a in kernel.arrays if a.name == s.array), None)
         if array is None or not s.index.type.is_integer:
-            raise self.fail(s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}")
+            raise self.fail(
+                s, f"no array {s.array}" if array is None else f"an index of type {s.index.type}"
+            )
         types = {leaf.name: leaf.type for leaf in array.leaves}
         leaves = [leaf for leaf, _ in (s.reads if isinstance(s, ir.LoadRecord) else s.writes)]
         if unknown := [leaf for leaf in leaves if leaf not in types]:
             raise self.fail(s, f"{array.name} has no leaf {unknown[0]}")
         each = len(leaves) // s.across
         if s.across > 1 and leaves != leaves[:each] * s.across:
-            raise self.fail(s, f"the leaves are not those of {s.across} records, one after the other")
+            raise self.fail(
+                s, f"the leaves are not those of {s.across} records, one after the other"
+            )
         if isinstance(s, ir.LoadRecord):
             for leaf, variable in s.reads:
                 self.declare(s, variable, types[leaf])
@@ -317,24 +371,33 @@ class _Verifier:
             raise self.fail(s, f"the writes do not fit {array.name}")
 
     def element(self, s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> None:
-        """An access to an array with a shape: an index for each dimension, and the type of its elements."""
+        """An access to an array with a shape.
+
+        An index for each dimension, and the type of its elements.
+        """
         array = next((a for a in kernel.arrays if a.name == s.array), None)
         if array is None or not array.shape:
             raise self.fail(s, f"no array {s.array} that has a shape")
         if len(s.indices) != len(array.shape) or not all(i.type.is_integer for i in s.indices):
             raise self.fail(
-                s, f"{array.name} needs {len(array.shape)} whole numbers, found {[str(i.type) for i in s.indices]}"
+                s,
+                f"{array.name} needs {len(array.shape)} whole numbers, found "
+                f"{[str(i.type) for i in s.indices]}",
             )
         kind = array.leaves[0].type
         across = 1 + len(s.more)
         last = array.shape[-1]
-        if across not in (1, 2, 4) or (last % across if isinstance(last, int) else array.multiple % across):
+        if across not in (1, 2, 4) or (
+            last % across if isinstance(last, int) else array.multiple % across
+        ):
             raise self.fail(s, f"{across} elements at once do not fit the rows of {array.name}")
         if isinstance(s, ir.LoadElement):
             for name in s.names:
                 self.declare(s, name, kind)
         elif not array.written or any(v.type != kind for v in s.values):
-            raise self.fail(s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it")
+            raise self.fail(
+                s, f"{s.value.type} does not fit {array.name}, or the kernel does not write it"
+            )
 
     def prefetch(self, s: ir.PrefetchElement | ir.Prefetch, kernel: ir.Kernel) -> None:
         """Global memory, and an index for each dimension."""
@@ -348,11 +411,15 @@ class _Verifier:
         if array is None or len(array.shape) != len(s.indices):
             raise self.fail(
                 s,
-                f"no array {s.array} in global memory with {len(s.indices)} dimension{'s' if len(s.indices) != 1 else ''}",
+                f"no array {s.array} in global memory with {len(s.indices)} "
+                f"dimension{'s' if len(s.indices) != 1 else ''}",
             )
 
     def scatter(self, s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> None:
-        """Whole numbers are added, numbers compared; nothing but scatters of this operation touches the array."""
+        """Whole numbers are added, numbers compared.
+
+        Nothing but scatters of this operation touches the array.
+        """
         name = s.array if isinstance(s, ir.ScatterElement) else s.buffer
         indices = s.indices if isinstance(s, ir.ScatterElement) else (s.index,)
         places: dict[str, tuple[Scalar, bool, int]] = {}
@@ -364,19 +431,30 @@ class _Verifier:
                 places[b.name] = (b.type, b.written and b.space == "global" and b.lanes == 1, 1)
         kind, written, rank = places.get(name, (s.value.type, False, 1))
         if not written or len(indices) != rank or not all(i.type.is_integer for i in indices):
-            raise self.fail(s, f"no written array {name} in global memory with {len(indices)} dimensions")
+            raise self.fail(
+                s, f"no written array {name} in global memory with {len(indices)} dimensions"
+            )
         if s.operation == "sum":  # the words of exact sums stand in place of the array
             fits = kind == I64 and s.value.type in (F32, F64)
         else:
             fits = s.value.type == kind != BOOL and not (s.operation == "add" and kind.is_float)
         if not fits:
             raise self.fail(s, f"{s.operation} of {s.value.type} does not fit {name} of {kind}")
-        if any(_touches(x, name) and getattr(x, "operation", "") != s.operation for x in statements(kernel.body)):
+        if any(
+            _touches(x, name) and getattr(x, "operation", "") != s.operation
+            for x in statements(kernel.body)
+        ):
             raise self.fail(s, f"{name} is touched in another way, too")
 
     def copy(self, s: ir.CopyAsync, kernel: ir.Kernel) -> None:
-        to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))
-        if to is None or source is None or not (s.index.type.is_integer and s.source_index.type.is_integer):
+        to, source = (
+            next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source)
+        )
+        if (
+            to is None
+            or source is None
+            or not (s.index.type.is_integer and s.source_index.type.is_integer)
+        ):
             raise self.fail(s, "no such arrays, or no whole number as an index")
         if (to.space, source.space) != ("shared", "global"):
             raise self.fail(s, f"a copy from {source.space} to {to.space} memory")
@@ -386,7 +464,9 @@ class _Verifier:
                 raise self.fail(s, f"{leaf} of {source.name} does not fit {to.name}")
 
     def copy_element(self, s: ir.CopyElement, kernel: ir.Kernel) -> None:
-        to, source = (next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source))
+        to, source = (
+            next((a for a in kernel.arrays if a.name == n), None) for n in (s.array, s.source)
+        )
         if to is None or source is None or not to.shape or not source.shape:
             raise self.fail(s, "no such arrays that have a shape")
         if (to.space, source.space) != ("shared", "global"):
@@ -394,23 +474,36 @@ class _Verifier:
         for a, indices in ((to, s.indices), (source, s.source_indices)):
             if len(indices) != len(a.shape) or not all(i.type.is_integer for i in indices):
                 raise self.fail(
-                    s, f"{a.name} needs {len(a.shape)} whole numbers, found {[str(i.type) for i in indices]}"
+                    s,
+                    f"{a.name} needs {len(a.shape)} whole numbers, found "
+                    f"{[str(i.type) for i in indices]}",
                 )
             last = a.shape[-1]
             if last % s.across if isinstance(last, int) else a.multiple % s.across:
                 raise self.fail(s, f"{s.across} elements at once do not fit the rows of {a.name}")
         kind = to.leaves[0].type
         if kind != source.leaves[0].type or kind.size * s.across not in (4, 8, 16):
-            raise self.fail(s, f"a copy of {s.across} {source.leaves[0].type} to {kind}, not of 4, 8 or 16 bytes")
+            raise self.fail(
+                s,
+                f"a copy of {s.across} {source.leaves[0].type} to {kind}, not of 4, 8 or 16 bytes",
+            )
         if s.there is not None and s.there.type != BOOL:
             raise self.fail(s, f"a condition of type {s.there.type}")
 
     def copy_lanes(self, s: ir.CopyLanes, kernel: ir.Kernel) -> None:
-        to, source = (next((b for b in kernel.buffers if b.name == n), None) for n in (s.buffer, s.source))
-        if to is None or source is None or not (s.index.type.is_integer and s.source_index.type.is_integer):
+        to, source = (
+            next((b for b in kernel.buffers if b.name == n), None) for n in (s.buffer, s.source)
+        )
+        if (
+            to is None
+            or source is None
+            or not (s.index.type.is_integer and s.source_index.type.is_integer)
+        ):
             raise self.fail(s, "no such buffers, or no whole number as an index")
         if (to.space, source.space) != ("shared", "global") or to.type != source.type:
-            raise self.fail(s, f"a copy of {source.type} from {source.space} to {to.type} in {to.space} memory")
+            raise self.fail(
+                s, f"a copy of {source.type} from {source.space} to {to.type} in {to.space} memory"
+            )
         for buffer, lane in ((to, s.lane), (source, s.source_lane)):
             if lane % s.lanes or lane + s.lanes > buffer.lanes:
                 raise self.fail(s, f"{s.lanes} lanes from {lane} on do not fit {buffer.name}")
@@ -420,20 +513,28 @@ class _Verifier:
     def move(self, s: ir.Load | ir.Store, kernel: ir.Kernel) -> None:
         buffer = next((b for b in kernel.buffers if b.name == s.buffer), None)
         if buffer is None or not s.index.type.is_integer:
-            raise self.fail(s, f"no buffer {s.buffer}" if buffer is None else f"an index of type {s.index.type}")
+            raise self.fail(
+                s, f"no buffer {s.buffer}" if buffer is None else f"an index of type {s.index.type}"
+            )
         if isinstance(s, ir.Load):
             if len(s.names) != buffer.lanes:
                 raise self.fail(s, f"{buffer.name} has {buffer.lanes} lanes")
             for name in filter(None, s.names):
                 self.declare(s, name, buffer.type)
-        elif not buffer.written or len(s.values) != buffer.lanes or any(v.type != buffer.type for v in s.values):
+        elif (
+            not buffer.written
+            or len(s.values) != buffer.lanes
+            or any(v.type != buffer.type for v in s.values)
+        ):
             raise self.fail(s, f"the values do not fit {buffer.name}")
 
 
 def _breaks(block: ir.Block) -> bool:
     """Whether a `break` in these statements leaves the loop that they are the body of."""
     return any(
-        isinstance(s, ir.Break) or (isinstance(s, ir.If) and (_breaks(s.then) or _breaks(s.otherwise))) for s in block
+        isinstance(s, ir.Break)
+        or (isinstance(s, ir.If) and (_breaks(s.then) or _breaks(s.otherwise)))
+        for s in block
     )
 
 

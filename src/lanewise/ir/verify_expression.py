@@ -1,4 +1,7 @@
-"""What can be wrong with one expression node: types that do not agree, names that nobody gave a value."""
+"""What can be wrong with one expression node.
+
+Types that do not agree, names that nobody gave a value.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +37,27 @@ def expression_problem(e: ir.Expression, samples: Known, *, in_grid: bool) -> st
         case ir.Literal():
             return "" if _fits(e.value, e.type) else f"{e.value!r} is no {e.type}"
         case ir.Local():
-            return "" if samples.get(e.name) == e.type else f"{e.name}: {e.type} is {samples.get(e.name, 'unknown')}"
+            return (
+                ""
+                if samples.get(e.name) == e.type
+                else f"{e.name}: {e.type} is {samples.get(e.name, 'unknown')}"
+            )
         case ir.Element():
             array = samples.get(e.array)
-            fits = isinstance(array, LocalArray) and array.element == e.type and e.index.type.is_integer
+            fits = (
+                isinstance(array, LocalArray)
+                and array.element == e.type
+                and e.index.type.is_integer
+            )
             return "" if fits else f"{text} does not fit {e.array}: {array or 'unknown'}"
         case ir.Binary():
             return _binary(e, text)
         case ir.Compare():
-            return "" if e.left.type == e.right.type else f"{text} compares {e.left.type} with {e.right.type}"
+            return (
+                ""
+                if e.left.type == e.right.type
+                else f"{text} compares {e.left.type} with {e.right.type}"
+            )
         case ir.Logical():
             return "" if e.left.type == e.right.type == BOOL else f"{text} needs truth values"
         case ir.Select():
@@ -87,7 +102,9 @@ def _binary(e: ir.Binary, text: _Text) -> str:
     bitwise = e.operator in ("&", "|", "^")
     whole = bitwise or e.operator in ("<<", ">>")
     wrong = (
-        (e.operator == "/" and not e.type.is_float) or (whole and e.type.is_float) or (e.type == BOOL and not bitwise)
+        (e.operator == "/" and not e.type.is_float)
+        or (whole and e.type.is_float)
+        or (e.type == BOOL and not bitwise)
     )
     return f"{text} is not defined for {e.type}" if wrong else ""
 
@@ -106,4 +123,8 @@ def _call(e: ir.Call, text: _Text) -> str:
     kinds = {a.type for a in e.arguments}
     result = {BOOL} if intrinsic.predicate else kinds
     whole = intrinsic.domain == "number" or all(k.is_float for k in kinds)
-    return "" if len(kinds) == 1 and BOOL not in kinds and {e.type} == result and whole else f"{text} mixes types"
+    return (
+        ""
+        if len(kinds) == 1 and BOOL not in kinds and {e.type} == result and whole
+        else f"{text} mixes types"
+    )

@@ -1,7 +1,8 @@
-"""Ladders: series of versions of one kernel, each a plan of the same user function, measured beside a paper's figures.
+"""Ladders: series of versions of one kernel, each a plan of the same user function, measured beside
+a paper's figures.
 
-rung.py is what a ladder consists of and how it is shown, run.py how a rung is checked and timed; every other file is of
-one ladder. The text for users is docs/ladders.md.
+rung.py is what a ladder consists of and how it is shown, run.py how a rung is checked and timed;
+every other file is of one ladder. The text for users is docs/ladders.md.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ LADDERS = ("tutorial", "layouts", "memory", "lbm", "boids", "waves", "compiler")
 
 
 def find_ladder(name: str) -> Ladder:
-    """The ladder of this name; raises `InputError` for another. Each is the `LADDER` of a module of its name."""
+    """The ladder of this name; raises `InputError` for another.
+
+    Each is the `LADDER` of a module of its name.
+    """
     if name not in LADDERS:
         raise InputError(unknown("ladder", name, LADDERS))
     ladder: Ladder = import_module(f"lanewise.ladders.{name}").LADDER

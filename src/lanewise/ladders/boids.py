@@ -1,6 +1,7 @@
 """The ladder `boids`: flocks of the thesis's rules over its eight searches and over ours.
 
-Every rung simulates the same agents; only what finds their flockmates differs. A flock is a number of agents in a world of some radius.
+Every rung simulates the same agents; only what finds their flockmates differs. A flock is a number
+of agents in a world of some radius.
 """
 
 from __future__ import annotations
@@ -61,19 +62,29 @@ def summary(rungs: list[Rung]) -> list[str]:
     """For every flock the fastest search, and whether the automatic choice is as fast."""
     lines: list[str] = []
     for agents, world in dict.fromkeys((r.bodies, r.extra["world"]) for r in rungs):
-        by_search = {r.name.partition(", ")[2]: r for r in rungs if (r.bodies, r.extra["world"]) == (agents, world)}
-        timed = {n: r.seconds for n, r in by_search.items() if r.seconds is not None and n != IN_TURN}
+        by_search = {
+            r.name.partition(", ")[2]: r
+            for r in rungs
+            if (r.bodies, r.extra["world"]) == (agents, world)
+        }
+        timed = {
+            n: r.seconds for n, r in by_search.items() if r.seconds is not None and n != IN_TURN
+        }
         if timed:
             best = min(timed, key=timed.__getitem__)
             lines.append(
-                f"{agents:,} agents, world {world:g}: fastest is {best!r}, {seconds_text(timed[best])} a step"
+                f"{agents:,} agents, world {world:g}: fastest is {best!r}, "
+                f"{seconds_text(timed[best])} a step"
                 f"{_verdict(by_search.get(AUTOMATIC), timed, best)}"
             )
     return lines
 
 
 def _verdict(automatic: Rung | None, timed: dict[str, float], best: str) -> str:
-    """Whether the automatic choice is (nearly) the fastest; a rung that was not measured again names the one that it is."""
+    """Whether the automatic choice is (nearly) the fastest.
+
+    A rung that was not measured again names the one that it is.
+    """
     if automatic is None:
         return ""
     same = [n for n in timed if automatic.skipped is not None and repr(n) in automatic.skipped]
@@ -84,26 +95,37 @@ def _verdict(automatic: Rung | None, timed: dict[str, float], best: str) -> str:
     if chosen == best:
         return "; it is lanewise's automatic choice" if chosen != AUTOMATIC else ""
     what = "the automatic choice" if chosen == AUTOMATIC else f"the automatic choice, {chosen!r},"
-    return f"; {what} is as fast" if slower < NOISE else f"; {what} takes {slower:.2f} times as long"
+    return (
+        f"; {what} is as fast" if slower < NOISE else f"; {what} takes {slower:.2f} times as long"
+    )
 
 
 THESIS_AGENTS = tuple(2**n for n in range(12, 19))
 MILLIONS = 2**22
 WORLD = 200.0  # of the thesis's comparison of agents, figure 7.3
 WORLDS = {2**14: (WORLD, 50.0), 2**16: (WORLD, 50.0, 100.0, 400.0), MILLIONS: (400.0,)}
-"""Radii of worlds by agents where it compares worlds (figures 7.1 and 7.2), and of the flock beyond it."""
+"""Radii of worlds by agents where it compares worlds (figures 7.1 and 7.2), and of the flock beyond
+it.
+"""
 QUICK = {"cpu": {2**12: (WORLD,), 2**14: (50.0,)}, "cuda": {2**14: (50.0,), 2**17: (WORLD,)}}
-GPU_SECONDS = 240.0  # that the flocks of the default may take on a GPU: what is then left is skipped
+# that the flocks of the default may take on a GPU: what is then left is skipped
+GPU_SECONDS = 240.0
 
 
 # The thesis's 2^12 to 2^18 agents, and 2^22 on a GPU.
 SIZES = Sizes(
-    gpu=(*THESIS_AGENTS, MILLIONS), cpu=THESIS_AGENTS, quick_gpu=tuple(QUICK["cuda"]), quick_cpu=tuple(QUICK["cpu"])
+    gpu=(*THESIS_AGENTS, MILLIONS),
+    cpu=THESIS_AGENTS,
+    quick_gpu=tuple(QUICK["cuda"]),
+    quick_cpu=tuple(QUICK["cpu"]),
 )
 
 
 def flocks(options: Options) -> list[tuple[int, float]]:
-    """Agents and radii of worlds: all combinations of those that are asked for, without worlds those of the thesis."""
+    """Agents and radii of worlds.
+
+    All combinations of those that are asked for, without worlds those of the thesis.
+    """
     if options.worlds:
         return [(n, w) for n in options.bodies for w in options.worlds]
     usual = QUICK[target_of(options.device).pipeline] if options.quick else WORLDS
@@ -120,7 +142,11 @@ def climb(options: Options) -> Iterator[Rung]:
         runner, earlier = FlockRunner(options, agents, world, pairs), dict[str, Rung]()
         for version in versions(world, options.device):
             over = limited and time.perf_counter() - start > GPU_SECONDS
-            rung = _left_out(version, options, agents, world) if over else runner.measure(version, earlier)
+            rung = (
+                _left_out(version, options, agents, world)
+                if over
+                else runner.measure(version, earlier)
+            )
             earlier[version.name] = rung
             yield _named(world, rung)
 
@@ -132,16 +158,27 @@ def is_limited(options: Options) -> bool:
 
 def _left_out(version: Version, options: Options, agents: int, world: float) -> Rung:
     blank = Rung(
-        name=version.name, bodies=agents, device=options.device, skipped="not run", extra={"world": world}
-    )  # fmt: skip
-    reason = f"the ladder has taken {duration(GPU_SECONDS)}: --agents {agents} --world {world:g} measures it"
+        name=version.name,
+        bodies=agents,
+        device=options.device,
+        skipped="not run",
+        extra={"world": world},
+    )
+    reason = (
+        f"the ladder has taken {duration(GPU_SECONDS)}: --agents {agents} --world {world:g} "
+        "measures it"
+    )
     return skipped(blank, "too long", reason)
 
 
 def _named(world: float, rung: Rung) -> Rung:
     """Names begin with the world, as flocks of as many agents live in several."""
     prefix = f"W={world:g}"
-    return replace(rung, name=f"{prefix}, {rung.name}", over=None if rung.over is None else f"{prefix}, {rung.over}")
+    return replace(
+        rung,
+        name=f"{prefix}, {rung.name}",
+        over=None if rung.over is None else f"{prefix}, {rung.over}",
+    )
 
 
 def _draw(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> None:

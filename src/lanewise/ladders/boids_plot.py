@@ -1,4 +1,7 @@
-"""The ladder `boids` as the thesis draws it: steps a second against agents and against worlds, and where the time of a step goes."""
+"""The ladder `boids` as the thesis draws it.
+
+Steps a second against agents and against worlds, and where the time of a step goes.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 COLOURS = (
-    "#d7dce8", "#ffab4a", "#e8c547", "#ff6a3d", "#9fdcf2", "#4f9df0", "#6f7ff0", "#c9a0ff", "#fbe3a1", "#7ee0a0", "#d96c8f", "#7d879c",
-)  # fmt: skip
+    "#d7dce8",
+    "#ffab4a",
+    "#e8c547",
+    "#ff6a3d",
+    "#9fdcf2",
+    "#4f9df0",
+    "#6f7ff0",
+    "#c9a0ff",
+    "#fbe3a1",
+    "#7ee0a0",
+    "#d96c8f",
+    "#7d879c",
+)
 PARTS = dict(zip(STAGES, ("#ffab4a", "#4f9df0", "#7ee0a0"), strict=True))
 USUAL = 200.0  # the world of the thesis's figures of agents
 WIDTH, HEIGHT = 15.5, 6.4  # inches
@@ -33,10 +47,18 @@ def plot_boids(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> N
     """
     timed = [r for r in rungs if r.seconds is not None]
     worlds, agents = Counter(_world(r) for r in timed), Counter(r.bodies for r in timed)
-    world = max(worlds, key=lambda w: (len({r.bodies for r in timed if _world(r) == w}), w == USUAL), default=0.0)
-    crowd = max(agents, key=lambda n: (len({_world(r) for r in timed if r.bodies == n}), n), default=0)
+    world = max(
+        worlds,
+        key=lambda w: (len({r.bodies for r in timed if _world(r) == w}), w == USUAL),
+        default=0.0,
+    )
+    crowd = max(
+        agents, key=lambda n: (len({_world(r) for r in timed if r.bodies == n}), n), default=0
+    )
     figure = dark_figure(WIDTH, HEIGHT)
-    left, middle, right = (figure.add_axes((x, 0.27, w, 0.53)) for x, w in ((0.05, 0.3), (0.4, 0.2), (0.76, 0.22)))
+    left, middle, right = (
+        figure.add_axes((x, 0.27, w, 0.53)) for x, w in ((0.05, 0.3), (0.4, 0.2), (0.76, 0.22))
+    )
     dark_axes(left, f"Agents, in a world of {world:g}", "agents", "steps a second")
     dark_axes(middle, f"Worlds, {crowd:,} agents", "radius of the world", "steps a second")
     names = list(dict.fromkeys(_search(r) for r in rungs))
@@ -49,13 +71,24 @@ def plot_boids(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> N
     _scales(middle, [_world(r) for r in timed if r.bodies == crowd], powers=False)
     shown = [r for r in timed if (r.bodies, _world(r)) == _pictured(timed)]
     _parts(right, shown)
-    figure.text(0.02, 0.94, f"{ladder.title}, measured on {machine}", color=TEXT, fontsize=13, va="center")
+    figure.text(
+        0.02, 0.94, f"{ladder.title}, measured on {machine}", color=TEXT, fontsize=13, va="center"
+    )
     if timed:
         handles, labels = left.get_legend_handles_labels()
         figure.legend(
-            handles, labels, loc="lower left", bbox_to_anchor=(0.015, 0.04), ncols=5, fontsize=9, frameon=False, labelcolor=TEXT
-        )  # fmt: skip
-    figure.text(0.02, 0.015, fill(f"figures of {ladder.source}", 240), color=FAINT, fontsize=8, va="bottom")
+            handles,
+            labels,
+            loc="lower left",
+            bbox_to_anchor=(0.015, 0.04),
+            ncols=5,
+            fontsize=9,
+            frameon=False,
+            labelcolor=TEXT,
+        )
+    figure.text(
+        0.02, 0.015, fill(f"figures of {ladder.source}", 240), color=FAINT, fontsize=8, va="bottom"
+    )
     save_png(figure, path)
 
 
@@ -69,7 +102,10 @@ def _world(rung: Rung) -> float:
 
 
 def _pictured(timed: list[Rung]) -> tuple[int, float]:
-    """The flock whose steps are taken apart: the one with the most agents in which most searches were measured."""
+    """The flock whose steps are taken apart.
+
+    The one with the most agents in which most searches were measured.
+    """
     counts = Counter((r.bodies, _world(r)) for r in timed)
     return max(counts, key=lambda flock: (counts[flock], flock), default=(0, 0.0))
 
@@ -80,17 +116,35 @@ def _line(axes: Axes, points: Iterable[tuple[float, Rung]], colour: str, label: 
     if measured:
         style = "-" if measured[0][2] in EIGHT else "--"
         x, y, _ = zip(*measured, strict=True)
-        axes.plot(x, y, color=colour, linestyle=style, linewidth=1.5, marker="o", markersize=4, label=label)
+        axes.plot(
+            x,
+            y,
+            color=colour,
+            linestyle=style,
+            linewidth=1.5,
+            marker="o",
+            markersize=4,
+            label=label,
+        )
 
 
 def _thesis(axes: Axes, rungs: list[Rung]) -> None:
     """Steps a second that the thesis states."""
-    stated = {(r.bodies, s) for r in rungs if (s := number(r, "thesis_steps_per_second")) is not None}
+    stated = {
+        (r.bodies, s) for r in rungs if (s := number(r, "thesis_steps_per_second")) is not None
+    }
     if stated:
         x, y = zip(*sorted(stated), strict=True)
         label = f"the thesis's static grid and 3-D around, {GPU}"
         axes.plot(
-            x, y, linestyle="", marker="*", markersize=11, markerfacecolor="none", markeredgecolor=TEXT, label=label
+            x,
+            y,
+            linestyle="",
+            marker="*",
+            markersize=11,
+            markerfacecolor="none",
+            markeredgecolor=TEXT,
+            label=label,
         )
 
 
@@ -116,7 +170,10 @@ def _parts(axes: Axes, rungs: list[Rung]) -> None:
     begin = [0.0] * len(profiled)
     whole = [r.seconds or 1.0 for r in profiled]
     for stage, colour in PARTS.items():
-        sizes = [(number(r, f"{stage}_seconds") or 0.0) / total for r, total in zip(profiled, whole, strict=True)]
+        sizes = [
+            (number(r, f"{stage}_seconds") or 0.0) / total
+            for r, total in zip(profiled, whole, strict=True)
+        ]
         axes.barh(range(len(profiled)), sizes, left=begin, height=0.7, color=colour, label=stage)
         begin = [a + b for a, b in zip(begin, sizes, strict=True)]
     axes.set_yticks(range(len(profiled)), [_search(r) for r in profiled])
@@ -125,5 +182,10 @@ def _parts(axes: Axes, rungs: list[Rung]) -> None:
     axes.tick_params(axis="y", length=0)
     if profiled:
         axes.legend(
-            loc="lower center", bbox_to_anchor=(0.45, -0.32), ncols=len(STAGES), fontsize=9, frameon=False, labelcolor=TEXT
-        )  # fmt: skip
+            loc="lower center",
+            bbox_to_anchor=(0.45, -0.32),
+            ncols=len(STAGES),
+            fontsize=9,
+            frameon=False,
+            labelcolor=TEXT,
+        )

@@ -1,8 +1,10 @@
 """How a rung of the ladder `boids` is checked and timed, and what its search can gain.
 
-The gain is mostly an upper bound. Of a sphere that is evenly full of agents the density is known, and with it how many sources and
-boxes a target looks at. A step is then predicted to take agents x (sources + boxes) x the time of one pair, measured with all pairs,
-plus its bytes over the memory's bandwidth. Nothing in it knows of latency, of threads that wait for others, or of the work of sorting.
+The gain is mostly an upper bound. Of a sphere that is evenly full of agents the density is known,
+and with it how many sources and boxes a target looks at. A step is then predicted to take agents x
+(sources + boxes) x the time of one pair, measured with all pairs, plus its bytes over the memory's
+bandwidth. Nothing in it knows of latency, of threads that wait for others, or of the work of
+sorting.
 """
 
 from __future__ import annotations
@@ -17,7 +19,16 @@ from typing import Any
 
 import lanewise as lw
 from lanewise.ladders.boids_truth import TOLERANCE, Truth, make_truth, make_truth_in_turn
-from lanewise.ladders.boids_versions import ALL, BOUNDARY, IN_TURN, Version, as_extra, is_host_built, paper_of, versions
+from lanewise.ladders.boids_versions import (
+    ALL,
+    BOUNDARY,
+    IN_TURN,
+    Version,
+    as_extra,
+    is_host_built,
+    paper_of,
+    versions,
+)
 from lanewise.ladders.run import duration, skipped
 from lanewise.ladders.rung import Options, Rung, number
 from lanewise.models.devices import DeviceModel, device_model
@@ -41,7 +52,10 @@ STAGES = ("build", "search", "update")
 
 @dataclass
 class FlockRunner:
-    """Measures versions of one flock. `pairs`: seconds of a pair on this device, by whether agents move in turn."""
+    """Measures versions of one flock. `pairs`.
+
+    Seconds of a pair on this device, by whether agents move in turn.
+    """
 
     options: Options
     agents: int
@@ -51,7 +65,10 @@ class FlockRunner:
 
     @cached_property
     def state(self) -> State:
-        """Agents evenly in the whole sphere, as the thesis finds them after a while; in the bits that all rungs start from."""
+        """Agents evenly in the whole sphere, as the thesis finds them after a while.
+
+        In the bits that all rungs start from.
+        """
         return make_start(self.agents, self.world, self.options.seed)
 
     @cached_property
@@ -63,12 +80,23 @@ class FlockRunner:
         return make_truth_in_turn(self.state, make_parameters("seq"), self.world)
 
     def measure(self, version: Version, rungs: dict[str, Rung]) -> Rung:
-        """The rung of a version, compared with one of those that are known; skipped with the reason instead of an error."""
-        extra = {"world": self.world, **as_extra(version.name, self.agents, self.world), **self._met(version)}
+        """The rung of a version, compared with one of those that are known.
+
+        Skipped with the reason instead of an error.
+        """
+        extra = {
+            "world": self.world,
+            **as_extra(version.name, self.agents, self.world),
+            **self._met(version),
+        }
         blank = Rung(
-            name=version.name, bodies=self.agents, device=self.options.device, skipped="not run", extra=extra,
+            name=version.name,
+            bodies=self.agents,
+            device=self.options.device,
+            skipped="not run",
+            extra=extra,
             paper=paper_of(version.name, self.agents, self.world),
-        )  # fmt: skip
+        )
         try:
             if (early := self._refused(version, blank)) is not None:
                 return early
@@ -86,25 +114,51 @@ class FlockRunner:
     def _refused(self, version: Version, blank: Rung) -> Rung | None:
         """The rung without a time, where that is known before it runs."""
         search = version.search
-        if isinstance(search, lw.StaticGrid) and search.index == "constant" and not self.options.on_gpu:
-            return skipped(blank, "device", f"only a GPU has constant memory, and this is {self.options.device!r}")
-        if search is not None and is_host_built(search) and self.options.on_gpu and self.agents > HOST_MOST:
-            reason = f"the host builds it and copies go both ways in every step: measured up to {HOST_MOST:,} agents"
+        if (
+            isinstance(search, lw.StaticGrid)
+            and search.index == "constant"
+            and not self.options.on_gpu
+        ):
+            return skipped(
+                blank,
+                "device",
+                f"only a GPU has constant memory, and this is {self.options.device!r}",
+            )
+        if (
+            search is not None
+            and is_host_built(search)
+            and self.options.on_gpu
+            and self.agents > HOST_MOST
+        ):
+            reason = (
+                "the host builds it and copies go both ways in every step: measured up to "
+                f"{HOST_MOST:,} agents"
+            )
             return skipped(blank, "too long", reason)
         limit = QUICK_LIMIT if self.options.quick else GPU_LIMIT if self.options.on_gpu else LIMIT
         expected = self._expected(version)
         if expected > limit:
             pair = self._pair_seconds(in_turn=version.search is None)
-            reason = f"a step would take about {duration(expected)}, and a rung gets {duration(limit)} (a pair takes {pair * 1e9:.2g} ns)"
+            reason = (
+                f"a step would take about {duration(expected)}, and a rung gets {duration(limit)} "
+                f"(a pair takes {pair * 1e9:.2g} ns)"
+            )
             return skipped(blank, "too long", reason)
         return None
 
     def _expected(self, version: Version) -> float:
-        """The time of a step by the sources and boxes that its targets look at; 0 for searches that choose themselves."""
+        """The time of a step by the sources and boxes that its targets look at.
+
+        0 for searches that choose themselves.
+        """
         if version.search is None:
             return self.agents**2 * self._pair_seconds(in_turn=True)
         looked = met(version.search, self.agents, self.world)
-        return 0.0 if looked is None else self.agents * looked.total * self._pair_seconds(in_turn=False)
+        return (
+            0.0
+            if looked is None
+            else self.agents * looked.total * self._pair_seconds(in_turn=False)
+        )
 
     def _pair_seconds(self, *, in_turn: bool) -> float:
         """Measured once for a device: all pairs of a smaller flock."""
@@ -125,16 +179,24 @@ class FlockRunner:
 
     # ------------------------------------------------------------ running
 
-    def _flock(self, version: Version, state: State, world: float, profile: Profile | None = None) -> Flock:
+    def _flock(
+        self, version: Version, state: State, world: float, profile: Profile | None = None
+    ) -> Flock:
         common: dict[str, Any] = {
-            "state": state, "world": world, "boundary": BOUNDARY, "device": self.options.device, "profile": profile,
-        }  # fmt: skip
+            "state": state,
+            "world": world,
+            "boundary": BOUNDARY,
+            "device": self.options.device,
+            "profile": profile,
+        }
         if version.search is None:
             return Flock(semantics="seq", **common)
         return Flock(semantics="thesis", k=THESIS_K, search=version.search, **common)
 
     def _checked(self, version: Version, blank: Rung) -> Rung:
-        """The rung with its time, if its first step is right and it is not another rung's search."""
+        """The rung with its time, if its first step is right and it is not another rung's
+        search.
+        """
         flock = self._flock(version, self.state, self.world)
         if version.search is not None:
             same = _built_alike(flock.search, flock.describe_search(), self.options.on_gpu)
@@ -143,25 +205,43 @@ class FlockRunner:
         first_seconds = clock(lambda: flock.run(1))
         truth = self.truth if version.search is not None else self.truth_in_turn
         if not len(truth.rows):
-            return skipped(blank, "wrong", "nothing can be checked: rounding decides what every agent does")
+            return skipped(
+                blank, "wrong", "nothing can be checked: rounding decides what every agent does"
+            )
         error = truth.error(flock)
         blank = replace(blank, relative_error=error)
         if not error <= TOLERANCE:
             wrong = (
-                f"wrong: the change of velocities differs from float64 by {error:.1e}, and {TOLERANCE:.0e} is allowed"
+                f"wrong: the change of velocities differs from float64 by {error:.1e}, and "
+                f"{TOLERANCE:.0e} is allowed"
             )
             return skipped(blank, "wrong", wrong)
         seconds, runs = self._seconds(flock, first_seconds)
-        rung = replace(blank, skipped=None, seconds=seconds, layout=flock.settings.layout, plan=flock.describe_search())
+        rung = replace(
+            blank,
+            skipped=None,
+            seconds=seconds,
+            layout=flock.settings.layout,
+            plan=flock.describe_search(),
+        )
         parts = self._parts(version, seconds)
         extra = {
-            **rung.extra, **parts, "runs": runs, "checked": len(truth.rows), "neighbors_checked": truth.neighbours,
-            "steps_per_second": 1 / seconds, "agent_steps_per_second": self.agents / seconds, **_idle(flock),
-        }  # fmt: skip
+            **rung.extra,
+            **parts,
+            "runs": runs,
+            "checked": len(truth.rows),
+            "neighbors_checked": truth.neighbours,
+            "steps_per_second": 1 / seconds,
+            "agent_steps_per_second": self.agents / seconds,
+            **_idle(flock),
+        }
         return replace(rung, extra=extra)
 
     def _seconds(self, flock: Flock, first: float) -> tuple[float, int]:
-        """The median time of a step, and of how many runs. Runs are whole graphs, from a step on that begins one."""
+        """The median time of a step, and of how many runs.
+
+        Runs are whole graphs, from a step on that begins one.
+        """
         if first >= ENOUGH:
             second = clock(lambda: flock.run(1))  # the first one may have compiled
             if second >= ENOUGH:
@@ -184,11 +264,16 @@ class FlockRunner:
         least = QUICK_LEAST if self.options.quick else LEAST
         graphs = LONG_GRAPH * seconds <= 10 * least
         flock.run(
-            LONG_GRAPH * max(1, round(least / (seconds * LONG_GRAPH))) if graphs else max(1, round(least / seconds))
+            LONG_GRAPH * max(1, round(least / (seconds * LONG_GRAPH)))
+            if graphs
+            else max(1, round(least / seconds))
         )
         summary = profile.summary()
         count = summary["steps"]["count"]
-        return {f"{s}_seconds": summary["stages"].get(s, {"seconds": 0.0})["seconds"] / count for s in STAGES}
+        return {
+            f"{s}_seconds": summary["stages"].get(s, {"seconds": 0.0})["seconds"] / count
+            for s in STAGES
+        }
 
     def _compared(self, rung: Rung, version: Version, rungs: dict[str, Rung]) -> Rung:
         """The rung with its factors: over the one that it names, and over all pairs."""
@@ -198,10 +283,14 @@ class FlockRunner:
         every, base = rungs.get(ALL), rungs.get(version.over or "")
         over_all = None if every is None or every.seconds is None else every.seconds / seconds
         expected = self._predicted(version.search)
-        rung = replace(rung, predicted_seconds=expected, extra={**rung.extra, "over_all_pairs": over_all})
+        rung = replace(
+            rung, predicted_seconds=expected, extra={**rung.extra, "over_all_pairs": over_all}
+        )
         if base is None or base.seconds is None:
             return rung
-        predicted = base.predicted_seconds / expected if base.predicted_seconds and expected else None
+        predicted = (
+            base.predicted_seconds / expected if base.predicted_seconds and expected else None
+        )
         return replace(rung, over=base.name, speedup=base.seconds / seconds, predicted=predicted)
 
     def _predicted(self, search: lw.Search) -> float | None:
@@ -209,7 +298,9 @@ class FlockRunner:
         if self.options.on_gpu and is_host_built(search):
             return None
         pair = self._pair_seconds(in_turn=False)
-        return predicted_seconds(search, self.agents, self.world, pair, device_model(self.options.device))
+        return predicted_seconds(
+            search, self.agents, self.world, pair, device_model(self.options.device)
+        )
 
 
 def make_start(agents: int, world: float, seed: int) -> State:
@@ -222,7 +313,8 @@ def make_start(agents: int, world: float, seed: int) -> State:
 def parts_of(rung: Rung) -> dict[str, float] | None:
     """Seconds of a step by stage; None where they are longer than the step.
 
-    They are those of another flock under a profile, which waits for each stage where the host builds: then they are no parts.
+    They are those of another flock under a profile, which waits for each stage where the host
+    builds: then they are no parts.
     """
     seconds = {stage: number(rung, f"{stage}_seconds") for stage in STAGES}
     found = {stage: s for stage, s in seconds.items() if s is not None}
@@ -232,14 +324,19 @@ def parts_of(rung: Rung) -> dict[str, float] | None:
 
 
 def _built_alike(search: lw.Search, built: str, on_gpu: bool) -> Any:
-    """Equal for searches that build and walk alike: on a CPU the host is the device, and cells may be chosen or given."""
+    """Equal for searches that build and walk alike.
+
+    On a CPU the host is the device, and cells may be chosen or given.
+    """
     if isinstance(search, lw.StaticGrid):
         return ("grid", built, search.index, search.build if on_gpu else "host")
     return search
 
 
 def _idle(flock: Flock) -> dict[str, float | int | str | None]:
-    """Threads without an agent where a leaf is a block of threads, and their share of all threads."""
+    """Threads without an agent where a leaf is a block of threads, and their share of all
+    threads.
+    """
     structure = flock.structure
     if structure is None or not isinstance(flock.search, lw.DynamicGrid):
         return {"idle_threads": None, "idle_share": None}
@@ -254,7 +351,9 @@ def clock(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-SLICE = 0.6  # share of a sphere in a slice as thick as its radius, averaged over the agents in the sphere: 9/16 x 16/15
+# share of a sphere in a slice as thick as its radius, averaged over the agents in the sphere: 9/16
+# x 16/15
+SLICE = 0.6
 FILLED = 0.62  # of a leaf of the recursive orders: the thesis's table 7.1 has 59.5 % and 62.5 %
 FAN_OUT = 4  # boxes below one of the tree along the curve
 STATE_BYTES = 2 * 52 + 2 * 36  # an agent is read and written, so are its three urges
@@ -263,7 +362,10 @@ BUILD_BYTES = 2 * 24 + 8 * 4  # the sorted copy of positions and headings; cells
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a target looks at, on average: sources whose distance is computed, and boxes or rows of cells that may hold some."""
+    """What a target looks at, on average.
+
+    Sources whose distance is computed, and boxes or rows of cells that may hold some.
+    """
 
     sources: float
     boxes: float = 0.0
@@ -274,7 +376,10 @@ class Met:
 
 
 def met(search: lw.Search, agents: int, world: float) -> Met | None:
-    """What a target looks at in a sphere of this radius; None for searches that choose themselves."""
+    """What a target looks at in a sphere of this radius.
+
+    None for searches that choose themselves.
+    """
     reach, density = 2 * THESIS.radius, agents / (4 / 3 * math.pi * world**3)
 
     def around(side: float) -> float:
@@ -291,7 +396,8 @@ def met(search: lw.Search, agents: int, world: float) -> Met | None:
         case lw.DynamicGrid(order="curve"):
             side = (CURVE_LEAF / density) ** (1 / 3)
             return Met(around(side), FAN_OUT * around(side) / CURVE_LEAF * FAN_OUT / (FAN_OUT - 1))
-        case lw.DynamicGrid(order=order):  # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
+        case lw.DynamicGrid(order=order):
+            # "3-D" divides along one axis, too: see patterns/search/builders/ordering.py
             members = THESIS_LEAF if order == "sort" else FILLED * THESIS_LEAF
             inside = min(agents, agents * SLICE * reach / world + 2 * members)
             listed = agents / members if search.leaves == "all" else inside / members
@@ -301,7 +407,10 @@ def met(search: lw.Search, agents: int, world: float) -> Met | None:
 
 
 def own_cells(agents: int, world: float) -> int:
-    """Cells along an axis of a static grid that chooses them: sides of the radius, at most two for each source."""
+    """Cells along an axis of a static grid that chooses them.
+
+    Sides of the radius, at most two for each source.
+    """
     most = round((CELLS_A_SOURCE * agents) ** (1 / 3))
     return max(1, min(most, int(2 * world / THESIS.radius)))
 

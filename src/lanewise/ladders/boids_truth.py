@@ -1,7 +1,9 @@
-"""What is right: one step of the rules in float64 with NumPy, for some of the agents, from all pairs.
+"""What is right: one step of the rules in float64 with NumPy, for some of the agents, from all
+pairs.
 
-What an agent does in a step shows in the change of its velocity: the force, cut off and smoothed, times the step. Agents for which
-rounding decides (a flockmate at the edge of the radius, of an angle, or tied for the seventh place; urges that cancel) are left out.
+What an agent does in a step shows in the change of its velocity: the force, cut off and smoothed,
+times the step. Agents for which rounding decides (a flockmate at the edge of the radius, of an
+angle, or tied for the seventh place; urges that cancel) are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """The rows that are checked, and the change of their velocities (m, 3); `neighbours`: that they have together."""
+    """The rows that are checked, and the change of their velocities (m, 3); `neighbours`.
+
+    That they have together.
+    """
 
     rows: NDArray[np.int64]
     before: Floats
@@ -35,7 +40,9 @@ class Truth:
 
     def error(self, flock: Flock) -> float:
         """The largest difference of a flock after its first step, over the largest change."""
-        speed, forward = (np.asarray(to_host(x), np.float64)[self.rows] for x in (flock.speed, flock.forward))
+        speed, forward = (
+            np.asarray(to_host(x), np.float64)[self.rows] for x in (flock.speed, flock.forward)
+        )
         change = forward * speed[:, None] - self.before
         largest = float(np.max(np.abs(self.change), initial=0.0))
         difference = float(np.max(np.abs(change - self.change), initial=0.0))
@@ -46,7 +53,11 @@ def make_truth(state: State, parameters: Parameters, k: int, seed: int) -> Truth
     """One step in which all steer and then all move; all agents are checked if they are few."""
     n = len(state)
     most = MANY if n <= LARGE else FEW
-    rows = np.arange(n) if n <= most else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+    rows = (
+        np.arange(n)
+        if n <= most
+        else np.sort(np.random.default_rng(seed).choice(n, most, replace=False))
+    )
     world = _World(state)
     velocity, sure, neighbours = np.empty((len(rows), 3)), np.ones(len(rows), np.bool_), 0
     for at, row in enumerate(rows.tolist()):
@@ -60,7 +71,9 @@ def make_truth(state: State, parameters: Parameters, k: int, seed: int) -> Truth
 
 
 def make_truth_in_turn(state: State, parameters: Parameters, world_radius: float) -> Truth:
-    """The first agents of a step in which each moves before the next one looks, all flockmates within the radius counting."""
+    """The first agents of a step in which each moves before the next one looks, all flockmates
+    within the radius counting.
+    """
     world = _World(state)
     rows = np.arange(min(IN_TURN, len(state)))
     before, sure, neighbours = world.velocity(rows), np.ones(len(rows), np.bool_), 0
@@ -69,7 +82,11 @@ def make_truth_in_turn(state: State, parameters: Parameters, world_radius: float
         mates = np.flatnonzero((d2 < parameters.radius**2) & (np.arange(len(state)) != row))
         wish, clear = _wish(world, row, mates, parameters)
         # Who sees an agent that is not sure is not sure either.
-        sure[row] = clear and not _near(d2, parameters.radius**2).any() and bool(sure[mates[mates < row]].all())
+        sure[row] = (
+            clear
+            and not _near(d2, parameters.radius**2).any()
+            and bool(sure[mates[mates < row]].all())
+        )
         velocity = _velocity(world, row, wish, parameters)
         world.speed[row] = np.linalg.norm(velocity)
         world.forward[row] = velocity / world.speed[row]
@@ -79,11 +96,18 @@ def make_truth_in_turn(state: State, parameters: Parameters, world_radius: float
 
 
 class _World:
-    """A state in float64, with the order of its agents along x: whoever is near lies within a short piece of it."""
+    """A state in float64, with the order of its agents along x.
+
+    Whoever is near lies within a short piece of it.
+    """
 
     def __init__(self, state: State) -> None:
-        self.place, self.forward = (np.array(x, np.float64) for x in (state.position, state.forward))
-        self.speed, self.acceleration = (np.array(x, np.float64) for x in (state.speed, state.acceleration))
+        self.place, self.forward = (
+            np.array(x, np.float64) for x in (state.position, state.forward)
+        )
+        self.speed, self.acceleration = (
+            np.array(x, np.float64) for x in (state.speed, state.acceleration)
+        )
         self.order = np.argsort(self.place[:, 0])
         self.sorted_x = self.place[self.order, 0]
 
@@ -91,7 +115,9 @@ class _World:
         return self.forward[rows] * self.speed[rows, None]
 
     def nearest(self, row: int, p: Parameters, k: int) -> tuple[NDArray[np.int64], bool]:
-        """The k nearest within the radius but for the agent itself, and whether rounding cannot change them."""
+        """The k nearest within the radius but for the agent itself, and whether rounding cannot
+        change them.
+        """
         x, reach = self.place[row, 0], p.radius * (1 + EDGE)
         first, last = np.searchsorted(self.sorted_x, (x - reach, x + reach))
         near = self.order[first:last]
@@ -114,8 +140,18 @@ def _wish(world: _World, row: int, mates: NDArray[np.int64], p: Parameters) -> t
     ahead = p.facing * (off @ heading) / np.sqrt(np.where(apart, d2, 1.0))
     wish, clear = np.zeros(3), not _near(d2, p.near_radius**2).any()
     behaviours: tuple[tuple[float, float, float, Any], ...] = (
-        (p.separation_weight, p.separation_radius, p.separation_cosine, -off / np.where(apart, d2, 1.0)[:, None]),
-        (p.alignment_weight, p.alignment_radius, p.alignment_cosine, world.forward[mates] - heading),
+        (
+            p.separation_weight,
+            p.separation_radius,
+            p.separation_cosine,
+            -off / np.where(apart, d2, 1.0)[:, None],
+        ),
+        (
+            p.alignment_weight,
+            p.alignment_radius,
+            p.alignment_cosine,
+            world.forward[mates] - heading,
+        ),
         (p.cohesion_weight, p.cohesion_radius, p.cohesion_cosine, off),
     )
     for weight, radius, cosine, terms in behaviours:
@@ -135,7 +171,9 @@ def _velocity(world: _World, row: int, wish: Floats, p: Parameters) -> Floats:
         raise ValueError(f"agent {row} is too slow for this reference: {world.speed[row]:g}")
     smoothing = min(max(9 * DT, 0.15), 0.4)
     acceleration = world.acceleration[row]
-    acceleration = acceleration + (_truncated(wish, p.max_force) / p.mass - acceleration) * smoothing
+    acceleration = (
+        acceleration + (_truncated(wish, p.max_force) / p.mass - acceleration) * smoothing
+    )
     return _truncated(world.forward[row] * world.speed[row] + acceleration * DT, p.max_speed)
 
 

@@ -1,7 +1,10 @@
-"""The searches that the ladder `boids` climbs: the thesis's eight, ours, and OpenSteer's own loop; and the thesis's figures for them.
+"""The searches that the ladder `boids` climbs: the thesis's eight, ours, and OpenSteer's own loop.
 
-J. Breitbart, Case studies on GPU usage and data structure design, University of Kassel (2008), chapters 5 to 7: a GeForce 8800 GTS with
-96 processors, an Athlon 64 3700+. Most of its measurements are drawn as curves without numbers; only what it states is here.
+And the thesis's figures for them.
+
+J. Breitbart, Case studies on GPU usage and data structure design, University of Kassel (2008),
+chapters 5 to 7: a GeForce 8800 GTS with 96 processors, an Athlon 64 3700+. Most of its measurements
+are drawn as curves without numbers; only what it states is here.
 """
 
 from __future__ import annotations
@@ -19,12 +22,16 @@ from lanewise.sims.common.devices import CPU, target_of
 OWN_CELLS, CURVE, AUTOMATIC = "static grid, own cells", "dynamic grid, curve", "automatic"
 IN_TURN = "one after another"
 BOUNDARY = "wrap"
-MOST_CELLS = 25  # along an axis: the starts of 25^3 cells are the most that constant memory holds, as in the thesis
+# along an axis: the starts of 25^3 cells are the most that constant memory holds, as in the thesis
+MOST_CELLS = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A rung: what finds flockmates (None: every agent looks at all others, one agent after another), and what it is compared with."""
+    """A rung: what finds flockmates (None.
+
+    Every agent looks at all others, one agent after another), and what it is compared with.
+    """
 
     name: str
     over: str | None
@@ -35,12 +42,18 @@ def versions(world: float, device: str) -> Iterator[Version]:
     """The rungs for a world of this radius; each is compared with one before it."""
     cells = thesis_cells(world)
     common: dict[str, Any] = {
-        "radius": THESIS.radius, "k": THESIS_K, "world": search_world(find_boundary(BOUNDARY).end, world),
-    }  # fmt: skip
+        "radius": THESIS.radius,
+        "k": THESIS_K,
+        "world": search_world(find_boundary(BOUNDARY).end, world),
+    }
     make: tuple[tuple[str, str | None, Callable[[], lw.Search]], ...] = (
         (ALL, None, lambda: lw.AllPairs(**common)),
         (HOST, ALL, lambda: lw.StaticGrid(cells=cells, build="host", **common)),
-        (CONSTANT, HOST, lambda: lw.StaticGrid(cells=cells, build="host", index="constant", **common)),
+        (
+            CONSTANT,
+            HOST,
+            lambda: lw.StaticGrid(cells=cells, build="host", index="constant", **common),
+        ),
         (DEVICE, HOST, lambda: lw.StaticGrid(cells=cells, **common)),
         (SORT, ALL, lambda: lw.DynamicGrid(order="sort", **common)),
         (ONE, ALL, lambda: lw.DynamicGrid(order="1-D", **common)),
@@ -56,7 +69,11 @@ def versions(world: float, device: str) -> Iterator[Version]:
 
 
 def thesis_cells(world: float) -> int:
-    """Cells along an axis: as many as leave a side of the search radius, up to those of which constant memory holds the starts."""
+    """Cells along an axis.
+
+    As many as leave a side of the search radius, up to those of which constant memory holds the
+    starts.
+    """
     return max(1, min(MOST_CELLS, int(2 * world / THESIS.radius)))
 
 
@@ -73,7 +90,8 @@ def is_host_built(search: lw.Search) -> bool:
 
 GPU = "GeForce 8800 GTS"
 SOURCE = (
-    f"J. Breitbart, Case studies on GPU usage and data structure design (2008), chapters 5 to 7, {GPU}; what it states in words and "
+    "J. Breitbart, Case studies on GPU usage and data structure design (2008), chapters 5 to 7, "
+    f"{GPU}; what it states in words and "
     "tables (its curves carry no numbers)"
 )
 
@@ -86,9 +104,12 @@ EIGHT = (ALL, HOST, CONSTANT, DEVICE, SORT, ONE, THREE, AROUND)
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A statement about one search. `agents` and `world` are None where it does not depend on them, or the thesis does not say.
+    """A statement about one search.
 
-    factor: over the rung that this one is compared with. steps: simulated in a second. idle: threads without an agent.
+    `agents` and `world` are None where it does not depend on them, or the thesis does not say.
+
+    factor: over the rung that this one is compared with. steps: simulated in a second. idle:
+    threads without an agent.
     """
 
     rung: str
@@ -120,8 +141,10 @@ FIGURES = (
 def figures_of(rung: str, agents: int, world: float) -> tuple[Figure, ...]:
     """What the thesis says of this rung at this size."""
     return tuple(
-        f for f in FIGURES if f.rung == rung and f.agents in (None, agents) and f.world in (None, world)
-    )  # fmt: skip
+        f
+        for f in FIGURES
+        if f.rung == rung and f.agents in (None, agents) and f.world in (None, world)
+    )
 
 
 def paper_of(rung: str, agents: int, world: float) -> Mapping[str, float] | None:
@@ -134,7 +157,8 @@ def as_extra(rung: str, agents: int, world: float) -> dict[str, float | int | st
     """All that it says, as extra numbers and words of the rung; None for what it does not say."""
     figures = figures_of(rung, agents, world)
     return {
-        "thesis": "; ".join(f.text for f in figures) or None, "thesis_where": "; ".join(f.where for f in figures) or None,
+        "thesis": "; ".join(f.text for f in figures) or None,
+        "thesis_where": "; ".join(f.where for f in figures) or None,
         "thesis_steps_per_second": next((f.steps for f in figures if f.steps is not None), None),
         "thesis_idle_threads": next((f.idle for f in figures if f.idle is not None), None),
-    }  # fmt: skip
+    }

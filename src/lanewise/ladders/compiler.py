@@ -1,8 +1,10 @@
-"""The ladder `compiler`: what becomes of naive array kernels, pass by pass, on the benchmarks of a compiler of 2010 and some of today.
+"""The ladder `compiler`: what becomes of naive array kernels, pass by pass, on the benchmarks of a
+compiler of 2010 and some of today.
 
-The rungs of a benchmark are its naive kernel, the passes of lanewise's default plan in their order (`compiler_plans`), that plan, passes
-of the original that it leaves out, and a library. Passes are compared with the rung before, the default plan and the library with the
-naive kernel, and what was left out with the default plan.
+The rungs of a benchmark are its naive kernel, the passes of lanewise's default plan in their order
+(`compiler_plans`), that plan, passes of the original that it leaves out, and a library. Passes are
+compared with the rung before, the default plan and the library with the naive kernel, and what was
+left out with the default plan.
 """
 
 from __future__ import annotations
@@ -42,13 +44,16 @@ BESIDES = "besides: "  # what begins the names of passes that the default plan l
 LEAST = 32  # rows of a matrix
 WORTH = 1.02  # the least factor that counts as a gain
 SOURCE = (
-    "Y. Yang, P. Xiang, J. Kong, H. Zhou, A GPGPU compiler for memory optimization and parallelism management (PLDI 2010): its benchmarks, "
-    "passes and baseline of 16 x 16 blocks; factors of J. Wagner's study of it: up to 10 by merging, 2 to 4 by prefetching or without "
+    "Y. Yang, P. Xiang, J. Kong, H. Zhou, A GPGPU compiler for memory optimization and parallelism "
+    "management (PLDI 2010): its benchmarks, "
+    "passes and baseline of 16 x 16 blocks; factors of J. Wagner's study of it: up to 10 by "
+    "merging, 2 to 4 by prefetching or without "
     "partition camping"
 )
 
 
-# Elements of a matrix: 4096 x 4096 on a GPU, 512 x 512 on a CPU; a quarter of the rows in a quick run, or a half.
+# Elements of a matrix: 4096 x 4096 on a GPU, 512 x 512 on a CPU; a quarter of the rows in a quick
+# run, or a half.
 SIZES = Sizes(gpu=(4096**2,), cpu=(512**2,), quick_gpu=(1024**2,), quick_cpu=(256**2,))
 
 
@@ -56,7 +61,10 @@ def climb(options: Options) -> Iterator[Rung]:
     """The rungs at every size, each as soon as it is measured."""
     for elements in options.bodies:
         if isqrt(elements) < LEAST:
-            raise InputError(f"{elements:,} elements: wanted matrices of {LEAST} x {LEAST} = {LEAST**2:,} or more")
+            raise InputError(
+                f"{elements:,} elements: wanted matrices of {LEAST} x {LEAST} = {LEAST**2:,} or "
+                "more"
+            )
     for elements in options.bodies:
         for benchmark in BENCHMARKS:
             if not options.only or benchmark.name in options.only:
@@ -89,8 +97,14 @@ def _climb(runner: Runner) -> Iterator[Rung]:
     start = naive_plan(runner.device)
     goal = default_of(runner)
     steps = [] if goal is None else list(changes(start, goal))
-    further = [] if goal is None or not runner.options.on_gpu else list(left_out(goal, runner.case.benchmark.rank))
-    runner.prepare([*cumulative(start, steps), *(c.on(goal, {}) for c in further if goal is not None)])
+    further = (
+        []
+        if goal is None or not runner.options.on_gpu
+        else list(left_out(goal, runner.case.benchmark.rank))
+    )
+    runner.prepare(
+        [*cumulative(start, steps), *(c.on(goal, {}) for c in further if goal is not None)]
+    )
     naive = runner.naive(NAIVE)
     yield naive
     base, plan, refused = naive, start, dict[str, Any]()
@@ -106,7 +120,9 @@ def _climb(runner: Runner) -> Iterator[Rung]:
     libraries = [runner.library(LIBRARY, x, naive) for x in runner.case.benchmark.library]
     best = min(libraries, key=lambda r: r.seconds or math.inf, default=None)
     if best is not None and best.seconds and default.seconds:
-        default = replace(default, extra={**default.extra, "of_library": best.seconds / default.seconds})
+        default = replace(
+            default, extra={**default.extra, "of_library": best.seconds / default.seconds}
+        )
     yield default
     for change in further:
         assert goal is not None
@@ -150,7 +166,11 @@ def _library(rung: Rung) -> str:
 
 
 def _bound(rung: Rung) -> str:
-    return seconds_text(number(rung, "bound_seconds")) if rung.extra.get("step") == DEFAULT else NOTHING
+    return (
+        seconds_text(number(rung, "bound_seconds"))
+        if rung.extra.get("step") == DEFAULT
+        else NOTHING
+    )
 
 
 COLUMNS = (
@@ -166,11 +186,15 @@ ALIKE = 1.25  # two times of one kernel differ by less
 
 
 def summary(rungs: list[Rung]) -> list[str]:
-    """For every size: what came of each benchmark, the mean of the original's ten, and what each pass gained."""
+    """For every size: what came of each benchmark, the mean of the original's ten, and what each
+    pass gained.
+    """
     lines: list[str] = []
     for elements in dict.fromkeys(r.bodies for r in rungs):
         same = [r for r in rungs if r.bodies == elements]
-        lines += [_conclusion(r) for r in same if r.extra.get("step") == DEFAULT and r.seconds is not None]
+        lines += [
+            _conclusion(r) for r in same if r.extra.get("step") == DEFAULT and r.seconds is not None
+        ]
         lines += [*_mean(same), *_gains(same)]
     return lines
 
@@ -181,7 +205,11 @@ def _conclusion(rung: Rung) -> str:
     plan = "the default plan"
     if rung.extra.get("code_of") == NAIVE:
         alike = factor is None or 1 / ALIKE < factor < ALIKE
-        plan += ", which is the naive one" if alike else ", whose kernel is the naive one's beside other launches"
+        plan += (
+            ", which is the naive one"
+            if alike
+            else ", whose kernel is the naive one's beside other launches"
+        )
     parts = [f"{rung.extra['benchmark']} ({title}): {seconds_text(rung.seconds)} by {plan}"]
     parts += [] if factor is None else [f"{digits(factor)} times as fast as the naive kernel"]
     parts += [] if library is None else [f"{digits(library)} times as fast as the library"]
@@ -191,12 +219,18 @@ def _conclusion(rung: Rung) -> str:
 
 
 def _mean(rungs: list[Rung]) -> list[str]:
-    """Of the original's benchmarks: the geometric means of the factors here, of the model's, and of those over the libraries."""
+    """Of the original's benchmarks.
+
+    The geometric means of the factors here, of the model's, and of those over the libraries.
+    """
     ten = [r for r in rungs if r.extra.get("step") == DEFAULT and r.extra.get("original") == "yes"]
     measured = [f for r in ten if (f := over_naive(r)) is not None]
     if not measured:
         return []
-    line = f"geometric mean of {len(measured)} of the original's ten benchmarks: {digits(geometric_mean(measured))} times the naive kernel"
+    line = (
+        f"geometric mean of {len(measured)} of the original's ten benchmarks: "
+        f"{digits(geometric_mean(measured))} times the naive kernel"
+    )
     if predicted := [f for r in ten if (f := number(r, "over_naive_predicted")) is not None]:
         line += f" ({digits(geometric_mean(predicted))} by the model, of {len(predicted)})"
     if library := [f for r in ten if (f := number(r, "of_library")) is not None]:
@@ -206,19 +240,30 @@ def _mean(rungs: list[Rung]) -> list[str]:
 
 def _gains(rungs: list[Rung]) -> list[str]:
     """What each pass gained where it was applied, and where it changes nothing or costs."""
-    names = [*(p.name for p in every_pass()), *dict.fromkeys(_step(r) for r in rungs if _step(r).startswith(BESIDES))]
+    names = [
+        *(p.name for p in every_pass()),
+        *dict.fromkeys(_step(r) for r in rungs if _step(r).startswith(BESIDES)),
+    ]
     lines: list[str] = []
     for name in names:
-        factors = {str(r.extra["benchmark"]): r.speedup for r in rungs if _step(r) == name and r.speedup is not None}
+        factors = {
+            str(r.extra["benchmark"]): r.speedup
+            for r in rungs
+            if _step(r) == name and r.speedup is not None
+        }
         if not factors:
             continue
         helped = {b: f for b, f in factors.items() if f >= WORTH}
         if not helped:
-            lines.append(f"{name}: does not help here ({', '.join(f'{b} {digits(f)}' for b, f in factors.items())})")
+            lines.append(
+                f"{name}: does not help here "
+                f"({', '.join(f'{b} {digits(f)}' for b, f in factors.items())})"
+            )
             continue
         others = [f"{b} {digits(f)}" for b, f in factors.items() if b not in helped]
         lines.append(
-            f"{name}: helps {len(helped)} of {len(factors)}, geometric mean {digits(geometric_mean(factors.values()))}, at most "
+            f"{name}: helps {len(helped)} of {len(factors)}, geometric mean "
+            f"{digits(geometric_mean(factors.values()))}, at most "
             f"{digits(max(factors.values()))}" + (f"; not {', '.join(others)}" if others else "")
         )
     return lines
@@ -229,6 +274,14 @@ def _step(rung: Rung) -> str:
 
 
 LADDER = Ladder(
-    name="compiler", title="naive array kernels", source=SOURCE, sizes=SIZES, climb=climb, columns=COLUMNS, summary=summary,
-    elements="elements of a matrix", draw=plot_compiler, parts=tuple(b.name for b in BENCHMARKS),
-)  # fmt: skip
+    name="compiler",
+    title="naive array kernels",
+    source=SOURCE,
+    sizes=SIZES,
+    climb=climb,
+    columns=COLUMNS,
+    summary=summary,
+    elements="elements of a matrix",
+    draw=plot_compiler,
+    parts=tuple(b.name for b in BENCHMARKS),
+)

@@ -1,14 +1,18 @@
-"""The naive kernels of the ladder `compiler`, one thread an output, as one writes them first. `bench/gpu_threadwise.py` uses them, too.
+"""The naive kernels of the ladder `compiler`, one thread an output, as one writes them first.
 
-Windows and stencils write the points whose neighbours are all there: `a` is larger than `c` by the edges.
-Without `from __future__ import annotations`: a kernel's types are read where it is defined.
+`bench/gpu_threadwise.py` uses them, too.
+
+Windows and stencils write the points whose neighbours are all there: `a` is larger than `c` by the
+edges. Without `from __future__ import annotations`: a kernel's types are read where it is defined.
 """
 
 import lanewise as lw
 
 
 @lw.threadwise
-def matmul(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+def matmul(
+    y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
+):
     """C = A B."""
     s = 0.0
     for k in range(a.shape[1]):
@@ -35,7 +39,9 @@ def transposed(j: lw.index, a: lw.Array2[lw.f32], x: lw.Array1[lw.f32], c: lw.Ar
 
 
 @lw.threadwise
-def outer(y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]):
+def outer(
+    y: lw.index, x: lw.index, u: lw.Array1[lw.f32], v: lw.Array1[lw.f32], c: lw.Array2[lw.f32]
+):
     """C = u v^T."""
     c[y, x] = u[y] * v[x]
 
@@ -48,7 +54,10 @@ def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
 
 @lw.threadwise
 def halve(i: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
-    """One level of a sum with a thread an output: c is the first half of a plus the second, launched until one number is left."""
+    """One level of a sum with a thread an output.
+
+    C is the first half of a plus the second, launched until one number is left.
+    """
     s = a[i]
     if i + len(c) < len(a):
         s += a[i + len(c)]
@@ -66,7 +75,9 @@ def solve(x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], c: lw.Array2[
 
 
 @lw.threadwise
-def convolve(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], f: lw.Array2[lw.f32], c: lw.Array2[lw.f32]):
+def convolve(
+    y: lw.index, x: lw.index, a: lw.Array2[lw.f32], f: lw.Array2[lw.f32], c: lw.Array2[lw.f32]
+):
     """A picture times a window f around each of its points."""
     s = 0.0
     for j in range(f.shape[0]):
@@ -83,7 +94,9 @@ def transpose(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f3
 
 @lw.threadwise
 def demosaic(y: lw.index, x: lw.index, raw: lw.Array2[lw.f32], green: lw.Array2[lw.f32]):
-    """Green of each point of a Bayer picture, the mean of four neighbours where it was not measured."""
+    """Green of each point of a Bayer picture, the mean of four neighbours where it was not
+    measured.
+    """
     around = (raw[y, x + 1] + raw[y + 2, x + 1] + raw[y + 1, x] + raw[y + 1, x + 2]) * 0.25
     green[y, x] = raw[y + 1, x + 1] if (y + x) % 2 == 0 else around
 
@@ -98,7 +111,14 @@ def maxima(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32])
 
 
 @lw.threadwise
-def batched(n: lw.index, y: lw.index, x: lw.index, a: lw.Array3[lw.f32], b: lw.Array3[lw.f32], c: lw.Array3[lw.f32]):
+def batched(
+    n: lw.index,
+    y: lw.index,
+    x: lw.index,
+    a: lw.Array3[lw.f32],
+    b: lw.Array3[lw.f32],
+    c: lw.Array3[lw.f32],
+):
     """A product of small matrices for each n."""
     s = 0.0
     for k in range(a.shape[2]):

@@ -1,8 +1,8 @@
 """From the naive plan of a kernel to its default plan, one pass after the other.
 
-The plans are derived from the default one: its fields are turned on in the order below, those of a pass together. Fields that are not
-listed come first, each as a pass of its own, as arithmetic and the division into kernels do in the compiler: a default plan with a new
-decision has a rung for it.
+The plans are derived from the default one: its fields are turned on in the order below, those of a
+pass together. Fields that are not listed come first, each as a pass of its own, as arithmetic and
+the division into kernels do in the compiler: a default plan with a new decision has a rung for it.
 """
 
 from __future__ import annotations
@@ -18,18 +18,26 @@ from lanewise.sims.common.devices import target_of
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass, or what a plan leaves open of it: the name of its rung, and the fields of the plan that belong together."""
+    """A pass, or what a plan leaves open of it.
+
+    The name of its rung, and the fields of the plan that belong together.
+    """
 
     name: str
     fields: tuple[str, ...]
 
 
 MERGING, VECTORS = "thread merging", "vectorised accesses"
-PREFETCHING, COPIES, CAMPING = "prefetching", "asynchronous copies", "diagonal blocks (partition camping)"
+PREFETCHING, COPIES, CAMPING = (
+    "prefetching",
+    "asynchronous copies",
+    "diagonal blocks (partition camping)",
+)
 PASSES = (
     Pass("remapping of threads", ("neighbours",)),
     Pass("reduction: blocks", ("parts",)),  # first: one block alone would sum a whole array
-    Pass("reduction: threads of a block", ("slices",)),  # before staging: the threads that share a row keep it
+    # before staging: the threads that share a row keep it
+    Pass("reduction: threads of a block", ("slices",)),
     Pass("coalescing by staging", ("tile",)),
     Pass("thread-block merging", ("block", "across", "down")),
     Pass(MERGING, ("targets", "rows", "layers")),
@@ -58,7 +66,10 @@ def every_pass() -> tuple[Pass, ...]:
 
 
 def naive_plan(device: str) -> Decisions:
-    """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels; nothing else."""
+    """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels.
+
+    Nothing else.
+    """
     return neutral_plan(target_of(device), BLOCK)
 
 
@@ -80,14 +91,17 @@ def changes(start: Decisions, goal: Decisions) -> Iterator[Change]:
     for one in every_pass() if goal.block else ON_A_CPU:
         fields = {f: getattr(goal, f) for f in one.fields if getattr(goal, f) != getattr(at, f)}
         if one.name == MERGING and "targets" in fields and goal.adjacent != 1:
-            fields["adjacent"] = 1  # neighbouring points together, in one access, are the pass after it
+            # neighbouring points together, in one access, are the pass after it
+            fields["adjacent"] = 1
         if fields:
             yield Change(one.name, fields)
             at = replace(at, **fields)
 
 
 def left_out(plan: Decisions, rank: int) -> Iterator[Change]:
-    """Asynchronous copies, and passes of the original that a default plan does without though there is something to apply them to."""
+    """Asynchronous copies, and passes of the original that a default plan does without though there
+    is something to apply them to.
+    """
     if plan.slices != 1 or plan.parts != 1 or not plan.block:
         return
     if plan.tile and plan.prefetch == "none":

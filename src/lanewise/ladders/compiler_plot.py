@@ -1,7 +1,9 @@
-"""The ladder `compiler` as a picture: how much faster each benchmark becomes, pass by pass, and how near that is to the bound.
+"""The ladder `compiler` as a picture.
 
-A bar goes from 1 to the default plan's factor in pieces, one for each pass; a pass that costs is a thin piece back. The library and the
-bound are marks on the same logarithmic axis.
+How much faster each benchmark becomes, pass by pass, and how near that is to the bound.
+
+A bar goes from 1 to the default plan's factor in pieces, one for each pass; a pass that costs is a
+thin piece back. The library and the bound are marks on the same logarithmic axis.
 """
 
 from __future__ import annotations
@@ -22,8 +24,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = (
-    "#c9a0ff", "#3b4fd8", "#4f9df0", "#9fdcf2", "#5fd6a2", "#ffab4a", "#ff6a3d", "#fbe3a1", "#e8c547", "#d96c8f", "#9aa4b8",
-)  # fmt: skip
+    "#c9a0ff",
+    "#3b4fd8",
+    "#4f9df0",
+    "#9fdcf2",
+    "#5fd6a2",
+    "#ffab4a",
+    "#ff6a3d",
+    "#fbe3a1",
+    "#e8c547",
+    "#d96c8f",
+    "#9aa4b8",
+)
 PLAN, LIBRARY, BOUND, EDGE = "#7d879c", "#f4f6fb", "#ff4d6d", "#0f131d"
 ROW, FOOT, LEFT = 0.36, 0.95, 1.45  # inches
 TITLE, LEGEND, COLUMNS = 0.95, 0.22, 5  # inches of the head, and of a row of its legend
@@ -34,7 +46,11 @@ PRECISE = 7.5  # points
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A benchmark at a size: its pieces (pass, from, to), and factors and shares of the default plan, the library and the bound."""
+    """A benchmark at a size.
+
+    Its pieces (pass, from, to), and factors and shares of the default plan, the library and the
+    bound.
+    """
 
     label: str
     pieces: tuple[tuple[str, float, float], ...]
@@ -74,7 +90,11 @@ def _rows(rungs: list[Rung]) -> list[_Row]:
     keys = dict.fromkeys((r.bodies, str(r.extra.get("benchmark"))) for r in rungs)
     rows: list[_Row] = []
     for bodies, name in keys:
-        own = {str(r.extra.get("step")): r for r in rungs if (r.bodies, r.extra.get("benchmark")) == (bodies, name)}
+        own = {
+            str(r.extra.get("step")): r
+            for r in rungs
+            if (r.bodies, r.extra.get("benchmark")) == (bodies, name)
+        }
         rows.append(_row(f"{name}, {bodies:,}" if several else name, own))
     return rows
 
@@ -92,9 +112,14 @@ def _row(label: str, rungs: dict[str, Rung]) -> _Row:
     seconds = None if naive is None else naive.seconds
     bound = None if naive is None else number(naive, "bound_seconds")
     return _Row(
-        label, tuple(pieces), _extra(default, "over_naive"), _extra(library, "over_naive"),
-        seconds / bound if seconds and bound else None, _extra(default, "share_of_bound"), _extra(library, "share_of_bound"),
-    )  # fmt: skip
+        label,
+        tuple(pieces),
+        _extra(default, "over_naive"),
+        _extra(library, "over_naive"),
+        seconds / bound if seconds and bound else None,
+        _extra(default, "share_of_bound"),
+        _extra(library, "share_of_bound"),
+    )
 
 
 def _extra(rung: Rung | None, key: str) -> float | None:
@@ -102,7 +127,12 @@ def _extra(rung: Rung | None, key: str) -> float | None:
 
 
 def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None:
-    every = [f for r in rows for f in (r.factor, r.library, r.bound, *(end for *_, end in r.pieces)) if f is not None]
+    every = [
+        f
+        for r in rows
+        for f in (r.factor, r.library, r.bound, *(end for *_, end in r.pieces))
+        if f is not None
+    ]
     low, high = min([0.9, *every]) / 1.1, max([1.3, *every])
     axes.set_xscale("log")
     axes.set_xlim(low, high * (high / low) ** 0.1)
@@ -129,10 +159,22 @@ def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None
         if not row.pieces and row.factor is not None:
             axes.barh(y, row.factor - 1.0, left=1.0, height=THICK, color=PLAN, zorder=3)
         if row.bound is not None:
-            axes.plot([row.bound] * 2, [y - THICK / 2, y + THICK / 2], color=BOUND, linewidth=1.8, zorder=4)
+            axes.plot(
+                [row.bound] * 2,
+                [y - THICK / 2, y + THICK / 2],
+                color=BOUND,
+                linewidth=1.8,
+                zorder=4,
+            )
         if row.library is not None:
             axes.plot(
-                [row.library], [y], marker="D", markersize=5, markerfacecolor=LIBRARY, markeredgecolor=EDGE, zorder=5
+                [row.library],
+                [y],
+                marker="D",
+                markersize=5,
+                markerfacecolor=LIBRARY,
+                markeredgecolor=EDGE,
+                zorder=5,
             )
         if row.factor is not None:
             _number(axes, y, digits(row.factor))
@@ -141,9 +183,17 @@ def _draw_factors(axes: Axes, rows: list[_Row], colours: dict[str, str]) -> None
 def _number(axes: Axes, y: float, text: str) -> None:
     """A number at the right edge of a panel, where it covers no mark."""
     axes.annotate(
-        text, (1.0, y), (-5, 0), xycoords=("axes fraction", "data"), textcoords="offset points", color=TEXT, fontsize=PRECISE,
-        va="center", ha="right", zorder=6,
-    )  # fmt: skip
+        text,
+        (1.0, y),
+        (-5, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        color=TEXT,
+        fontsize=PRECISE,
+        va="center",
+        ha="right",
+        zorder=6,
+    )
 
 
 def _draw_shares(axes: Axes, rows: list[_Row]) -> None:
@@ -178,12 +228,28 @@ def _head(figure: Figure, ladder: Ladder, machine: str, colours: dict[str, str])
     handles: list[Patch | Line2D] = [Patch(color=c, label=n) for n, c in colours.items()]
     handles += [
         Patch(color=PLAN, label="default plan"),
-        Line2D([], [], color=LIBRARY, marker="D", markersize=5, markeredgecolor=EDGE, linestyle="", label="library"),
+        Line2D(
+            [],
+            [],
+            color=LIBRARY,
+            marker="D",
+            markersize=5,
+            markeredgecolor=EDGE,
+            linestyle="",
+            label="library",
+        ),
         Line2D([], [], color=BOUND, linewidth=1.8, label="bound"),
     ]
     figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.14 / width, 1 - 0.42 / height), ncols=COLUMNS, fontsize=9, frameon=False,
-        labelcolor=TEXT, handlelength=1.2, columnspacing=1.4,
-    )  # fmt: skip
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.14 / width, 1 - 0.42 / height),
+        ncols=COLUMNS,
+        fontsize=9,
+        frameon=False,
+        labelcolor=TEXT,
+        handlelength=1.2,
+        columnspacing=1.4,
+    )
     source = fill(f"benchmarks of {ladder.source}", int(width * 15))
     figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")

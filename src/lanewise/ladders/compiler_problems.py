@@ -1,6 +1,7 @@
 """The benchmarks of the ladder `compiler`: ten of the original, and four that people write today.
 
-Each is one entry of `BENCHMARKS`: a naive kernel, the shapes of its arrays, its result in float64, and what a library has for it.
+Each is one entry of `BENCHMARKS`: a naive kernel, the shapes of its arrays, its result in float64,
+and what a library has for it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ Answer = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What a library has for a benchmark: its names on a GPU and on a CPU, and a call of (NumPy or CuPy, the arrays).
+    """What a library has for a benchmark.
+
+    Its names on a GPU and on a CPU, and a call of (NumPy or CuPy, the arrays).
 
     A call writes the result array, or returns another one.
     """
@@ -46,18 +49,23 @@ class Benchmark:
         title: in words.
         kernel: the naive one.
         shapes: of its arrays for n, by their names.
-        answer: the result in float64 at some places, computed by NumPy from the arrays; those that are written have their first values.
+        answer: the result in float64 at some places, computed by NumPy from the arrays; those that
+        are written have their first values.
         terms: additions behind an element of the result, which rounding errors grow with.
         flops: additions and multiplications.
         moved: bytes that have to come from memory and go there; None: every array once.
         result: the array that is written; "": the kernel has a sum as its result.
-        in_place: whether the result is read as well, and has to be as it was before a kernel is checked.
-        points: how many values each index has, by the arrays; None: those of the result's dimensions.
+        in_place: whether the result is read as well, and has to be as it was before a kernel is
+        checked.
+        points: how many values each index has, by the arrays; None: those of the result's
+        dimensions.
         original: whether it is one of the ten of the original.
         sampled: how many elements of the result are checked.
         library: the same by a library; the fastest of several counts.
-        naive: a naive version that is no plan of `kernel`: its launches and the array whose first element is the result.
-        values: turns random numbers in [0, 1) into an array that suits the benchmark, by its name; types of four bytes.
+        naive: a naive version that is no plan of `kernel`: its launches and the array whose first
+        element is the result.
+        values: turns random numbers in [0, 1) into an array that suits the benchmark, by its name;
+        types of four bytes.
     """
 
     name: str
@@ -91,7 +99,10 @@ class Benchmark:
         return self.nbytes(n) if self.moved is None else self.moved(n)
 
     def tolerance(self, n: int) -> float:
-        """The largest relative error that float32 explains: that of sums as in `Problem.tolerance`."""
+        """The largest relative error that float32 explains.
+
+        That of sums as in `Problem.tolerance`.
+        """
         return (8 * self.terms(n) ** 0.5 + 64) * 2.0**-24
 
 
@@ -122,7 +133,10 @@ class Case:
             self.arrays[self.benchmark.result][...] = np.nan if self.first is None else self.first
 
     def error(self, result: Any) -> float:
-        """The relative error of a result, max |c - c64| / max |c64| over a sample; infinite where any element is none."""
+        """The relative error of a result, max |c - c64| / max |c64| over a sample.
+
+        Infinite where any element is none.
+        """
         module = array_module(self.device)
         places, exact = self.answer()
         if not bool(module.isfinite(result).all()):
@@ -141,9 +155,14 @@ class Case:
 
 
 def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
-    """The arrays of a benchmark, random where they are read; raises `DeviceError` where they do not fit."""
+    """The arrays of a benchmark, random where they are read.
+
+    Raises `DeviceError` where they do not fit.
+    """
     shapes, b = benchmark.shapes(n), benchmark
-    require_memory(device, int(1.5 * b.nbytes(n)), f"benchmark {b.name!r} for matrices of {n} x {n}")
+    require_memory(
+        device, int(1.5 * b.nbytes(n)), f"benchmark {b.name!r} for matrices of {n} x {n}"
+    )
     module = array_module(device)
     source = module.random.default_rng(seed)
     arrays: dict[str, Any] = {}
@@ -156,10 +175,15 @@ def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
 
 
 def sample(shape: tuple[int, ...], count: int) -> Places:
-    """Places in an array: all of a small one, else its corners, where blocks are partial, and others at random."""
+    """Places in an array.
+
+    All of a small one, else its corners, where blocks are partial, and others at random.
+    """
     if math.prod(shape) <= 2 * count:
         return tuple(np.indices(shape).reshape(len(shape), -1).astype(np.int64))
-    ends = [sorted({0, 1, length // 2, length - 2, length - 1} & set(range(length))) for length in shape]
+    ends = [
+        sorted({0, 1, length // 2, length - 2, length - 1} & set(range(length))) for length in shape
+    ]
     corners = np.array(list(itertools.product(*ends)), np.int64).T[:, : count // 2]
     rng = np.random.default_rng(17)
     others = [rng.integers(0, length, count - corners.shape[1]) for length in shape]
@@ -263,7 +287,10 @@ def _library_transpose(xp: Any, g: Arrays) -> None:
 
 
 def _library_solve(xp: Any, g: Arrays) -> Any:
-    """By cuBLAS, in place after a copy; its matrices are transposed ones. On a CPU by LAPACK's general solver, as NumPy has no other."""
+    """By cuBLAS, in place after a copy; its matrices are transposed ones.
+
+    On a CPU by LAPACK's general solver, as NumPy has no other.
+    """
     a, b, c = g["a"], g["b"], g["c"]
     if xp is np:
         return np.linalg.solve(a, b)
@@ -271,14 +298,27 @@ def _library_solve(xp: Any, g: Arrays) -> Any:
     cublas, one = xp.cuda.cublas, np.ones(1, np.float32)
     rows, columns = b.shape
     cublas.strsm(
-        xp.cuda.Device().cublas_handle, cublas.CUBLAS_SIDE_RIGHT, cublas.CUBLAS_FILL_MODE_UPPER, cublas.CUBLAS_OP_N,
-        cublas.CUBLAS_DIAG_NON_UNIT, columns, rows, one.ctypes.data, a.data.ptr, rows, c.data.ptr, columns,
-    )  # fmt: skip
+        xp.cuda.Device().cublas_handle,
+        cublas.CUBLAS_SIDE_RIGHT,
+        cublas.CUBLAS_FILL_MODE_UPPER,
+        cublas.CUBLAS_OP_N,
+        cublas.CUBLAS_DIAG_NON_UNIT,
+        columns,
+        rows,
+        one.ctypes.data,
+        a.data.ptr,
+        rows,
+        c.data.ptr,
+        columns,
+    )
     return None
 
 
 def _by_fourier(xp: Any, g: Arrays) -> Any:
-    """A correlation is a product of transforms, one of them conjugated; what wraps round is beyond the result."""
+    """A correlation is a product of transforms, one of them conjugated.
+
+    What wraps round is beyond the result.
+    """
     a, (h, w) = g["a"], g["c"].shape
     edges = [_smooth_length(length) for length in a.shape]
     spectrum = xp.fft.rfft2(a, edges) * xp.conj(xp.fft.rfft2(g["f"], edges))
@@ -339,7 +379,10 @@ def _halving(xp: Any, g: Arrays, plan: lw.Plan) -> tuple[list[lw.Call], Any]:
     """A launch a level, between two arrays in turn; the last one leaves the sum."""
     calls: list[lw.Call] = []
     source, turn = g["a"].reshape(-1), 0
-    spare = [xp.empty((source.size + 1) // 2, xp.float32), xp.empty((source.size + 3) // 4, xp.float32)]
+    spare = [
+        xp.empty((source.size + 1) // 2, xp.float32),
+        xp.empty((source.size + 3) // 4, xp.float32),
+    ]
     while source.size > 1 or not calls:
         target = spare[turn][: (source.size + 1) // 2]
         calls.append(kernels.halve.bind(a=source, c=target, grid=target.size, plan=plan))
@@ -355,7 +398,9 @@ def _triangle(xp: Any, name: str, array: Any) -> Any:
     if name != "a":
         return array - xp.float32(0.5)
     n = array.shape[0]
-    return xp.tril((array - xp.float32(0.5)) / xp.float32(n**0.5)) + xp.float32(2) * xp.eye(n, dtype=xp.float32)
+    return xp.tril((array - xp.float32(0.5)) / xp.float32(n**0.5)) + xp.float32(2) * xp.eye(
+        n, dtype=xp.float32
+    )
 
 
 def _positive(xp: Any, name: str, array: Any) -> Any:
@@ -404,67 +449,157 @@ def _edge(n: int) -> int:
 
 BENCHMARKS = (
     Benchmark(
-        name="tmv", title="transposed matrix times vector", kernel=kernels.transposed, shapes=_vectors, answer=_times_transposed,
-        terms=lambda n: 4 * n, flops=lambda n: 2 * (4 * n) ** 2, library=_blas(lambda xp, g: xp.matmul(g["a"].T, g["x"], out=g["c"])),
+        name="tmv",
+        title="transposed matrix times vector",
+        kernel=kernels.transposed,
+        shapes=_vectors,
+        answer=_times_transposed,
+        terms=lambda n: 4 * n,
+        flops=lambda n: 2 * (4 * n) ** 2,
+        library=_blas(lambda xp, g: xp.matmul(g["a"].T, g["x"], out=g["c"])),
     ),
     Benchmark(
-        name="mm", title="matrix times matrix", kernel=kernels.matmul, shapes=_square("a", "b", "c"), answer=_product,
-        terms=lambda n: n, flops=lambda n: 2 * n**3, library=_blas(lambda xp, g: xp.matmul(g["a"], g["b"], out=g["c"])),
-    ),
-    Benchmark(
-        name="mv", title="matrix times vector", kernel=kernels.matvec, shapes=_vectors, answer=_times_vector,
-        terms=lambda n: 4 * n, flops=lambda n: 2 * (4 * n) ** 2, library=_blas(lambda xp, g: xp.matmul(g["a"], g["x"], out=g["c"])),
-    ),
-    Benchmark(
-        name="vv", title="outer product", kernel=kernels.outer, shapes=lambda n: {"u": (4 * n,), "v": (4 * n,), "c": (4 * n, 4 * n)},
-        answer=_outer, flops=lambda n: (4 * n) ** 2, library=_arrays(lambda xp, g: xp.multiply(g["u"][:, None], g["v"], out=g["c"])),
-    ),
-    Benchmark(
-        name="rd", title="reduction", kernel=kernels.total, shapes=_square("a", times=4), answer=_sum, result="", points=_of_a,
-        flops=lambda n: (4 * n) ** 2, naive=_halving, values=_positive, library=_arrays(lambda xp, g: g["a"].sum()),
-    ),
-    Benchmark(
-        name="strsm", title="triangular solve, many right-hand sides", kernel=kernels.solve, shapes=_square("a", "b", "c"),
-        answer=_solved, points=lambda g: g["b"].shape[1:], terms=lambda n: n, flops=lambda n: n**3, moved=lambda n: 10 * n * n,
-        sampled=40, values=_triangle,
-        library=(Library("cuBLAS", "LAPACK (LU)", _library_solve),),
-    ),
-    Benchmark(
-        name="conv", title=f"convolution, window of {WINDOW} x {WINDOW}", kernel=kernels.convolve,
-        shapes=lambda n: {"a": (n + WINDOW - 1, n + WINDOW - 1), "f": (WINDOW, WINDOW), "c": (n, n)}, answer=_convolved,
-        terms=lambda n: WINDOW**2, flops=lambda n: 2 * WINDOW**2 * n * n, values=_positive,
-        library=(Library("cuFFT", "NumPy's FFT", _by_fourier),),
-    ),
-    Benchmark(
-        name="tp", title="transpose", kernel=kernels.transpose, shapes=_square("a", "c", times=4), answer=_turned,
-        library=_arrays(_library_transpose),
-    ),
-    Benchmark(
-        name="demosaic", title="demosaic", kernel=kernels.demosaic, shapes=_picture("raw", "green"), answer=_green, result="green",
-        flops=lambda n: 4 * n * n, library=_arrays(_library_green),
-    ),
-    Benchmark(
-        name="imregionmax", title="regional maxima", kernel=kernels.maxima, shapes=_picture("a", "c"), answer=_maximal,
-        flops=lambda n: 9 * n * n, library=_arrays(_library_maxima),
-    ),
-    Benchmark(
-        name="batched", title=f"products of {SMALL} x {SMALL} matrices", kernel=kernels.batched, shapes=_matrices, answer=_product,
-        terms=lambda n: SMALL, flops=lambda n: 2 * SMALL**3 * batch(n), original=False,
+        name="mm",
+        title="matrix times matrix",
+        kernel=kernels.matmul,
+        shapes=_square("a", "b", "c"),
+        answer=_product,
+        terms=lambda n: n,
+        flops=lambda n: 2 * n**3,
         library=_blas(lambda xp, g: xp.matmul(g["a"], g["b"], out=g["c"])),
     ),
     Benchmark(
-        name="stencil", title="stencil of 7 points in a cube", kernel=kernels.stencil,
-        shapes=lambda n: {"a": (_edge(n) + 2,) * 3, "c": (_edge(n),) * 3}, answer=_laplacian, flops=lambda n: 7 * _edge(n) ** 3,
-        original=False, library=_arrays(_library_stencil),
+        name="mv",
+        title="matrix times vector",
+        kernel=kernels.matvec,
+        shapes=_vectors,
+        answer=_times_vector,
+        terms=lambda n: 4 * n,
+        flops=lambda n: 2 * (4 * n) ** 2,
+        library=_blas(lambda xp, g: xp.matmul(g["a"], g["x"], out=g["c"])),
     ),
     Benchmark(
-        name="softmax", title="softmax of rows", kernel=kernels.softmax, shapes=lambda n: dict.fromkeys("ac", (16 * n, n)),
-        answer=_softened, points=lambda g: g["a"].shape[:1], terms=lambda n: n, flops=lambda n: 5 * 16 * n * n,
-        original=False, library=_arrays(_library_softmax),
+        name="vv",
+        title="outer product",
+        kernel=kernels.outer,
+        shapes=lambda n: {"u": (4 * n,), "v": (4 * n,), "c": (4 * n, 4 * n)},
+        answer=_outer,
+        flops=lambda n: (4 * n) ** 2,
+        library=_arrays(lambda xp, g: xp.multiply(g["u"][:, None], g["v"], out=g["c"])),
     ),
     Benchmark(
-        name="histogram", title="histogram", kernel=kernels.histogram, result="counts", in_place=True, original=False,
-        shapes=lambda n: {"a": (6 * n * n,), "counts": (_bins(6 * n * n),)}, answer=_counted, points=_of_a, values=_binned,
+        name="rd",
+        title="reduction",
+        kernel=kernels.total,
+        shapes=_square("a", times=4),
+        answer=_sum,
+        result="",
+        points=_of_a,
+        flops=lambda n: (4 * n) ** 2,
+        naive=_halving,
+        values=_positive,
+        library=_arrays(lambda xp, g: g["a"].sum()),
+    ),
+    Benchmark(
+        name="strsm",
+        title="triangular solve, many right-hand sides",
+        kernel=kernels.solve,
+        shapes=_square("a", "b", "c"),
+        answer=_solved,
+        points=lambda g: g["b"].shape[1:],
+        terms=lambda n: n,
+        flops=lambda n: n**3,
+        moved=lambda n: 10 * n * n,
+        sampled=40,
+        values=_triangle,
+        library=(Library("cuBLAS", "LAPACK (LU)", _library_solve),),
+    ),
+    Benchmark(
+        name="conv",
+        title=f"convolution, window of {WINDOW} x {WINDOW}",
+        kernel=kernels.convolve,
+        shapes=lambda n: {
+            "a": (n + WINDOW - 1, n + WINDOW - 1),
+            "f": (WINDOW, WINDOW),
+            "c": (n, n),
+        },
+        answer=_convolved,
+        terms=lambda n: WINDOW**2,
+        flops=lambda n: 2 * WINDOW**2 * n * n,
+        values=_positive,
+        library=(Library("cuFFT", "NumPy's FFT", _by_fourier),),
+    ),
+    Benchmark(
+        name="tp",
+        title="transpose",
+        kernel=kernels.transpose,
+        shapes=_square("a", "c", times=4),
+        answer=_turned,
+        library=_arrays(_library_transpose),
+    ),
+    Benchmark(
+        name="demosaic",
+        title="demosaic",
+        kernel=kernels.demosaic,
+        shapes=_picture("raw", "green"),
+        answer=_green,
+        result="green",
+        flops=lambda n: 4 * n * n,
+        library=_arrays(_library_green),
+    ),
+    Benchmark(
+        name="imregionmax",
+        title="regional maxima",
+        kernel=kernels.maxima,
+        shapes=_picture("a", "c"),
+        answer=_maximal,
+        flops=lambda n: 9 * n * n,
+        library=_arrays(_library_maxima),
+    ),
+    Benchmark(
+        name="batched",
+        title=f"products of {SMALL} x {SMALL} matrices",
+        kernel=kernels.batched,
+        shapes=_matrices,
+        answer=_product,
+        terms=lambda n: SMALL,
+        flops=lambda n: 2 * SMALL**3 * batch(n),
+        original=False,
+        library=_blas(lambda xp, g: xp.matmul(g["a"], g["b"], out=g["c"])),
+    ),
+    Benchmark(
+        name="stencil",
+        title="stencil of 7 points in a cube",
+        kernel=kernels.stencil,
+        shapes=lambda n: {"a": (_edge(n) + 2,) * 3, "c": (_edge(n),) * 3},
+        answer=_laplacian,
+        flops=lambda n: 7 * _edge(n) ** 3,
+        original=False,
+        library=_arrays(_library_stencil),
+    ),
+    Benchmark(
+        name="softmax",
+        title="softmax of rows",
+        kernel=kernels.softmax,
+        shapes=lambda n: dict.fromkeys("ac", (16 * n, n)),
+        answer=_softened,
+        points=lambda g: g["a"].shape[:1],
+        terms=lambda n: n,
+        flops=lambda n: 5 * 16 * n * n,
+        original=False,
+        library=_arrays(_library_softmax),
+    ),
+    Benchmark(
+        name="histogram",
+        title="histogram",
+        kernel=kernels.histogram,
+        result="counts",
+        in_place=True,
+        original=False,
+        shapes=lambda n: {"a": (6 * n * n,), "counts": (_bins(6 * n * n),)},
+        answer=_counted,
+        points=_of_a,
+        values=_binned,
         library=_arrays(lambda xp, g: xp.bincount(g["a"], minlength=g["counts"].size)),
     ),
-)  # fmt: skip
+)

@@ -35,9 +35,12 @@ PILOT = 4  # how many times smaller the matrices are of a run that tells how lon
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least time of a benchmark on a device in seconds, and what takes it: memory, or arithmetic.
+    """The least time of a benchmark on a device in seconds, and what takes it.
 
-    None: caches may keep the arrays from one launch to the next, or nothing tells the most that the device can do, as of a CPU.
+    Memory, or arithmetic.
+
+    None: caches may keep the arrays from one launch to the next, or nothing tells the most that the
+    device can do, as of a CPU.
     """
 
     seconds: float | None
@@ -45,7 +48,9 @@ class Bound:
 
 
 def bound_of(benchmark: Benchmark, n: int, device: DeviceModel) -> Bound:
-    """By what memory has to move, at the bandwidth that nothing gets beyond, and by fused multiply-adds on all lanes."""
+    """By what memory has to move, at the bandwidth that nothing gets beyond, and by fused
+    multiply-adds on all lanes.
+    """
     moved = benchmark.traffic(n)
     arithmetic = benchmark.flops(n) / (2 * device.fp32_operations)
     limiter = "fp32" if arithmetic > moved / device.most_bandwidth else "memory"
@@ -68,7 +73,9 @@ class Runner:
         self.bound = bound_of(self.case.benchmark, self.case.n, self.model)
 
     def prepare(self, plans: Sequence[lw.Plan | None]) -> None:
-        """Compile these plans side by side on a GPU, whose compiler needs tenths of a second for each; what is refused says so later."""
+        """Compile these plans side by side on a GPU, whose compiler needs tenths of a second for
+        each; what is refused says so later.
+        """
 
         def compile_one(plan: lw.Plan | None) -> None:
             with suppress(LanewiseError):
@@ -85,12 +92,19 @@ class Runner:
         """A rung that says what it is about, and nothing else yet."""
         b = self.case.benchmark
         return Rung(
-            name=f"{b.name}, {name}", bodies=self.options.bodies[0], device=self.device, skipped="not run",
+            name=f"{b.name}, {name}",
+            bodies=self.options.bodies[0],
+            device=self.device,
+            skipped="not run",
             extra={
-                "benchmark": b.name, "original": "yes" if b.original else "no", "step": name, "n": self.case.n,
-                "bound_seconds": self.bound.seconds, "bound_by": self.bound.limiter,
+                "benchmark": b.name,
+                "original": "yes" if b.original else "no",
+                "step": name,
+                "n": self.case.n,
+                "bound_seconds": self.bound.seconds,
+                "bound_by": self.bound.limiter,
             },
-        )  # fmt: skip
+        )
 
     def naive(self, name: str) -> Rung:
         """The benchmark as it is written: its naive plan, or launches of its own."""
@@ -98,12 +112,23 @@ class Runner:
         if own is None:
             return self.plan(name, plan, None, None)
         blank = replace(self.blank(name), plan=plan.short())
-        return self._guarded(blank, lambda: self._launches(blank, *own(self._module, self.case.arrays, plan)))
+        return self._guarded(
+            blank, lambda: self._launches(blank, *own(self._module, self.case.arrays, plan))
+        )
 
     def plan(
-        self, name: str, plan: lw.Plan | None, base: Rung | None, naive: Rung | None, *, again: bool = False
+        self,
+        name: str,
+        plan: lw.Plan | None,
+        base: Rung | None,
+        naive: Rung | None,
+        *,
+        again: bool = False,
     ) -> Rung:
-        """The kernel by a plan (None: lanewise's own), compared with a rung; `again`: even if its code is that of an earlier one."""
+        """The kernel by a plan (None: lanewise's own), compared with a rung; `again`.
+
+        Even if its code is that of an earlier one.
+        """
         blank = replace(self.blank(name), plan=None if plan is None else plan.short())
         rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))
         return compared(rung, base, naive)
@@ -121,7 +146,9 @@ class Runner:
         def result_of() -> Any:
             return self.case.arrays[self.case.benchmark.result] if result[0] is None else result[0]
 
-        return compared(self._guarded(blank, lambda: self._timed(blank, work, result_of)), naive, naive)
+        return compared(
+            self._guarded(blank, lambda: self._timed(blank, work, result_of)), naive, naive
+        )
 
     def _guarded(self, blank: Rung, measure: Callable[[], Rung]) -> Rung:
         """The rung, or the reason why there is none: one that fails ends nothing but itself."""
@@ -131,7 +158,8 @@ class Runner:
             return skipped(blank, "device", str(refusal))
         except PlanError as refusal:
             return skipped(blank, "illegal", str(refusal))
-        except Exception as error:  # a library that is not there, a compiler that fails: the others are worth measuring
+        except Exception as error:
+            # a library that is not there, a compiler that fails: the others are worth measuring
             return skipped(blank, "failed", f"failed: {type(error).__name__}: {error}")
 
     def _plan(self, blank: Rung, plan: lw.Plan | None, *, again: bool) -> Rung:
@@ -141,14 +169,21 @@ class Runner:
         code = (program.kernels, decided.fast_math, decided.vector_bits, decided.registers)
         if code in self.seen and not again:
             return skipped(
-                blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
+                blank,
+                "same code",
+                f"its code is that of {self.seen[code]!r}: nothing changes on this device",
             )
         earlier = self.seen.setdefault(code, str(blank.extra["step"]))
         if reason := self._too_long(decided):
             return skipped(blank, "too long", reason)
         resources = call.compiled.resources
-        extra = {**{name: resources.get(name) for name in ("registers", "occupancy")}, "code_of": earlier}
-        blank = replace(blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra})
+        extra = {
+            **{name: resources.get(name) for name in ("registers", "occupancy")},
+            "code_of": earlier,
+        }
+        blank = replace(
+            blank, predicted_seconds=self._predicted([call]), extra={**blank.extra, **extra}
+        )
         return self._timed(blank, call.launch, lambda: self._result(call))
 
     def _launches(self, blank: Rung, calls: list[lw.Call], result: Any) -> Rung:
@@ -156,7 +191,11 @@ class Runner:
             for call in calls:
                 call.launch()
 
-        blank = replace(blank, predicted_seconds=self._predicted(calls), extra={**blank.extra, "launches": len(calls)})
+        blank = replace(
+            blank,
+            predicted_seconds=self._predicted(calls),
+            extra={**blank.extra, "launches": len(calls)},
+        )
         return self._timed(blank, work, lambda: result[:1])
 
     def _result(self, call: lw.Call) -> Any:
@@ -171,7 +210,10 @@ class Runner:
         error, allowed = self.case.error(result()), self.case.benchmark.tolerance(self.case.n)
         blank = replace(blank, relative_error=error)
         if not error <= allowed:
-            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is allowed"
+            wrong = (
+                f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.1e} is "
+                "allowed"
+            )
             return skipped(blank, "wrong", wrong)
         self.case.reset()
         first = self._seconds(work, 1)  # without what a first run costs: it may have compiled
@@ -217,7 +259,9 @@ class Runner:
         return sum(times)
 
     def _too_long(self, plan: Decisions) -> str | None:
-        """Why a run would take more time than a rung gets, by one of smaller matrices where a slow kernel might take so long."""
+        """Why a run would take more time than a rung gets, by one of smaller matrices where a slow
+        kernel might take so long.
+        """
         b, n = self.case.benchmark, self.case.n
         limit = QUICK_LIMIT if self.options.quick else LIMIT
         operations, moved = SLOW[self.options.on_gpu]
@@ -226,7 +270,9 @@ class Runner:
         small = n // PILOT
         call = make_case(b, small, self.device, self.options.seed).bind(plan)
         seconds = min(self._seconds(call.launch, 1) for _ in range(2))
-        total = seconds * max(b.flops(n) / max(1.0, b.flops(small)), b.traffic(n) / b.traffic(small))
+        total = seconds * max(
+            b.flops(n) / max(1.0, b.flops(small)), b.traffic(n) / b.traffic(small)
+        )
         if total <= limit:
             return None
         return (
@@ -249,7 +295,10 @@ def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
     if rung.seconds is None:
         return rung
     if naive is not None and naive.seconds is not None:
-        extra: dict[str, float | int | str | None] = {**rung.extra, "over_naive": naive.seconds / rung.seconds}
+        extra: dict[str, float | int | str | None] = {
+            **rung.extra,
+            "over_naive": naive.seconds / rung.seconds,
+        }
         if naive.predicted_seconds and rung.predicted_seconds:
             extra["over_naive_predicted"] = naive.predicted_seconds / rung.predicted_seconds
         rung = replace(rung, extra=extra)
@@ -257,7 +306,10 @@ def compared(rung: Rung, base: Rung | None, naive: Rung | None) -> Rung:
         return rung
     before, now = base.predicted_seconds, rung.predicted_seconds
     return replace(
-        rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=before / now if before and now else None
+        rung,
+        over=base.name,
+        speedup=base.seconds / rung.seconds,
+        predicted=before / now if before and now else None,
     )
 
 

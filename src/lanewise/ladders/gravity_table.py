@@ -16,7 +16,9 @@ def number(rung: Rung, key: str) -> float | None:
 def _text(key: str, form: str) -> Any:
     def text(rung: Rung) -> str:
         value = number(rung, key)
-        return NOTHING if value is None else digits(value) if form == "digits" else format(value, form)
+        return (
+            NOTHING if value is None else digits(value) if form == "digits" else format(value, form)
+        )
 
     return text
 
@@ -30,6 +32,8 @@ RATES = (
 
 def rate_text(rung: Rung) -> str:
     """Pairs a second, GFLOP/s, and the share of the bound where there is one."""
-    rate, gflops, share = (number(rung, key) for key in ("pairs_per_second", "gflops", "share_of_bound"))
+    rate, gflops, share = (
+        number(rung, key) for key in ("pairs_per_second", "gflops", "share_of_bound")
+    )
     text = f"{rate or 0.0:.2e} pairs/s ({digits(gflops or 0.0)} GFLOP/s"
     return text + (f", {share:.0%} of the bound)" if share is not None else ")")

@@ -1,7 +1,9 @@
-"""The ladder `layouts`: the four memory layouts of the Gravit study x unrolling x invariant code motion x block size.
+"""The ladder `layouts`: the four memory layouts of the Gravit study x unrolling x invariant code
+motion x block size.
 
-Each rung is a plan and a layout of the same user function (`problem.attracting_force`). Every factor is over the study's
-baseline (AoS, nothing unrolled, nothing moved, 256 threads a block). The figures are the study's, on a GeForce 8800 GTX.
+Each rung is a plan and a layout of the same user function (`problem.attracting_force`). Every
+factor is over the study's baseline (AoS, nothing unrolled, nothing moved, 256 threads a block). The
+figures are the study's, on a GeForce 8800 GTX.
 """
 
 from __future__ import annotations
@@ -14,7 +16,16 @@ import lanewise as lw
 from lanewise.ladders.gravity_table import RATES, number, rate_text
 from lanewise.ladders.problem import FORCE, Problem
 from lanewise.ladders.run import Runner, Version
-from lanewise.ladders.rung import Column, Ladder, Options, Rung, Sizes, digits, factor_text, seconds_text
+from lanewise.ladders.rung import (
+    Column,
+    Ladder,
+    Options,
+    Rung,
+    Sizes,
+    digits,
+    factor_text,
+    seconds_text,
+)
 from lanewise.planning.plan import NEUTRAL
 from lanewise.sims.common.devices import target_of
 
@@ -28,7 +39,8 @@ LAYOUTS: dict[str, lw.Layout] = {
     "SoAoAS": lw.SoAoAS([("position", "mass"), ("velocity",)]),
 }
 UNROLLED = (1, 4, 16, 128)
-BLOCKS = (256, 64, 128, 512)  # the baseline's first; as many sources are staged in shared memory as a block has threads
+# the baseline's first; as many sources are staged in shared memory as a block has threads
+BLOCKS = (256, 64, 128, 512)
 BASE_BLOCK = BLOCKS[0]
 FULL_UNROLL, MOVED = {GPU: 1.18}, {GPU: 1.06}
 
@@ -45,11 +57,17 @@ class Combination:
     @property
     def name(self) -> str:
         """For example "SoAoAS, unroll 128, ICM, block 64"."""
-        return f"{self.layout}, unroll {self.unrolled}{', ICM' if self.hoisted else ''}, block {self.block}"
+        return (
+            f"{self.layout}, unroll {self.unrolled}{', ICM' if self.hoisted else ''}, block "
+            f"{self.block}"
+        )
 
     @property
     def under(self) -> Combination | None:
-        """What this one is compared with, as in the study: code motion and block size undone, else unrolling, else the layout."""
+        """What this one is compared with, as in the study.
+
+        Code motion and block size undone, else unrolling, else the layout.
+        """
         if self.hoisted or self.block != BASE_BLOCK:
             return replace(self, hoisted=False, block=BASE_BLOCK)
         if self.unrolled != 1:
@@ -58,30 +76,45 @@ class Combination:
 
     @property
     def paper(self) -> Mapping[str, float] | None:
-        """The study's factor over `under`: it unrolled its best layout, and then moved code and made blocks of 128 threads."""
+        """The study's factor over `under`.
+
+        It unrolled its best layout, and then moved code and made blocks of 128 threads.
+        """
         if (self.layout, self.unrolled) != ("SoAoAS", 128):
             return None
-        return {(False, BASE_BLOCK): FULL_UNROLL, (True, 128): MOVED}.get((self.hoisted, self.block))
+        return {(False, BASE_BLOCK): FULL_UNROLL, (True, 128): MOVED}.get(
+            (self.hoisted, self.block)
+        )
 
     def plan(self, device: str) -> lw.Plan:
         """Tiles lie in shared memory, which a CPU does not have."""
         tile = self.block if target_of(device).has_blocks else 0
-        return lw.Plan(unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile).filled(NEUTRAL)
+        return lw.Plan(
+            unroll=self.unrolled, hoist=self.hoisted, block=self.block, tile=tile
+        ).filled(NEUTRAL)
 
 
 BASE = Combination("AoS", 1, False, BASE_BLOCK)
 
 
 def combinations(quick: bool) -> list[Combination]:
-    """All of them, each after the one it is compared with; with `quick` those that the study has figures for, in all layouts."""
+    """All of them, each after the one it is compared with.
+
+    With `quick` those that the study has figures for, in all layouts.
+    """
     if quick:
-        ends = (Combination("AoS", u, h, b) for u, (h, b) in product((1, 128), ((False, BASE_BLOCK), (True, 128))))
+        ends = (
+            Combination("AoS", u, h, b)
+            for u, (h, b) in product((1, 128), ((False, BASE_BLOCK), (True, 128)))
+        )
         return [replace(c, layout=name) for name, c in product(LAYOUTS, list(ends))]
     return [Combination(*c) for c in product(LAYOUTS, UNROLLED, (False, True), BLOCKS)]
 
 
 # The study's range; on a CPU the least of it, the others by `--bodies`.
-SIZES = Sizes(gpu=(40_000, 100_000, 400_000, 1_000_000), cpu=(40_000,), quick_gpu=(40_000,), quick_cpu=(4096,))
+SIZES = Sizes(
+    gpu=(40_000, 100_000, 400_000, 1_000_000), cpu=(40_000,), quick_gpu=(40_000,), quick_cpu=(4096,)
+)
 
 
 def forces(bodies: int, seed: int) -> Problem:
@@ -90,18 +123,27 @@ def forces(bodies: int, seed: int) -> Problem:
 
 
 def climb(options: Options, make: Callable[[int, int], Problem] = forces) -> Iterator[Rung]:
-    """The rungs at every size, each as soon as it is measured. `make(bodies, seed)` gives the problem."""
+    """The rungs at every size, each as soon as it is measured.
+
+    `make(bodies, seed)` gives the problem.
+    """
     for bodies in options.bodies:
         yield from _climb(options, Runner(options, make(bodies, options.seed)))
 
 
 def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
-    serial = runner.measure(Version(name=SERIAL, plan=NEUTRAL, layout=lw.AoS(), device="cpu", serial=True), None)
+    serial = runner.measure(
+        Version(name=SERIAL, plan=NEUTRAL, layout=lw.AoS(), device="cpu", serial=True), None
+    )
     yield serial
     rungs: dict[Combination, Rung] = {}
     for c in combinations(options.quick):
         version = Version(
-            name=c.name, plan=c.plan(options.device), layout=LAYOUTS[c.layout], device=options.device, paper=c.paper
+            name=c.name,
+            plan=c.plan(options.device),
+            layout=LAYOUTS[c.layout],
+            device=options.device,
+            paper=c.paper,
         )
         rung = runner.measure(version, rungs.get(c.under) if c.under is not None else None)
         rungs[c] = _with_totals(rung, serial, rungs.get(BASE))
@@ -109,7 +151,9 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
 
 
 def _with_totals(rung: Rung, serial: Rung, base: Rung | None) -> Rung:
-    """The factors over the serial CPU code and over the GPU baseline beside the factor of one decision."""
+    """The factors over the serial CPU code and over the GPU baseline beside the factor of one
+    decision.
+    """
     if rung.seconds is None:
         return rung
     first = base if base is not None else rung
@@ -124,17 +168,26 @@ def summary(rungs: list[Rung]) -> list[str]:
     """For every size: the fastest version, and its factors beside the study's."""
     lines: list[str] = []
     for bodies in dict.fromkeys(r.bodies for r in rungs):
-        timed = [r for r in rungs if r.bodies == bodies and r.seconds is not None and r.name != SERIAL]
+        timed = [
+            r for r in rungs if r.bodies == bodies and r.seconds is not None and r.name != SERIAL
+        ]
         if not timed:
             continue
         best = min(timed, key=lambda r: r.seconds or 0.0)
-        line = f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, {rate_text(best)}"
+        line = (
+            f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, "
+            f"{rate_text(best)}"
+        )
         for key, what in (("over_baseline", f"{BASE.name!r}"), ("over_serial", SERIAL)):
             if (factor := number(best, key)) is not None:
                 line += f"; {digits(factor)} times {what}"
         lines.append(line)
-    return [*lines, f"paper: {TOTAL:g} times its serial CPU code; {FULL_UNROLL[GPU]:g} by full unrolling, {MOVED[GPU]:g} by code "
-            "motion and blocks of 128 threads"]  # fmt: skip
+    return [
+        *lines,
+        f"paper: {TOTAL:g} times its serial CPU code; {FULL_UNROLL[GPU]:g} by full unrolling, "
+        f"{MOVED[GPU]:g} by code "
+        "motion and blocks of 128 threads",
+    ]
 
 
 def _total(key: str) -> Callable[[Rung], str]:
@@ -144,10 +197,15 @@ def _total(key: str) -> Callable[[Rung], str]:
 LADDER = Ladder(
     name="layouts",
     title="memory layouts of gravity",
-    source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in the Gravit simulator (2010), "
+    source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in "
+    "the Gravit simulator (2010), "
     "GeForce 8800 GTX",
     sizes=SIZES,
     climb=climb,
-    columns=(Column("over AoS", _total("over_baseline")), Column("over serial", _total("over_serial")), *RATES),
+    columns=(
+        Column("over AoS", _total("over_baseline")),
+        Column("over serial", _total("over_serial")),
+        *RATES,
+    ),
     summary=summary,
 )

@@ -1,7 +1,9 @@
-"""The ladder `lbm`: layouts, streaming, branches and storage of a lattice Boltzmann flow, and the loop and branch splitting of a paper.
+"""The ladder `lbm`: layouts, streaming, branches and storage of a lattice Boltzmann flow, and the
+loop and branch splitting of a paper.
 
-Every rung runs the same functions (`lbm_flow`), in a box whose sites are fluid, solid or at the edge. A number of sites that is a
-square is a D2Q9 box, one that is a cube a D3Q19 box. The paper's figures are for splitting loops and branches together.
+Every rung runs the same functions (`lbm_flow`), in a box whose sites are fluid, solid or at the
+edge. A number of sites that is a square is a D2Q9 box, one that is a cube a D3Q19 box. The paper's
+figures are for splitting loops and branches together.
 """
 
 from __future__ import annotations
@@ -51,11 +53,16 @@ def summary(rungs: list[Rung]) -> list[str]:
     lines: list[str] = []
     for box in dict.fromkeys(_box(r) for r in rungs):
         by_version = {r.name.partition(", ")[2]: r for r in rungs if _box(r) == box}
-        timed = [r for r in by_version.values() if r.seconds is not None and r.extra.get("storage") == "f32"]
+        timed = [
+            r
+            for r in by_version.values()
+            if r.seconds is not None and r.extra.get("storage") == "f32"
+        ]
         if timed:
             best = min(timed, key=lambda r: r.seconds or 0.0)
             lines.append(
-                f"{box}: fastest in float32 is {best.name.partition(', ')[2]!r} with {seconds_text(best.seconds)} a step "
+                f"{box}: fastest in float32 is {best.name.partition(', ')[2]!r} with "
+                f"{seconds_text(best.seconds)} a step "
                 f"({digits(number(best, 'mlups') or 0.0)} MLUPS)"
             )
             lines += _splitting(box, by_version)
@@ -67,7 +74,9 @@ def _box(rung: Rung) -> str:
 
 
 def _splitting(box: str, rungs: dict[str, Rung]) -> list[str]:
-    """What each way of splitting gains, and whether the automatic choice is the one that the measurement would make."""
+    """What each way of splitting gains, and whether the automatic choice is the one that the
+    measurement would make.
+    """
     one = rungs.get("one kernel")
     gains = {n: rungs[n].speedup for n in SPLIT if n in rungs}
     factors = {n: f for n, f in gains.items() if f is not None}
@@ -77,9 +86,14 @@ def _splitting(box: str, rungs: dict[str, Rung]) -> list[str]:
     for name, factor in factors.items():
         expected, paper = number(rungs[name], "equation_1"), rungs[name].paper
         also = [f"eq. 1 says {factor_text(expected)}"] if expected is not None else []
-        also += [f"{figure:g} on the paper's {machine}" for machine, figure in (paper or {}).items()]
+        also += [
+            f"{figure:g} on the paper's {machine}" for machine, figure in (paper or {}).items()
+        ]
         texts.append(f"{name} {factor_text(factor)}" + (f" ({', '.join(also)})" if also else ""))
-    return [f"{box}: over one kernel: {'; '.join(texts)}", f"{box}: {_verdict(factors, rungs.get('automatic'))}"]
+    return [
+        f"{box}: over one kernel: {'; '.join(texts)}",
+        f"{box}: {_verdict(factors, rungs.get('automatic'))}",
+    ]
 
 
 def _verdict(factors: dict[str, float], automatic: Rung | None) -> str:
@@ -109,7 +123,12 @@ GAINS: Mapping[tuple[int, ...], float] = {
 }  # of splitting both, by the shape of the box
 LEAST = 16  # sites along an edge: less has no room for a disc
 TOGETHER, APART = lw.Plan(branches="together"), lw.Plan(branches="apart")
-ONE, LOOPS, BRANCHES, BOTH = "one kernel", "loops split", "branches split", "loops and branches split"
+ONE, LOOPS, BRANCHES, BOTH = (
+    "one kernel",
+    "loops split",
+    "branches split",
+    "loops and branches split",
+)
 SPLIT_FROM = {BRANCHES: ONE, BOTH: LOOPS}  # whose branches are split, for equation 1
 AUTOMATIC, LAUNCHED, WALLS = "automatic", "launched from Python", "half-way walls"
 
@@ -123,7 +142,10 @@ SIZES = Sizes(
 
 
 def boxes(sites: int) -> tuple[Box, ...]:
-    """The box or the two boxes of that many sites; raises `InputError` for a number that is neither a square nor a cube."""
+    """The box or the two boxes of that many sites.
+
+    Raises `InputError` for a number that is neither a square nor a cube.
+    """
     side, edge = isqrt(sites), round(sites ** (1 / 3))
     chosen = [Box(lw.D2Q9, (side, side))] if side * side == sites else []
     chosen += [Box(lw.D3Q19, (edge, edge, edge))] if edge**3 == sites else []
@@ -131,7 +153,8 @@ def boxes(sites: int) -> tuple[Box, ...]:
     if not chosen:
         near = max(side, LEAST), max(edge, LEAST)
         raise InputError(
-            f"{sites:,} sites: wanted a square for a D2Q9 box or a cube for a D3Q19 box, of edges of {LEAST} or more; near are "
+            f"{sites:,} sites: wanted a square for a D2Q9 box or a cube for a D3Q19 box, of edges "
+            f"of {LEAST} or more; near are "
             f"{near[0]}^2 = {near[0] ** 2:,} and {near[1]}^3 = {near[1] ** 3:,}"
         )
     return tuple(chosen)
@@ -157,7 +180,10 @@ def forms(device: str, quick: bool) -> Iterator[tuple[Form, str | None]]:
     chosen = all_layouts[best]
     for name, layout in all_layouts.items():
         if not quick or name in ("AoS", best):
-            yield Form(name=f"pull, {name}", layout=layout, streaming="pull"), None if name == "AoS" else "pull, AoS"
+            yield (
+                Form(name=f"pull, {name}", layout=layout, streaming="pull"),
+                None if name == "AoS" else "pull, AoS",
+            )
     for streaming in ("push", "in-place"):
         yield Form(name=f"{streaming}, {best}", layout=chosen, streaming=streaming), f"pull, {best}"
     split = Form(name=ONE, layout=chosen, streaming="pull", plan=TOGETHER)
@@ -182,15 +208,26 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def climb_box(options: Options, box: Box) -> Iterator[Rung]:
-    """The rungs of one box; names begin with the lattice, as two boxes may have the same number of sites."""
+    """The rungs of one box.
+
+    Names begin with the lattice, as two boxes may have the same number of sites.
+    """
     runner, climbed, earlier = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
     for form, under in forms(options.device, options.quick):
         rung = replace(runner.measure(form, earlier.get(under or "")), paper=paper_of(form, box))
         earlier[form.name], climbed[form.name] = rung, form
         branched = SPLIT_FROM.get(form.name)
-        if branched is not None and rung.seconds is not None and (before := earlier[branched].seconds) is not None:
+        if (
+            branched is not None
+            and rung.seconds is not None
+            and (before := earlier[branched].seconds) is not None
+        ):
             equation = runner.equation(climbed[branched], before, form)
-            rung = rung if equation is None else replace(rung, extra={**rung.extra, **equation.as_extra()})
+            rung = (
+                rung
+                if equation is None
+                else replace(rung, extra={**rung.extra, **equation.as_extra()})
+            )
         yield _named(box, rung)
 
 
@@ -201,13 +238,18 @@ def paper_of(form: Form, box: Box) -> Mapping[str, float] | None:
 
 def _named(box: Box, rung: Rung) -> Rung:
     prefix = box.lattice.name
-    return replace(rung, name=f"{prefix}, {rung.name}", over=None if rung.over is None else f"{prefix}, {rung.over}")
+    return replace(
+        rung,
+        name=f"{prefix}, {rung.name}",
+        over=None if rung.over is None else f"{prefix}, {rung.over}",
+    )
 
 
 LADDER = Ladder(
     name="lbm",
     title="lattice Boltzmann flow",
-    source="S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann kernel using the NVIDIA G80 architecture "
+    source="S. Carrillo, J. Siegel, X. Li, Improving the execution time of a lattice-Boltzmann "
+    "kernel using the NVIDIA G80 architecture "
     "(2010), GeForce 8; one figure for splitting loops and branches together",
     sizes=SIZES,
     climb=climb,

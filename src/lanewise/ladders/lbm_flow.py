@@ -1,8 +1,11 @@
-"""The flow that the ladder `lbm` solves: a stream through a box of solid discs, with boundary values on its rows and columns.
+"""The flow that the ladder `lbm` solves.
 
-The functions below are all that a user would write; every rung is a way to run them. The kinds are those of the paper: fluid
-and solid sites, which its second kernel tells apart by a branch, and the rows and columns of the box, to which its first kernel gives
-boundary values in one loop or in two. In three dimensions the discs are spheres, the faces of x are the columns, the others the rows.
+A stream through a box of solid discs, with boundary values on its rows and columns.
+
+The functions below are all that a user would write; every rung is a way to run them. The kinds are
+those of the paper: fluid and solid sites, which its second kernel tells apart by a branch, and the
+rows and columns of the box, to which its first kernel gives boundary values in one loop or in two.
+In three dimensions the discs are spheres, the faces of x are the columns, the others the rows.
 """
 
 # Kernels read their annotations where they are defined.
@@ -26,7 +29,9 @@ Loop = Literal["together", "split"]
 
 @cache
 def make_flow(lattice: lw.Lattice, precision: str, *, walls: bool = False) -> lw.Sitewise:
-    """The flow in "f32" or "f64". With `walls` solid sites are half-way walls that are not updated, not the paper's branch.
+    """The flow in "f32" or "f64".
+
+    With `walls` solid sites are half-way walls that are not updated, not the paper's branch.
 
     Populations are deviations from the lattice's weights.
     """
@@ -96,7 +101,9 @@ class Box:
         return f"{self.lattice.name} {' x '.join(map(str, reversed(self.shape)))}"
 
     def mask(self, loop: Loop) -> npt.NDArray[np.uint8]:
-        """The kinds of the sites, with rows and columns as one kind ("together") or as two ("split")."""
+        """The kinds of the sites, with rows and columns as one kind ("together") or as two
+        ("split").
+        """
         mask = np.where(self._discs(), np.uint8(SOLID), np.uint8(0))
         row, column = (ROW, COLUMN) if loop == "split" else (BOUNDARY, BOUNDARY)
         for axis in reversed(range(self.lattice.dimension)):  # of the array: its last one is x
@@ -109,14 +116,20 @@ class Box:
     def _discs(self) -> npt.NDArray[np.bool_]:
         """Discs or spheres in the middle of the cells of a square grid."""
         spacing, radius = SPACING[self.lattice.dimension], RADIUS[self.lattice.dimension]
-        squares = [((np.arange(n, dtype=np.float32) % spacing) + 0.5 - spacing / 2) ** 2 for n in self.shape]
+        squares = [
+            ((np.arange(n, dtype=np.float32) % spacing) + 0.5 - spacing / 2) ** 2
+            for n in self.shape
+        ]
         total = squares[0]
         for square in squares[1:]:
             total = total[..., None] + square
         return total < radius**2
 
     def start(self, seed: int, *, each: bool) -> npt.NDArray[np.float32]:
-        """First populations (Q, *shape): noise, for each direction its own, or the same for all (and held once)."""
+        """First populations (Q, *shape).
+
+        Noise, for each direction its own, or the same for all (and held once).
+        """
         random, shape = np.random.default_rng(seed), (self.lattice.size, *self.shape)
         noise = NOISE * random.standard_normal(shape if each else self.shape, dtype=np.float32)
         return np.broadcast_to(noise, shape)

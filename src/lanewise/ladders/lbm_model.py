@@ -1,4 +1,7 @@
-"""What is expected of one step of a flow: by the model of a device, and by equation 1 of the paper on branch splitting."""
+"""What is expected of one step of a flow.
+
+By the model of a device, and by equation 1 of the paper on branch splitting.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,9 @@ def predicted_seconds(
 ) -> float | None:
     """The time of the next step within a graph; None for what the models do not see.
 
-    They know how often a kernel runs, not which sites a list or a span holds; and they count branches both ways, which is too much where
-    sites at walls put their populations elsewhere than those of the bulk. Where many sites are special, every population has a place of its
+    They know how often a kernel runs, not which sites a list or a span holds; and they count
+    branches both ways, which is too much where sites at walls put their populations elsewhere than
+    those of the bulk. Where many sites are special, every population has a place of its
     own, of which they know nothing: there the model of what sites move foresees the time.
     """
     (kernel, *more), phase = executable.program.kernels, sites.phase
@@ -35,11 +39,15 @@ def predicted_seconds(
         return None
     if sites.dense:
         reference, fluid = executable.program.reference, sites.count - sites.wall_sites
-        traffic = traffic_of(reference, sites.count, fluid, sites.special, len(sites.copies), dense=True)
+        traffic = traffic_of(
+            reference, sites.count, fluid, sites.special, len(sites.copies), dense=True
+        )
         return step_time(traffic, *operations_of(reference), model)[2]
     resources = [c.resources for c in executable.cubins]
     assert kernel.grid is not None
-    return predict(executable.program, environment_of(sites, values), model, resources, in_graph=True).seconds
+    return predict(
+        executable.program, environment_of(sites, values), model, resources, in_graph=True
+    ).seconds
 
 
 def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,13 +57,18 @@ def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
         if np.ndim(value) == 0:
             environment[name] = value
         else:
-            environment |= {f"{name}.{axis}": part for axis, part in zip("xyz", value, strict=False)}
+            environment |= {
+                f"{name}.{axis}": part for axis, part in zip("xyz", value, strict=False)
+            }
     return environment
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A kernel that splitting makes: its name, the kind of its sites, their share of all, and its occupancy."""
+    """A kernel that splitting makes.
+
+    Its name, the kind of its sites, their share of all, and its occupancy.
+    """
 
     name: str
     kind: int
@@ -75,15 +88,24 @@ class Equation1:
 
     def as_extra(self) -> dict[str, float | int | str | None]:
         """The keys of a rung."""
-        terms = "; ".join(f"{n}: t = {b.seconds * 1e6:.3g} us, rho = {b.occupancy:g}" for n, b in self.branches.items())
+        terms = "; ".join(
+            f"{n}: t = {b.seconds * 1e6:.3g} us, rho = {b.occupancy:g}"
+            for n, b in self.branches.items()
+        )
         return {
-            "equation_1": self.speedup, "equation_1_T": self.branched_seconds, "equation_1_rho_min": self.branched_occupancy,
-            "equation_1_sigma": self.launch_seconds, "equation_1_branches": terms,
-        }  # fmt: skip
+            "equation_1": self.speedup,
+            "equation_1_T": self.branched_seconds,
+            "equation_1_rho_min": self.branched_occupancy,
+            "equation_1_sigma": self.launch_seconds,
+            "equation_1_branches": terms,
+        }
 
 
 def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
-    """The occupancy of every kernel by the registers that the compiler gave it; 1 on a CPU (`arch` None), which has none."""
+    """The occupancy of every kernel by the registers that the compiler gave it.
+
+    1 on a CPU (`arch` None), which has none.
+    """
     if arch is None:
         return (1.0,) * len(executable.program.kernels)
     limits = arch if arch in LIMITS else max(LIMITS, key=lambda a: int(a[3:]))
@@ -117,9 +139,9 @@ def equation_1(
 ) -> Equation1:
     """What splitting the branches of a kernel should gain.
 
-    together: T, the measured time of a step in one kernel. only: the measured time of that same kernel when (nearly) all sites take the
-    branch of a kind; t of a branch is its share of that. rho come from registers. sigma is, by the model, a launch more for every kernel
-    but the first.
+    together: T, the measured time of a step in one kernel. only: the measured time of that same
+    kernel when (nearly) all sites take the branch of a kind; t of a branch is its share of that.
+    rho come from registers. sigma is, by the model, a launch more for every kernel but the first.
     """
     launch = model.graph_launch_seconds if model.target.has_blocks else ALONE_SECONDS
     branches = {p.name: Branch(p.share * only(p.kind), p.occupancy) for p in parts}

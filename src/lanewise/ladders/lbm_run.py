@@ -13,7 +13,14 @@ import numpy as np
 
 import lanewise as lw
 from lanewise.ladders.lbm_flow import SOLID, Box, values_of
-from lanewise.ladders.lbm_model import Equation1, Part, equation_1, occupancies, parts_of, predicted_seconds
+from lanewise.ladders.lbm_model import (
+    Equation1,
+    Part,
+    equation_1,
+    occupancies,
+    parts_of,
+    predicted_seconds,
+)
 from lanewise.ladders.lbm_truth import Form, Truth, make_truth, mark_densely, set_departing
 from lanewise.ladders.run import skipped
 from lanewise.ladders.rung import Options, Rung
@@ -42,11 +49,21 @@ class SiteRunner:
     alone: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
 
     def measure(self, form: Form, base: Rung | None) -> Rung:
-        """The rung of a version, compared with `base`; skipped with the reason when it is refused, too large or wrong."""
+        """The rung of a version, compared with `base`.
+
+        Skipped with the reason when it is refused, too large or wrong.
+        """
         blank = Rung(
-            name=form.name, bodies=self.box.count, device=self.options.device, skipped="not run",
-            extra={"lattice": self.box.lattice.name, "shape": "x".join(map(str, self.box.shape)), "storage": form.storage},
-        )  # fmt: skip
+            name=form.name,
+            bodies=self.box.count,
+            device=self.options.device,
+            skipped="not run",
+            extra={
+                "lattice": self.box.lattice.name,
+                "shape": "x".join(map(str, self.box.shape)),
+                "storage": form.storage,
+            },
+        )
         if form.storage == "f16" and not self.options.on_gpu:
             return skipped(blank, "device", "float16 storage is for GPUs, and this is a CPU")
         try:
@@ -66,7 +83,10 @@ class SiteRunner:
         error = self.truths[form.walls].error(form, self.options.device, dense=sites.dense)
         blank = replace(blank, relative_error=error)
         if not error <= allowed:
-            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.0e} is allowed"
+            wrong = (
+                f"wrong: the relative error against float64 is {error:.1e}, and {allowed:.0e} is "
+                "allowed"
+            )
             return skipped(blank, "wrong", wrong)
         return self._timed(form, sites, blank, base)
 
@@ -81,7 +101,9 @@ class SiteRunner:
             self.parts[form.name] = parts_of(sites, call.executable, self._arch)
         seconds = self._seconds(_work(form, flow, sites, values))
         if not _is_sound(sites):
-            return skipped(blank, "wrong", f"wrong: populations are beyond {LARGEST:g} after the timed steps")
+            return skipped(
+                blank, "wrong", f"wrong: populations are beyond {LARGEST:g} after the timed steps"
+            )
         predicted = predicted_seconds(sites, call.executable, values, device_model(sites.device))
         rung = replace(
             blank, skipped=None, seconds=seconds, layout=str(sites.layout), plan=call.plan.short(),
@@ -113,19 +135,35 @@ class SiteRunner:
         call = flow.compile(sites, plan=together.plan, **values_of(self.box.lattice))
         (rho,) = occupancies(call.executable, self._arch)
         return equation_1(
-            seconds, rho, parts, lambda kind: self._only(together, kind), device_model(self.options.device)
+            seconds,
+            rho,
+            parts,
+            lambda kind: self._only(together, kind),
+            device_model(self.options.device),
         )
 
     def _only(self, form: Form, kind: int) -> float:
-        """The time of a step when all sites take the branch of a kind, but one of each other: the kernel is the same then."""
+        """The time of a step when all sites take the branch of a kind, but one of each other.
+
+        The kernel is the same then.
+        """
         if (form.name, kind) not in self.alone:
-            mask, others = self.box.mask(form.loop), sorted(set(np.unique(self.box.mask(form.loop)).tolist()) - {kind})
+            mask, others = (
+                self.box.mask(form.loop),
+                sorted(set(np.unique(self.box.mask(form.loop)).tolist()) - {kind}),
+            )
             mask[...] = kind
             mask.reshape(-1)[1 : 1 + len(others)] = others
-            flow, sites = form.flow(self.box.lattice), form.sites(self.box, self.options.device, mask)
-            mark_densely(sites, False)  # the kernel that is to be timed, though many sites are special here
+            flow, sites = (
+                form.flow(self.box.lattice),
+                form.sites(self.box, self.options.device, mask),
+            )
+            # the kernel that is to be timed, though many sites are special here
+            mark_densely(sites, False)
             set_departing(sites, self.box.start(self.options.seed, each=False))
-            self.alone[form.name, kind] = self._seconds(_work(form, flow, sites, values_of(self.box.lattice)))
+            self.alone[form.name, kind] = self._seconds(
+                _work(form, flow, sites, values_of(self.box.lattice))
+            )
         return self.alone[form.name, kind]
 
 
@@ -137,7 +175,9 @@ def _compared(rung: Rung, base: Rung | None) -> Rung:
     return replace(rung, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
 
 
-def _work(form: Form, flow: lw.Sitewise, sites: Sites, values: dict[str, Any]) -> Callable[[int], None]:
+def _work(
+    form: Form, flow: lw.Sitewise, sites: Sites, values: dict[str, Any]
+) -> Callable[[int], None]:
     """Run that many steps, and wait for them."""
     if not form.launched:
         return flow.stepper(sites, plan=form.plan, **values).run
@@ -160,24 +200,35 @@ def _last_phase(sites: Sites) -> Generator[None]:
 
 
 def _facts(sites: Sites, call: SiteCall) -> dict[str, float | int | str | None]:
-    """How the version was run; of several kernels the registers and occupancy are those of the bulk's, the first one."""
+    """How the version was run.
+
+    Of several kernels the registers and occupancy are those of the bulk's, the first one.
+    """
     resources = call.resources
     return {
-        "streaming": sites.form.name, "branches": call.plan.branches, "kernels": len(call.executable.program.kernels),
-        "bytes_per_site": sites.nbytes / sites.count, "special_fraction": sites.special / sites.count,
-        "registers": resources.get("registers"), "occupancy": resources.get("occupancy"),
-    }  # fmt: skip
+        "streaming": sites.form.name,
+        "branches": call.plan.branches,
+        "kernels": len(call.executable.program.kernels),
+        "bytes_per_site": sites.nbytes / sites.count,
+        "special_fraction": sites.special / sites.count,
+        "registers": resources.get("registers"),
+        "occupancy": resources.get("occupancy"),
+    }
 
 
 def _rates(sites: Sites, seconds: float) -> dict[str, float | None]:
-    """Millions of sites of fluid and boundary values a second, and the share of a copy's bandwidth for all that are updated."""
+    """Millions of sites of fluid and boundary values a second, and the share of a copy's bandwidth
+    for all that are updated.
+    """
     fluid = sites.count - int(np.count_nonzero(sites.kinds == SOLID))
     moved = 2 * sites.lattice.size * sites.storage.size * (sites.count - sites.wall_sites)
     copy = copy_bandwidth(sites.device)
     return {
-        "mlups": fluid / seconds * 1e-6, "sites_per_second": fluid / seconds, "bytes_per_second": moved / seconds,
+        "mlups": fluid / seconds * 1e-6,
+        "sites_per_second": fluid / seconds,
+        "bytes_per_second": moved / seconds,
         "bandwidth_fraction": moved / seconds / copy if copy else None,
-    }  # fmt: skip
+    }
 
 
 def _is_sound(sites: Sites) -> bool:

@@ -1,4 +1,7 @@
-"""A version of the flow of the ladder `lbm`, and what is right: the same functions in float64 on the CPU, in their plainest form."""
+"""A version of the flow of the ladder `lbm`, and what is right.
+
+The same functions in float64 on the CPU, in their plainest form.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ STEPS = 9  # that a check runs: both phases in place, both copies of the others
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One version of the flow. What is None is decided by lanewise; `launched`: each step from Python, not in a graph."""
+    """One version of the flow. What is None is decided by lanewise; `launched`.
+
+    Each step from Python, not in a graph.
+    """
 
     name: str
     layout: lw.Layout | None = None
@@ -46,14 +52,21 @@ class Form:
 
     def sites(self, box: Box, device: str, mask: npt.NDArray[np.uint8] | None = None) -> Sites:
         return self.flow(box.lattice).sites(
-            box.shape, mask=box.mask(self.loop) if mask is None else mask, storage=self.storage,
-            streaming=self.streaming, layout=self.layout, device=device,
-        )  # fmt: skip
+            box.shape,
+            mask=box.mask(self.loop) if mask is None else mask,
+            storage=self.storage,
+            streaming=self.streaming,
+            layout=self.layout,
+            device=device,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """A box in float64 on the CPU: populations that depart first, those that then arrive, those that arrive after the steps."""
+    """A box in float64 on the CPU.
+
+    Populations that depart first, those that then arrive, those that arrive after the steps.
+    """
 
     box: Box
     departing: npt.NDArray[np.float32]
@@ -61,11 +74,16 @@ class Truth:
     after: npt.NDArray[np.float64]
 
     def error(self, form: Form, device: str, *, dense: bool = False) -> float:
-        """The largest difference of a version from float64 after the steps, over the largest population.
+        """The largest difference of a version from float64 after the steps, over the largest
+        population.
 
         dense: as the whole box is (`mark_densely`).
         """
-        flow, sites, values = form.flow(self.box.lattice), form.sites(self.box, device), values_of(self.box.lattice)
+        flow, sites, values = (
+            form.flow(self.box.lattice),
+            form.sites(self.box, device),
+            values_of(self.box.lattice),
+        )
         mark_densely(sites, dense)
         self.load(flow, sites)
         flow.run(sites, STEPS, plan=form.plan, **values)
@@ -84,7 +102,13 @@ def make_truth(whole: Box, seed: int, *, walls: bool) -> Truth:
     """Of a box, or of a smaller one in its place: pull, SoA, everything in one kernel."""
     small = whole.count <= CHECKED
     box = whole if small else replace(whole, shape=SMALLER[whole.lattice.dimension])
-    form = Form(name="float64", storage="f64", streaming="pull", plan=lw.Plan(branches="together"), walls=walls)
+    form = Form(
+        name="float64",
+        storage="f64",
+        streaming="pull",
+        plan=lw.Plan(branches="together"),
+        walls=walls,
+    )
     flow, sites, values = form.flow(box.lattice), form.sites(box, "cpu"), values_of(box.lattice)
     departing = box.start(seed, each=True)
     set_departing(sites, departing)
@@ -103,7 +127,10 @@ def set_departing(sites: Sites, populations: npt.NDArray[np.float32]) -> None:
 
 
 def mark_densely(sites: Sites, dense: bool) -> None:
-    """Have the kernel that lanewise takes where many sites are special, or the one for few: a smaller box stands for a larger one."""
+    """Have the kernel that lanewise takes where many sites are special, or the one for few.
+
+    A smaller box stands for a larger one.
+    """
     if sites.dense == dense:
         return
     sites.dense = dense

@@ -1,10 +1,12 @@
-"""The ladder `memory`: the memory-access micro-benchmark of the Gravit study, under five layouts and three accesses.
+"""The ladder `memory`: the memory-access micro-benchmark of the Gravit study, under five layouts
+and three accesses.
 
-Every rung is one user function (`memory_cells.total`, or `hot_total` for position and mass) that reads a record and
-adds its elements. On a GPU each warp reads its clock before the loads and after the sum; the figure is the median of
-the warps' cycles over the number of elements of four bytes, as in the study's figure 9. On a CPU one thread is timed
-from outside: cycles = seconds x clock / elements. Every pass that is timed follows another one over the same records,
-so records that fit the last-level cache come from there.
+Every rung is one user function (`memory_cells.total`, or `hot_total` for position and mass) that
+reads a record and adds its elements. On a GPU each warp reads its clock before the loads and after
+the sum; the figure is the median of the warps' cycles over the number of elements of four bytes, as
+in the study's figure 9. On a CPU one thread is timed from outside: cycles = seconds x clock /
+elements. Every pass that is timed follows another one over the same records, so records that fit
+the last-level cache come from there.
 """
 
 from __future__ import annotations
@@ -26,13 +28,24 @@ PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}
 
 
 def layouts(device: str) -> dict[str, lw.Layout]:
-    """The layouts by name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD register."""
+    """The layouts by name, AoS first.
+
+    The blocks of AoSoA are as wide as a warp or a SIMD register.
+    """
     blocks = lw.AoSoA(target_of(device).lanes)
-    return {"AoS": lw.AoS(), "SoA": lw.SoA(), "AoAS": lw.AoAS(), "SoAoAS": lw.SoAoAS(), "AoSoA": blocks}
+    return {
+        "AoS": lw.AoS(),
+        "SoA": lw.SoA(),
+        "AoAS": lw.AoAS(),
+        "SoAoAS": lw.SoAoAS(),
+        "AoSoA": blocks,
+    }
 
 
 def sizes(device: str, quick: bool) -> tuple[int, ...]:
-    """Bodies that take a quarter of the last-level cache, and bodies that take far more than all of it."""
+    """Bodies that take a quarter of the last-level cache, and bodies that take far more than all of
+    it.
+    """
     held = _last_level_bytes(device) / RECORD_BYTES
     least = (
         (20_000_000 if quick else 64_000_000)
@@ -43,13 +56,18 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 
 
 def _rounded(count: float) -> int:
-    """Two digits and zeros: arrays whose length is a power of two fall into the same places of a cache."""
+    """Two digits and zeros.
+
+    Arrays whose length is a power of two fall into the same places of a cache.
+    """
     unit = 10 ** max(0, len(str(int(count))) - 2)
     return max(1, int(count) // unit * unit)
 
 
 def is_cached(device: str, bodies: int) -> bool:
-    """Whether the records of a pass, with as much again for results and indices, fit the last-level cache."""
+    """Whether the records of a pass, with as much again for results and indices, fit the last-level
+    cache.
+    """
     return 2 * RECORD_BYTES * bodies <= _last_level_bytes(device)
 
 
@@ -66,15 +84,23 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
-    """The rung of a cell; its factors are those of the cycles an element over those of AoS, as the study's."""
+    """The rung of a cell.
+
+    Its factors are those of the cycles an element over those of AoS, as the study's.
+    """
     device, count = measurer.options.device, measurer.count
     cached = "yes" if is_cached(device, count) else "no"
     blank = Rung(
-        name=f"{cell.access}, {name}", bodies=count, skipped="not run", device=device, layout=str(cell.layout),
+        name=f"{cell.access}, {name}",
+        bodies=count,
+        skipped="not run",
+        device=device,
+        layout=str(cell.layout),
         plan=f"block={BLOCK}" if target_of(device).has_blocks else "neutral",
-        paper=PAPER.get(name) if cell.access == "streamed" else None, predicted_seconds=predicted_seconds(cell, device, count),
+        paper=PAPER.get(name) if cell.access == "streamed" else None,
+        predicted_seconds=predicted_seconds(cell, device, count),
         extra={"access": cell.access, "cached": cached, "elements": cell.elements},
-    )  # fmt: skip
+    )
     measured = measurer.measure(cell)
     if measured.wrong is not None:
         return skipped(replace(blank, relative_error=measured.error), "wrong", measured.wrong)
@@ -86,19 +112,31 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
     first = None if base is None else number(base, "cycles_per_element")
     if base is None or first is None or not base.predicted_seconds or not rung.predicted_seconds:
         return rung
-    return replace(rung, over=base.name, speedup=first / own, predicted=base.predicted_seconds / rung.predicted_seconds)
+    return replace(
+        rung,
+        over=base.name,
+        speedup=first / own,
+        predicted=base.predicted_seconds / rung.predicted_seconds,
+    )
 
 
 def predicted_seconds(cell: Cell, device: str, count: int) -> float:
-    """The time of a pass by the model of `choose_layout`: the records, and beside them sums and indices. On a CPU one thread runs."""
+    """The time of a pass by the model of `choose_layout`.
+
+    The records, and beside them sums and indices. On a CPU one thread runs.
+    """
     model = memory_model(device)
     leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
-    access = Access(cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ())
+    access = Access(
+        cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ()
+    )
     records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
     beside = (4 if model.target.has_blocks else 8) + (
         4 if cell.access == "gathered" else 0
     )  # a CPU reads a line before it stores
-    return records + count * beside / (model.cached_streamed if is_cached(device, count) else model.streamed)
+    return records + count * beside / (
+        model.cached_streamed if is_cached(device, count) else model.streamed
+    )
 
 
 def number(rung: Rung, key: str) -> float | None:
@@ -112,13 +150,18 @@ def summary(rungs: list[Rung]) -> list[str]:
     lines: list[str] = []
     for bodies, access in dict.fromkeys((r.bodies, str(r.extra.get("access"))) for r in rungs):
         timed = [
-            (number(r, "cycles_per_element"), r) for r in rungs if (r.bodies, r.extra.get("access")) == (bodies, access)
+            (number(r, "cycles_per_element"), r)
+            for r in rungs
+            if (r.bodies, r.extra.get("access")) == (bodies, access)
         ]
         clocked = [(c, r) for c, r in timed if c is not None]
         if clocked:
             cycles, best = min(clocked, key=lambda pair: pair[0])
             where = "the cache" if best.extra.get("cached") == "yes" else "memory"
-            lines.append(f"{access}, from {where}: {best.layout} takes the fewest cycles an element, {digits(cycles)}")
+            lines.append(
+                f"{access}, from {where}: {best.layout} takes the fewest cycles an element, "
+                f"{digits(cycles)}"
+            )
     return lines
 
 
@@ -130,7 +173,8 @@ def _rate(rung: Rung) -> str:
 LADDER = Ladder(
     name="memory",
     title="reading records",
-    source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in the Gravit simulator (2010), "
+    source="J. Siegel, J. Ributzka, X. Li, CUDA memory optimizations for large data structures in "
+    "the Gravit simulator (2010), "
     "figures 9 and 10, GeForce 8800 GTX",
     sizes=sizes,
     climb=climb,
@@ -149,7 +193,9 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 @cache
 def _last_level_bytes(device: str) -> int:
-    """The size of the L2 cache of a GPU, or of the largest cache of a CPU (`USUAL_BYTES` where the system does not tell)."""
+    """The size of the L2 cache of a GPU, or of the largest cache of a CPU (`USUAL_BYTES` where the
+    system does not tell).
+    """
     if not target_of(device).host_memory:
         from lanewise.models.devices import device_model
 
@@ -158,6 +204,9 @@ def _last_level_bytes(device: str) -> int:
 
 
 def cpu_cache_bytes(folder: Path) -> int:
-    """The largest cache that Linux lists in a folder of `index*/size` files, in bytes; 0 for none."""
+    """The largest cache that Linux lists in a folder of `index*/size` files, in bytes.
+
+    0 for none.
+    """
     sizes = [path.read_text(encoding="ascii").strip() for path in folder.glob("index*/size")]
     return max((int(s.rstrip("KMG")) * _UNITS.get(s[-1], 1) for s in sizes if s), default=0)

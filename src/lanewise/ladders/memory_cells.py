@@ -1,4 +1,7 @@
-"""A cell of the ladder of memory accesses: one function of a record under a layout and an access, checked and timed."""
+"""A cell of the ladder of memory accesses.
+
+One function of a record under a layout and an access, checked and timed.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,10 @@ class Cell:
 
 
 def cell_program(cell: Cell, device: str) -> Program:
-    """The kernel of a cell, shaped for a device: one record a thread, in the order of the records or of the indices."""
+    """The kernel of a cell, shaped for a device.
+
+    One record a thread, in the order of the records or of the indices.
+    """
     target = target_of(device)
     arguments = ElementwiseArguments({"body": (cell.record, cell.layout)}, {}, {})
     reference = build_elementwise(cell.kernel.lowered, arguments, index_type(device))
@@ -95,7 +101,11 @@ def cell_program(cell: Cell, device: str) -> Program:
 def clocked_program(cell: Cell, device: str) -> Program:
     """The same kernel with the clock round its loads; raises `PlanError` on a CPU."""
     program = cell_program(cell, device)
-    mapped = thread_mapping.apply(program.reference, BLOCK) if target_of(device).has_blocks else program.reference
+    mapped = (
+        thread_mapping.apply(program.reference, BLOCK)
+        if target_of(device).has_blocks
+        else program.reference
+    )
     return replace(program, kernels=(_lowered(clocking.apply(mapped)),))
 
 
@@ -108,14 +118,19 @@ def _lowered(kernel: ir.Kernel) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """The records of one size: as NumPy arrays, as float64 sums, and in the order in which they are gathered."""
+    """The records of one size.
+
+    As NumPy arrays, as float64 sums, and in the order in which they are gathered.
+    """
 
     fields: dict[str, Array]
     order: Array
 
     def sums(self, access: AccessName) -> npt.NDArray[np.float64]:
         """What a cell has to find, in float64."""
-        position, mass, velocity = (self.fields[n].astype(np.float64) for n in ("position", "mass", "velocity"))
+        position, mass, velocity = (
+            self.fields[n].astype(np.float64) for n in ("position", "mass", "velocity")
+        )
         hot = position.sum(axis=1) + mass
         match access:
             case "streamed":
@@ -142,15 +157,22 @@ def make_bodies(count: int, seed: int) -> Bodies:
 
 @dataclass(frozen=True, slots=True)
 class BoundCell:
-    """A compiled cell with its memory: `run` fills `result`, and `cycles` when it reads the clock."""
+    """A compiled cell with its memory.
+
+    `run` fills `result`, and `cycles` when it reads the clock.
+    """
 
     run: Launch
     result: Any
     cycles: Any = None
 
 
-def bind(executable: Executable, bodies: lw.RecordArray, order: Any, *, clocked: bool = False) -> BoundCell:
-    """Give a compiled cell its records, the array of indices, and fresh results full of not-a-number and -1."""
+def bind(
+    executable: Executable, bodies: lw.RecordArray, order: Any, *, clocked: bool = False
+) -> BoundCell:
+    """Give a compiled cell its records, the array of indices, and fresh results full of
+    not-a-number and -1.
+    """
     module, count = array_module(bodies.device), len(bodies)
     result = module.full(count, np.nan, np.float32)
     bound = {"body": bind_record(bodies), own("result"): bind_value_array(result, F32)}
@@ -180,7 +202,10 @@ LEAST, QUICK_LEAST = 0.02, 0.005  # seconds of one timed run: short passes are r
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A pass over all records: its error, its seconds, and the cycles of one record; or what is wrong with it."""
+    """A pass over all records: its error, its seconds, and the cycles of one record.
+
+    Or what is wrong with it.
+    """
 
     error: float
     seconds: float = 0.0
@@ -190,14 +215,18 @@ class Measured:
 
 @dataclass
 class Measurer:
-    """The records of one size in every layout, made when they are needed, and the measurements of their cells."""
+    """The records of one size in every layout, made when they are needed, and the measurements of
+    their cells.
+    """
 
     options: Options
     count: int
     bodies: Bodies = field(init=False)
     arrays: dict[lw.Layout, lw.RecordArray] = field(default_factory=dict[lw.Layout, lw.RecordArray])
     order: Any = None
-    sums: dict[AccessName, npt.NDArray[np.float64]] = field(default_factory=dict[AccessName, npt.NDArray[np.float64]])
+    sums: dict[AccessName, npt.NDArray[np.float64]] = field(
+        default_factory=dict[AccessName, npt.NDArray[np.float64]]
+    )
 
     def __post_init__(self) -> None:
         self.bodies = make_bodies(self.count, self.options.seed)
@@ -224,7 +253,8 @@ class Measurer:
         """The largest difference from the float64 sums after one pass, over the largest of them."""
         bound.run()
         if cell.access not in self.sums:
-            self.sums = {cell.access: self.bodies.sums(cell.access)}  # of one access at a time: they are large
+            # of one access at a time: they are large
+            self.sums = {cell.access: self.bodies.sums(cell.access)}
         exact = self.sums[cell.access]
         return float(np.max(np.abs(to_host(bound.result) - exact)) / np.max(np.abs(exact)))
 
@@ -242,8 +272,16 @@ class Measurer:
         return statistics.median(timed(passes) for _ in range(self.rounds)) / repeats
 
     def clocked(self, cell: Cell, error: float, seconds: float) -> Measured:
-        """The median of the warps' cycles, from the kernel that reads the clock; its sums are checked too."""
-        bound = bind(_compile_clocked(cell, self.options.device), self.arrays[cell.layout], self.order, clocked=True)
+        """The median of the warps' cycles, from the kernel that reads the clock.
+
+        Its sums are checked too.
+        """
+        bound = bind(
+            _compile_clocked(cell, self.options.device),
+            self.arrays[cell.layout],
+            self.order,
+            clocked=True,
+        )
         clocked_error = self.error(cell, bound)
         if not clocked_error <= TOLERANCE:
             return Measured(clocked_error, wrong=_wrong(clocked_error))
@@ -252,7 +290,9 @@ class Measurer:
             bound.run()
             readings = to_host(bound.cycles)
             if missing := int(np.count_nonzero(readings == NO_READING)):
-                return Measured(error, wrong=f"wrong: {missing} of {len(readings)} warps did not read the clock")
+                return Measured(
+                    error, wrong=f"wrong: {missing} of {len(readings)} warps did not read the clock"
+                )
             medians.append(float(np.median(readings)))
         return Measured(error, seconds, statistics.median(medians))
 
@@ -262,4 +302,6 @@ class Measurer:
 
 
 def _wrong(error: float) -> str:
-    return f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
+    return (
+        f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
+    )

@@ -1,7 +1,10 @@
-"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines; and the rates reached.
+"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines.
 
-The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that undoes it. Where many factors
-are large it reaches the largest; a few that are far outside the others end at the edge of the panel and carry their number, as all bars do.
+And the rates reached.
+
+The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that
+undoes it. Where many factors are large it reaches the largest; a few that are far outside the
+others end at the edge of the panel and carry their number, as all bars do.
 """
 
 from __future__ import annotations
@@ -44,7 +47,10 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """Rungs side by side with those of other panels: the name of each row's rung, None where the panel has none."""
+    """Rungs side by side with those of other panels.
+
+    The name of each row's rung, None where the panel has none.
+    """
 
     title: str
     rows: tuple[str | None, ...]
@@ -68,7 +74,11 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     ]
     machines = list(dict.fromkeys(m for r in rungs for m in r.paper or {}))
     paper = [
-        _Series(m, PAPER[i % len(PAPER)], {r.name: r.paper[m] for r in rungs if r.paper and m in r.paper})
+        _Series(
+            m,
+            PAPER[i % len(PAPER)],
+            {r.name: r.paper[m] for r in rungs if r.paper and m in r.paper},
+        )
         for i, m in enumerate(machines)
     ]
     shown = [*here, *paper]
@@ -78,7 +88,10 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     with_rates = len(panels) == 1 and any(rates.values())
     bars = max((sum(n in s.factors for s in shown) for n in names), default=1)
     figure, axes = _figure(labels, len(panels), bars, with_rates=with_rates)
-    every = [[f for s in shown for f in (s.factors.get(n), s.model.get(n)) if f is not None] for n in names]
+    every = [
+        [f for s in shown for f in (s.factors.get(n), s.model.get(n)) if f is not None]
+        for n in names
+    ]
     limits = _limits(every)
     for i, (place, panel) in enumerate(zip(axes, panels, strict=False)):
         dark_axes(place, panel.title, "factor (1: no change)", "")
@@ -92,8 +105,12 @@ def plot_ladder(path: Path, ladder: Ladder, rungs: list[Rung], machine: str) -> 
     save_png(figure, path)
 
 
-def _numbers(rungs: list[Rung], bodies: int, key: Literal["speedup", "predicted"]) -> dict[str, float]:
-    factors = {r.name: r.speedup if key == "speedup" else r.predicted for r in rungs if r.bodies == bodies}
+def _numbers(
+    rungs: list[Rung], bodies: int, key: Literal["speedup", "predicted"]
+) -> dict[str, float]:
+    factors = {
+        r.name: r.speedup if key == "speedup" else r.predicted for r in rungs if r.bodies == bodies
+    }
     return {name: value for name, value in factors.items() if value is not None}
 
 
@@ -103,7 +120,9 @@ def _rates(rungs: list[Rung], bodies: int, key: str) -> dict[str, float]:
 
 
 def _panels(names: list[str]) -> tuple[list[str], list[_Panel]]:
-    """The labels of the rows, and all rungs in one panel, or one panel for each first part ("SoA, unroll 4": "SoA")."""
+    """The labels of the rows, and all rungs in one panel, or one panel for each first part ("SoA,
+    unroll 4": "SoA").
+    """
     parts = {n: n.partition(", ") for n in names}
     if len(names) <= MANY or not all(rest for _, _, rest in parts.values()):
         return names, [_Panel("Factor", tuple(names))]
@@ -113,7 +132,9 @@ def _panels(names: list[str]) -> tuple[list[str], list[_Panel]]:
     return labels, [_Panel(t, tuple(by_parts.get((t, label)) for label in labels)) for t in titles]
 
 
-def _figure(labels: list[str], panels: int, bars: int, *, with_rates: bool) -> tuple[Figure, list[Axes]]:
+def _figure(
+    labels: list[str], panels: int, bars: int, *, with_rates: bool
+) -> tuple[Figure, list[Axes]]:
     """The figure with its axes: a row of bars takes the same height in every ladder."""
     inches = max(1, len(labels)) * (bars * BAR + GAP)
     height = inches + HEAD + FOOT
@@ -129,7 +150,10 @@ def _figure(labels: list[str], panels: int, bars: int, *, with_rates: bool) -> t
 
 
 def _limits(factors: list[list[float]]) -> tuple[float, float]:
-    """Where the shortest and the longest bar end, for the factors of each rung: what they need, between edges, with 1 inside."""
+    """Where the shortest and the longest bar end, for the factors of each rung.
+
+    What they need, between edges, with 1 inside.
+    """
     least, most = _edges(factors)
     every = [f for own in factors for f in own]
     inside = [f for f in every if least < f < most]
@@ -139,11 +163,15 @@ def _limits(factors: list[list[float]]) -> tuple[float, float]:
 
 
 def _edges(factors: list[list[float]]) -> tuple[float, float]:
-    """Where bars end: at the usual edges, or at the extreme factor where more than a few rungs are beyond one."""
+    """Where bars end: at the usual edges, or at the extreme factor where more than a few rungs are
+    beyond one.
+    """
     above = [max(own) for own in factors if own and max(own) > EDGE_HIGH]
     below = [min(own) for own in factors if own and min(own) < EDGE_LOW]
     few = FEW * len(factors)
-    return min(below) if len(below) > few else EDGE_LOW, max(above) if len(above) > few else EDGE_HIGH
+    return min(below) if len(below) > few else EDGE_LOW, max(above) if len(
+        above
+    ) > few else EDGE_HIGH
 
 
 def factor_ticks(low: float, high: float) -> list[float]:
@@ -155,7 +183,9 @@ def factor_ticks(low: float, high: float) -> list[float]:
     return [t for d in decades for m in steps if low <= (t := float(f"{m}e{d}")) <= high]
 
 
-def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, limits: tuple[float, float]) -> None:
+def _draw_factors(
+    axes: Axes, panel: _Panel, shown: list[_Series], most: int, limits: tuple[float, float]
+) -> None:
     axes.set_xscale("log")
     low, high = limits
     axes.set_xlim(low, high * (high / low) ** 0.2)  # room for the number behind the longest bar
@@ -173,10 +203,15 @@ def _draw_factors(axes: Axes, panel: _Panel, shown: list[_Series], most: int, li
         axes.text(1.02, 0, "no two rungs were timed", color=FAINT, fontsize=9, va="center")
 
 
-def _bar(axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]) -> None:
-    """One bar from 1 on with its number at its end, in its colour; the model as a diamond, with a number of its own beside the bar.
+def _bar(
+    axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]
+) -> None:
+    """One bar from 1 on with its number at its end, in its colour.
 
-    An arrow stands where a bar goes on beyond the edge. Numbers of losses stand left of their bars, where there is room.
+    The model as a diamond, with a number of its own beside the bar.
+
+    An arrow stands where a bar goes on beyond the edge. Numbers of losses stand left of their bars,
+    where there is room.
     """
     factor, model, (low, high) = series.factors[name], series.model.get(name), limits
     end = min(max(factor, low), high)
@@ -215,9 +250,16 @@ BESIDE = 0.05  # inches: half a diamond
 
 def _number(axes: Axes, text: str, x: float, y: float, colour: str, *, left: bool = False) -> None:
     axes.annotate(
-        text, (x, y), (-5 if left else 5, 0), textcoords="offset points", color=colour, fontsize=PRECISE, va="center",
-        ha="right" if left else "left", zorder=5,
-    )  # fmt: skip
+        text,
+        (x, y),
+        (-5 if left else 5, 0),
+        textcoords="offset points",
+        color=colour,
+        fontsize=PRECISE,
+        va="center",
+        ha="right" if left else "left",
+        zorder=5,
+    )
 
 
 def _wide(text: str) -> float:
@@ -228,11 +270,17 @@ def _wide(text: str) -> float:
 def _inches(axes: Axes, x: float, origin: float) -> float:
     """How far a factor is right of another one in the picture."""
     low, high = axes.get_xlim()
-    return log10(x / origin) / log10(high / low) * axes.get_position().width * axes.figure.get_size_inches()[0]  # type: ignore[union-attr]
+    inches = axes.figure.get_size_inches()[0]  # type: ignore[union-attr]
+    return log10(x / origin) / log10(high / low) * axes.get_position().width * inches
 
 
-def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]], unit: float) -> None:
-    """The rate of every rung at every size as a dot at the end of its line: rungs need be no sequence, so none joins them."""
+def _draw_rates(
+    axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]], unit: float
+) -> None:
+    """The rate of every rung at every size as a dot at the end of its line.
+
+    Rungs need be no sequence, so none joins them.
+    """
     axes.set_xscale("log")
     axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)
     axes.set_axisbelow(True)
@@ -242,11 +290,23 @@ def _draw_rates(axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict
         rows = [at for at, n in enumerate(panel.rows) if n in rate]
         values = [rate[n] for n in panel.rows if n in rate]
         axes.hlines(rows, low, values, color=series.colour, linewidth=1.0, alpha=0.35, zorder=2)
-        axes.plot(values, rows, color=series.colour, linestyle="", marker="o", markersize=5, alpha=0.9, zorder=3)
+        axes.plot(
+            values,
+            rows,
+            color=series.colour,
+            linestyle="",
+            marker="o",
+            markersize=5,
+            alpha=0.9,
+            zorder=3,
+        )
     axes.set_xlim(low, high)
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     ticks = [
-        m * 10.0**d for d in decades for m in ((1, 2, 5) if high < 100 * low else (1,)) if low <= m * 10.0**d <= high
+        m * 10.0**d
+        for d in decades
+        for m in ((1, 2, 5) if high < 100 * low else (1,))
+        if low <= m * 10.0**d <= high
     ]
     axes.set_xticks(ticks, [f"{t / unit:g}" for t in ticks])
     axes.set_xticks([], minor=True)
@@ -272,11 +332,27 @@ def _head(figure: Figure, ladder: Ladder, machine: str, shown: list[_Series]) ->
     handles: list[Patch | Line2D] = [Patch(color=s.colour, label=s.label) for s in shown]
     if any(s.model for s in shown):
         handles.append(
-            Line2D([], [], color=MODEL, marker="D", markersize=4.2, markeredgecolor=EDGE, linestyle="", label="model")
+            Line2D(
+                [],
+                [],
+                color=MODEL,
+                marker="D",
+                markersize=4.2,
+                markeredgecolor=EDGE,
+                linestyle="",
+                label="model",
+            )
         )
     figure.legend(
-        handles=handles, loc="upper left", bbox_to_anchor=(0.14 / width, 1 - 0.42 / height), ncols=min(len(handles), 6),
-        fontsize=9, frameon=False, labelcolor=TEXT, handlelength=1.2, columnspacing=1.4,
-    )  # fmt: skip
+        handles=handles,
+        loc="upper left",
+        bbox_to_anchor=(0.14 / width, 1 - 0.42 / height),
+        ncols=min(len(handles), 6),
+        fontsize=9,
+        frameon=False,
+        labelcolor=TEXT,
+        handlelength=1.2,
+        columnspacing=1.4,
+    )
     source = fill(f"figures of {ladder.source}", int(width * 15))
     figure.text(0.25 / width, 0.1 / height, source, color=FAINT, fontsize=8, va="bottom")

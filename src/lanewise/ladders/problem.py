@@ -1,4 +1,6 @@
-"""What the gravity ladders compute: one user function, star clusters, and the float64 answer that it is checked against.
+"""What the gravity ladders compute.
+
+One user function, star clusters, and the float64 answer that it is checked against.
 
 Without `from __future__ import annotations`: a kernel's types are read where it is defined.
 """
@@ -15,7 +17,9 @@ from lanewise.sims.common.devices import to_host
 from lanewise.sims.gravity import Body, make_initial_conditions
 
 SOFTENING = (
-    0.05  # Plummer softening length, in Henon units: the tutorial's softened force with a cluster's usual length
+    # Plummer softening length, in Henon units: the tutorial's softened force with a cluster's usual
+    # length
+    0.05
 )
 FLOPS = 20  # of one interaction, as the tutorial counts
 SAMPLE = 256  # targets that are checked against all sources
@@ -24,7 +28,10 @@ CHUNK = 4096  # sources of one float64 block: 256 x 4096 x 3 numbers are 25 MB
 
 @lw.pairwise
 def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
-    """The acceleration by Newton's law with Plummer softening, as one writes it first: with a test and a division."""
+    """The acceleration by Newton's law with Plummer softening, as one writes it first.
+
+    With a test and a division.
+    """
     if lw.same(target, source):
         return lw.vec3(0)
     d = source.position - target.position
@@ -33,8 +40,13 @@ def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
 
 
 @lw.pairwise
-def attracting_force(target: Body, source: Body, softening2: lw.f32, gravitational_constant: lw.f32) -> lw.vec3:
-    """The force, as codes have it that move bodies by forces: a product of values of the target is in every pair."""
+def attracting_force(
+    target: Body, source: Body, softening2: lw.f32, gravitational_constant: lw.f32
+) -> lw.vec3:
+    """The force, as codes have it that move bodies by forces.
+
+    A product of values of the target is in every pair.
+    """
     if lw.same(target, source):
         return lw.vec3(0)
     d = source.position - target.position
@@ -44,7 +56,9 @@ def attracting_force(target: Body, source: Body, softening2: lw.f32, gravitation
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """A user function of two bodies, the values that it takes beside them (G = 1), and whether it gives forces or accelerations."""
+    """A user function of two bodies, the values that it takes beside them (G = 1), and whether it
+    gives forces or accelerations.
+    """
 
     kernel: lw.Pairwise
     values: Mapping[str, float]
@@ -52,17 +66,24 @@ class Law:
 
 
 ACCELERATION = Law(attraction, {"softening2": SOFTENING**2})
-FORCE = Law(attracting_force, {"softening2": SOFTENING**2, "gravitational_constant": 1.0}, gives_force=True)
+FORCE = Law(
+    attracting_force, {"softening2": SOFTENING**2, "gravitational_constant": 1.0}, gives_force=True
+)
 
 
 @dataclass
 class Problem:
-    """A Plummer cluster in float32 under a law; its arrays and float64 answer are made once each."""
+    """A Plummer cluster in float32 under a law.
+
+    Its arrays and float64 answer are made once each.
+    """
 
     bodies: int
     seed: int = 0
     law: Law = ACCELERATION
-    _arrays: dict[tuple[lw.Layout, str], Any] = field(default_factory=dict[tuple[lw.Layout, str], Any])
+    _arrays: dict[tuple[lw.Layout, str], Any] = field(
+        default_factory=dict[tuple[lw.Layout, str], Any]
+    )
     _answer: "tuple[NDArray[np.int64], NDArray[np.float64]] | None" = None
 
     def __post_init__(self) -> None:
@@ -76,12 +97,18 @@ class Problem:
         key = (layout, device)
         if key not in self._arrays:
             self._arrays[key] = Body.array(  # pyright: ignore[reportAttributeAccessIssue]
-                position=self.position, mass=self.mass, velocity=self.velocity, layout=layout, device=device
+                position=self.position,
+                mass=self.mass,
+                velocity=self.velocity,
+                layout=layout,
+                device=device,
             )
         return self._arrays[key]
 
     def answer(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The checked targets (k,), and their accelerations or forces (k, 3) by a float64 sum over all sources."""
+        """The checked targets (k,), and their accelerations or forces (k, 3) by a float64 sum over
+        all sources.
+        """
         if self._answer is None:
             chosen = sample(self.bodies, self.seed)
             acceleration = direct_sum(self.position[chosen], self.position, self.mass)
@@ -90,9 +117,11 @@ class Problem:
         return self._answer
 
     def error(self, result: Any) -> float:
-        """The relative error, max |a - a64| / max |a64| over the sample, of results a of shape (n, 3).
+        """The relative error, max |a - a64| / max |a64| over the sample, of results a of shape (n,
+        3).
 
-        Infinite when a body anywhere has none: the memory of the result holds NaN before the kernel runs.
+        Infinite when a body anywhere has none: the memory of the result holds NaN before the kernel
+        runs.
         """
         host = to_host(result)
         if host.shape != (self.bodies, 3) or not np.isfinite(host).all():
@@ -105,29 +134,41 @@ class Problem:
     def tolerance(self) -> float:
         """The largest relative error that float32 sums of this length explain.
 
-        Rounding errors of n additions grow like sqrt(n) u with u = 2^-24 (Higham and Mary, SIAM Journal on Scientific
-        Computing 41, A2815, 2019). One after the other they reach half of that here; 8 times it, and 64 u for a pair's
-        own arithmetic, is allowed. A body left out or met twice changes a result by about 1/n, a wrong term by its size.
+        Rounding errors of n additions grow like sqrt(n) u with u = 2^-24 (Higham and Mary, SIAM
+        Journal on Scientific Computing 41, A2815, 2019). One after the other they reach half of
+        that here; 8 times it, and 64 u for a pair's own arithmetic, is allowed. A body left out or
+        met twice changes a result by about 1/n, a wrong term by its size.
         """
         return (8 * self.bodies**0.5 + 64) * 2.0**-24
 
 
 def sample(bodies: int, seed: int) -> NDArray[np.int64]:
-    """At least 256 targets, or all: both ends, where blocks and tiles are partial, and others at random."""
+    """At least 256 targets, or all.
+
+    Both ends, where blocks and tiles are partial, and others at random.
+    """
     if bodies <= 2 * SAMPLE:
         return np.arange(bodies)
     ends = np.concatenate([np.arange(32), np.arange(bodies - 32, bodies)])
-    others = np.random.default_rng(seed).choice(np.arange(32, bodies - 32), SAMPLE - len(ends), replace=False)
+    others = np.random.default_rng(seed).choice(
+        np.arange(32, bodies - 32), SAMPLE - len(ends), replace=False
+    )
     return np.sort(np.concatenate([ends, others]))
 
 
 def direct_sum(
     targets: NDArray[np.float32], sources: NDArray[np.float32], mass: NDArray[np.float32]
 ) -> NDArray[np.float64]:
-    """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1; a body adds nothing to itself."""
+    """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1.
+
+    A body adds nothing to itself.
+    """
     place, total = targets.astype(np.float64), np.zeros((len(targets), 3))
     for first in range(0, len(sources), CHUNK):
         d = sources[first : first + CHUNK].astype(np.float64) - place[:, None, :]
-        weight = mass[first : first + CHUNK] / (np.einsum("tsx,tsx->ts", d, d) + float(np.float32(SOFTENING**2))) ** 1.5
+        weight = (
+            mass[first : first + CHUNK]
+            / (np.einsum("tsx,tsx->ts", d, d) + float(np.float32(SOFTENING**2))) ** 1.5
+        )
         total += np.einsum("ts,tsx->tx", weight, d)
     return total

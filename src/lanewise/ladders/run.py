@@ -1,4 +1,7 @@
-"""How a rung of gravity is made, checked and timed, and what the model says of its call. Only here do ladders meet `models/`."""
+"""How a rung of gravity is made, checked and timed, and what the model says of its call.
+
+Only here do ladders meet `models/`.
+"""
 
 from __future__ import annotations
 
@@ -26,13 +29,18 @@ from lanewise.support.errors import PlanError
 RUNS = 3  # the median of three, as the tutorial; one of a run that is long
 LIMIT, QUICK_LIMIT = 60.0, 3.0  # seconds that one run may take: a rung above it is skipped
 LEAST, QUICK_LEAST = 0.05, 0.01  # seconds of one timed run: short kernels are repeated within it
-ENOUGH = 1.0  # seconds of measuring after which a rung is not run again: what disturbs a run is short beside it
-PILOT = {"serial": 512, "cpu": 2048, "cuda": 65_536}  # bodies of the run that tells how long a larger one takes
+# seconds of measuring after which a rung is not run again: what disturbs a run is short beside it
+ENOUGH = 1.0
+# bodies of the run that tells how long a larger one takes
+PILOT = {"serial": 512, "cpu": 2048, "cuda": 65_536}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of the function: a plan (None: lanewise's own), a layout, a device, and whether one CPU thread runs it."""
+    """One version of the function: a plan (None.
+
+    Lanewise's own), a layout, a device, and whether one CPU thread runs it.
+    """
 
     name: str
     plan: lw.Plan | None
@@ -40,12 +48,16 @@ class Version:
     device: str
     serial: bool = False
     paper: Mapping[str, float] | None = None
-    extra: Mapping[str, float | int | str | None] = field(default_factory=dict[str, float | int | str | None])
+    extra: Mapping[str, float | int | str | None] = field(
+        default_factory=dict[str, float | int | str | None]
+    )
 
 
 @dataclass
 class Runner:
-    """Measures versions at one size, and knows the code of those before, so that nothing is measured twice as news."""
+    """Measures versions at one size, and knows the code of those before, so that nothing is
+    measured twice as news.
+    """
 
     options: Options
     problem: Problem
@@ -55,8 +67,8 @@ class Runner:
     def measure(self, version: Version, base: Rung | None, *, again: bool = False) -> Rung:
         """The rung of a version, compared with `base`.
 
-        It is skipped with a reason when a pass refuses, when its code is that of an earlier version (unless `again`),
-        when its runs would take too long, or when its result is wrong.
+        It is skipped with a reason when a pass refuses, when its code is that of an earlier version
+        (unless `again`), when its runs would take too long, or when its result is wrong.
         """
         blank = Rung(
             name=version.name, bodies=self.problem.bodies, skipped="not run", paper=version.paper,
@@ -71,12 +83,17 @@ class Runner:
         code = _code(version, call)
         if code in self.seen and not again:
             return skipped(
-                blank, "same code", f"its code is that of {self.seen[code]!r}: nothing changes on this device"
+                blank,
+                "same code",
+                f"its code is that of {self.seen[code]!r}: nothing changes on this device",
             )
         self.seen.setdefault(code, version.name)
         # Before the threads are limited, as the model of the CPU counts them once a process.
         prediction = _predict_call(
-            call, _model_of(version.device, serial=version.serial), self.problem.bodies, self.problem.law.values
+            call,
+            _model_of(version.device, serial=version.serial),
+            self.problem.bodies,
+            self.problem.law.values,
         )
         blank = replace(blank, predicted_seconds=prediction.seconds)
         with one_thread() if version.serial else nullcontext():
@@ -90,12 +107,22 @@ class Runner:
         stepper.run(1)
         error, tolerance = self.problem.error(result), self.problem.tolerance
         if not error <= tolerance:
-            wrong = f"wrong: the relative error against float64 is {error:.1e}, and {tolerance:.1e} is allowed"
+            wrong = (
+                f"wrong: the relative error against float64 is {error:.1e}, and {tolerance:.1e} is "
+                "allowed"
+            )
             return skipped(replace(blank, relative_error=error), "wrong", wrong)
         least = QUICK_LEAST if self.options.quick else LEAST
-        first = _seconds(lambda: stepper.run(1))  # without what a first run costs: it may have compiled
+        # without what a first run costs: it may have compiled
+        first = _seconds(lambda: stepper.run(1))
         if first >= ENOUGH:
-            return replace(blank, skipped=None, seconds=first, relative_error=error, extra={**blank.extra, "runs": 1})
+            return replace(
+                blank,
+                skipped=None,
+                seconds=first,
+                relative_error=error,
+                extra={**blank.extra, "runs": 1},
+            )
         repeats = max(1, min(10_000, round(least / first)))
         if repeats > 1:
             stepper.run(repeats)
@@ -108,7 +135,9 @@ class Runner:
         return replace(blank, skipped=None, seconds=seconds, relative_error=error, extra=extra)
 
     def _compared(self, rung: Rung, base: Rung | None, prediction: Prediction) -> Rung:
-        """The rung with its rates, its share of the bound, and its factors over `base`, measured and predicted."""
+        """The rung with its rates, its share of the bound, and its factors over `base`, measured
+        and predicted.
+        """
         assert rung.seconds is not None
         pairs = self.problem.bodies**2 / rung.seconds
         share = None if prediction.bound is None else prediction.bound / rung.seconds
@@ -119,10 +148,18 @@ class Runner:
         if base is None or base.seconds is None:
             return replace(rung, extra=extra)
         predicted = base.predicted_seconds / prediction.seconds if base.predicted_seconds else None
-        return replace(rung, extra=extra, over=base.name, speedup=base.seconds / rung.seconds, predicted=predicted)
+        return replace(
+            rung,
+            extra=extra,
+            over=base.name,
+            speedup=base.seconds / rung.seconds,
+            predicted=predicted,
+        )
 
     def _too_long(self, version: Version) -> str | None:
-        """Why the runs of this version would take more time than a rung gets, judged by a run of fewer bodies."""
+        """Why the runs of this version would take more time than a rung gets, judged by a run of
+        fewer bodies.
+        """
         size = PILOT["serial" if _is_serial(version) else target_of(version.device).pipeline]
         if self.problem.bodies <= size:
             return None
@@ -143,7 +180,9 @@ class Runner:
 
 
 def skipped(
-    rung: Rung, kind: Literal["illegal", "same code", "too long", "wrong", "device", "failed"], reason: str
+    rung: Rung,
+    kind: Literal["illegal", "same code", "too long", "wrong", "device", "failed"],
+    reason: str,
 ) -> Rung:
     """The rung without a time. `kind` says in a word why, for programs: the JSON's key "skip"."""
     return replace(rung, seconds=None, skipped=reason, extra={**rung.extra, "skip": kind})
@@ -153,7 +192,9 @@ def bind(version: Version, problem: Problem) -> tuple[lw.Call, Any]:
     """The version's launch on this problem, and its result (n, 3), full of NaN until it runs."""
     bodies = problem.records(version.layout, version.device)
     result = bring(np.full((problem.bodies, 3), np.nan, np.float32), version.device)
-    return problem.law.kernel.bind(bodies, bodies, **problem.law.values, out=result, plan=version.plan), result
+    return problem.law.kernel.bind(
+        bodies, bodies, **problem.law.values, out=result, plan=version.plan
+    ), result
 
 
 def _is_serial(version: Version) -> bool:
@@ -161,10 +202,20 @@ def _is_serial(version: Version) -> bool:
 
 
 def _code(version: Version, call: lw.Call) -> Any:
-    """What decides the machine code and who runs it; equal for versions that differ in name only."""
+    """What decides the machine code and who runs it.
+
+    Equal for versions that differ in name only.
+    """
     program = call.compiled.executable.program
     plan = program.plan
-    return (version.device, version.serial, program.kernels, plan.fast_math, plan.vector_bits, plan.registers)
+    return (
+        version.device,
+        version.serial,
+        program.kernels,
+        plan.fast_math,
+        plan.vector_bits,
+        plan.registers,
+    )
 
 
 def _seconds(work: Callable[[], None]) -> float:
@@ -198,15 +249,21 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Seconds that the model expects, the least seconds that the hardware allows where that is known, and the busiest unit."""
+    """Seconds that the model expects, the least seconds that the hardware allows where that is
+    known, and the busiest unit.
+    """
 
     seconds: float
     bound: float | None
     limiter: str
 
 
-def _predict_call(call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]) -> Prediction:
-    """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by name.
+def _predict_call(
+    call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]
+) -> Prediction:
+    """The prediction for a call on all pairs of that many bodies.
+
+    `values` are the uniform ones, by name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.
     """
@@ -219,7 +276,11 @@ def predict_executable(
     """The same for what a call launches."""
     environment = {**values, **{c.name: bodies for c in executable.program.reference.counts}}
     prediction = predict(
-        executable.program, environment, model, [c.resources for c in executable.cubins], in_graph=True
+        executable.program,
+        environment,
+        model,
+        [c.resources for c in executable.cubins],
+        in_graph=True,
     )
     if not model.is_nominal:
         return Prediction(prediction.seconds, None, prediction.busy.limiter)

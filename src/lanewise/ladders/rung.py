@@ -1,4 +1,6 @@
-"""What a ladder consists of: rungs that were measured or skipped, the ladder that makes them, and how it is shown.
+"""What a ladder consists of.
+
+Rungs that were measured or skipped, the ladder that makes them, and how it is shown.
 
 It is shown as JSON for programs, as a table for people.
 """
@@ -26,13 +28,16 @@ class Rung:
         name: what this version is, unique within a ladder at one size.
         bodies: elements of the run.
         seconds: median time of one run of the kernel; None when skipped.
-        over: the name of the rung that `speedup` and `predicted` compare with; None for a first one.
+        over: the name of the rung that `speedup` and `predicted` compare with; None for a first
+        one.
         speedup: seconds of `over` / seconds of this rung.
         predicted: the same factor by the model, None where it says nothing.
         predicted_seconds: the model's time of this rung.
         paper: the same factor in the paper, for each of its machines.
-        relative_error: max |x - x64| / max |x64| over the checked elements, x64 computed in float64 by NumPy.
-        skipped: why there is no time: the reason of the pass that refused, the check that failed, or the time that it
+        relative_error: max |x - x64| / max |x64| over the checked elements, x64 computed in float64
+        by NumPy.
+        skipped: why there is no time: the reason of the pass that refused, the check that failed,
+        or the time that it
             would take.
         device: where it ran.
         layout: how the records lie in memory.
@@ -53,18 +58,27 @@ class Rung:
     device: str = "cpu"
     layout: str | None = None
     plan: str | None = None
-    extra: Mapping[str, float | int | str | None] = field(default_factory=dict[str, float | int | str | None])
+    extra: Mapping[str, float | int | str | None] = field(
+        default_factory=dict[str, float | int | str | None]
+    )
 
     def __post_init__(self) -> None:
         if (self.seconds is None) == (self.skipped is None):
-            raise ValueError(f"rung {self.name!r}: wanted either a time or the reason why there is none")
+            raise ValueError(
+                f"rung {self.name!r}: wanted either a time or the reason why there is none"
+            )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: `extra` is merged in; numbers that JSON does not have (NaN, infinity) are None."""
+        """For JSON: `extra` is merged in.
+
+        Numbers that JSON does not have (NaN, infinity) are None.
+        """
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
         own["paper"] = None if self.paper is None else dict(self.paper)
         if taken := own.keys() & self.extra.keys():
-            raise ValueError(f"rung {self.name!r}: {', '.join(sorted(taken))} cannot be an extra key")
+            raise ValueError(
+                f"rung {self.name!r}: {', '.join(sorted(taken))} cannot be an extra key"
+            )
         return {name: _finite(value) for name, value in {**own, **self.extra}.items()}
 
 
@@ -74,7 +88,10 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of a ladder when the user gives none: on a GPU and on a CPU, and the same for a quick run."""
+    """The sizes of a ladder when the user gives none.
+
+    On a GPU and on a CPU, and the same for a quick run.
+    """
 
     gpu: tuple[int, ...]
     cpu: tuple[int, ...]
@@ -89,9 +106,12 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the cheap rungs.
+    """What a user chooses. `bodies` are the sizes, in order.
 
-    worlds: radii for flocks; empty: those of the ladder. only: parts of a ladder that has some; empty: all.
+    `quick` asks for few repeats and the cheap rungs.
+
+    worlds: radii for flocks; empty: those of the ladder. only: parts of a ladder that has some;
+    empty: all.
     """
 
     device: str
@@ -109,7 +129,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the table: its heading, and the text of a rung. width: in which the text takes several lines; None: as it is."""
+    """A column of the table: its heading, and the text of a rung. width.
+
+    In which the text takes several lines; None: as it is.
+    """
 
     heading: str
     text: Callable[[Rung], str]
@@ -118,7 +141,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a picture shows as the rate of a rung: the key of an extra number, and the name and size of the axis's unit."""
+    """What a picture shows as the rate of a rung.
+
+    The key of an extra number, and the name and size of the axis's unit.
+    """
 
     key: str = "pairs_per_second"
     text: str = "billions of pairs a second"
@@ -160,18 +186,26 @@ NOTHING = "–"
 
 
 def as_json(machine: Mapping[str, Any], ladder: Ladder, rungs: Iterable[Rung]) -> dict[str, Any]:
-    """{"machine": {...}, "ladder": name, "rungs": [...]}: one list, each rung carries its number of bodies."""
+    """{"machine": {...}, "ladder": name, "rungs": [...]}.
+
+    One list, each rung carries its number of bodies.
+    """
     return {"machine": dict(machine), "ladder": ladder.name, "rungs": [r.as_dict() for r in rungs]}
 
 
 def show(console: Console, ladder: Ladder, rungs: list[Rung]) -> None:
-    """For each number of bodies print a table of its rungs, as wide as the console at most, and why some have no time."""
+    """For each number of bodies print a table of its rungs, as wide as the console at most, and why
+    some have no time.
+    """
     width = console.width
     for bodies, same in _by_bodies(rungs).items():
         title = f"{ladder.title}: {bodies:,} {ladder.elements}"
         for part in _fitting(_columns(ladder, same), same, width):
             table = _table(title, part, same)
-            console.width = max(width, console.measure(table, options=console.options.update(max_width=10_000)).maximum)
+            console.width = max(
+                width,
+                console.measure(table, options=console.options.update(max_width=10_000)).maximum,
+            )
             console.print(table)
             console.width, title = width, ""
         for line in (*_compared_with(same), *_reasons(same)):
@@ -192,9 +226,12 @@ def _columns(ladder: Ladder, rungs: list[Rung]) -> list[Column]:
 
 
 def _fitting(columns: list[Column], rungs: list[Rung], width: int) -> list[list[Column]]:
-    """The columns of the tables that show all of them within a width, each behind the names: one where they fit side by side.
+    """The columns of the tables that show all of them within a width, each behind the names.
 
-    In a narrow terminal headings and names take several lines, and columns that find no room come in further tables: no digit is lost.
+    One where they fit side by side.
+
+    In a narrow terminal headings and names take several lines, and columns that find no room come
+    in further tables: no digit is lost.
     """
     if sum(_width(c, rungs, folded=False) for c in columns) + 1 <= width:
         return [columns]
@@ -226,7 +263,10 @@ def _table(title: str, columns: list[Column], rungs: list[Rung]) -> Table:
     table = Table(title=title or None, title_justify="left", title_style="bold")
     for number, column in enumerate(columns):
         table.add_column(
-            column.heading, justify="right" if number else "left", no_wrap=column.width is None, width=column.width
+            column.heading,
+            justify="right" if number else "left",
+            no_wrap=column.width is None,
+            width=column.width,
         )
     for r in rungs:
         table.add_row(*(c.text(r) for c in columns), style="dim" if r.skipped else None)
@@ -234,7 +274,10 @@ def _table(title: str, columns: list[Column], rungs: list[Rung]) -> Table:
 
 
 def _compared_with(rungs: list[Rung]) -> list[str]:
-    """Over which rung the factors are: a line for each such rung, the most frequent one for all that no other line names."""
+    """Over which rung the factors are.
+
+    A line for each such rung, the most frequent one for all that no other line names.
+    """
     over: dict[str, list[str]] = {}
     for r in rungs:
         if r.over is not None and r.speedup is not None:
@@ -250,7 +293,10 @@ def _reasons(rungs: list[Rung]) -> list[str]:
     for r in rungs:
         if r.skipped is not None:
             skipped.setdefault(r.skipped, []).append(r.name)
-    return [f"skipped {', '.join(repr(n) for n in names)}: {reason}" for reason, names in skipped.items()]
+    return [
+        f"skipped {', '.join(repr(n) for n in names)}: {reason}"
+        for reason, names in skipped.items()
+    ]
 
 
 def seconds_text(seconds: float | None) -> str:
@@ -269,7 +315,9 @@ def factor_text(factor: float | None) -> str:
 
 
 def digits(value: float) -> str:
-    """Three significant digits; whole numbers with their thousands marked, very small ones as powers of ten."""
+    """Three significant digits; whole numbers with their thousands marked, very small ones as
+    powers of ten.
+    """
     if value == 0 or 1e-3 <= abs(value) < 999.5:
         return f"{value:#.3g}".rstrip(".")
     return f"{value:,.0f}" if abs(value) >= 1 else f"{value:.1e}"
@@ -286,7 +334,9 @@ COLUMNS = (
     Column("factor", lambda r: factor_text(r.speedup)),
     Column("model", lambda r: factor_text(r.predicted)),
     Column("paper", lambda r: paper_text(r.paper)),
-    Column("rel. error", lambda r: NOTHING if r.relative_error is None else f"{r.relative_error:.1e}"),
+    Column(
+        "rel. error", lambda r: NOTHING if r.relative_error is None else f"{r.relative_error:.1e}"
+    ),
 )
 
 

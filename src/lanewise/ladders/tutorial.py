@@ -1,8 +1,9 @@
-"""The ladder `tutorial`: n-body step by step, from one thread to every optimisation of Martin Burtscher's CUDA tutorial.
+"""The ladder `tutorial`: n-body step by step, from one thread to every optimisation of Martin
+Burtscher's CUDA tutorial.
 
-Each rung is a plan of the same user function (`problem.attraction`) and stands on the rungs before it. The figures are
-the tutorial's speed-ups over the rung before on a Quadro FX 5800, a Tesla C2050 and a GeForce GTX 680. The rungs after
-the tutorial's last one are lanewise's own.
+Each rung is a plan of the same user function (`problem.attraction`) and stands on the rungs before
+it. The figures are the tutorial's speed-ups over the rung before on a Quadro FX 5800, a Tesla C2050
+and a GeForce GTX 680. The rungs after the tutorial's last one are lanewise's own.
 """
 
 from __future__ import annotations
@@ -44,7 +45,11 @@ class Step:
 
 
 def _step(
-    name: str, *paper: float, layout: lw.Layout | None = None, first: lw.Plan | None = None, **change: object
+    name: str,
+    *paper: float,
+    layout: lw.Layout | None = None,
+    first: lw.Plan | None = None,
+    **change: object,
 ) -> Step:
     return Step(name, lw.Plan(**change), layout, paper, first)  # pyright: ignore[reportArgumentType]
 
@@ -53,7 +58,14 @@ STEPS = (
     _step(ONE_THREAD, 0.014, 0.027, 0.015, block=1),
     _step("N threads", 7781, 6495, 12150, block=THREADS),
     _step("scalar arrays", 0.83, 0.96, 0.82, layout=lw.SoA()),
-    _step("constant-memory parameters", 1.015, 1.016, 0.971, uniforms="constant", first=lw.Plan(uniforms="global")),
+    _step(
+        "constant-memory parameters",
+        1.015,
+        1.016,
+        0.971,
+        uniforms="constant",
+        first=lw.Plan(uniforms="global"),
+    ),
     _step("rsqrt", 0.99, 1.83, 1.64, rsqrt="hardware"),
     _step("two loops instead of the if", 0.55, 1.0, 1.0, self_term="loops"),
     # The tutorial goes back to the test here.
@@ -66,16 +78,27 @@ STEPS = (
     _step("4 targets a thread", targets=4, unroll=16),
     _step("prefetch", prefetch="registers"),
     *(
-        _step(f"reciprocity, {mode}", reciprocity=mode, targets=8, block=32, tile=0, unroll=1, self_term="test", prefetch="none")
+        _step(
+            f"reciprocity, {mode}",
+            reciprocity=mode,
+            targets=8,
+            block=32,
+            tile=0,
+            unroll=1,
+            self_term="test",
+            prefetch="none",
+        )
         for mode in ("scratch", "ordered")
     ),
-)  # fmt: skip
-# lanewise decides, but for arithmetic that is less accurate: that is the user's to ask for. Then also that as written.
+)
+# lanewise decides, but for arithmetic that is less accurate: that is the user's to ask for. Then
+# also that as written.
 ASKED, AUTOMATIC = "automatic plan, fast arithmetic", "automatic plan"
 NAMES = (SERIAL, *(s.name for s in STEPS), ASKED, AUTOMATIC)
 
 
-# The tutorial's sizes; a million on a GPU. A quick run on a GPU has one that a single thread can do, and a larger one.
+# The tutorial's sizes; a million on a GPU. A quick run on a GPU has one that a single thread can
+# do, and a larger one.
 SIZES = Sizes(
     gpu=(1_000, 10_000, 100_000, 300_000, 1_000_000), cpu=(1_000, 10_000, 100_000),
     quick_gpu=(2048, 65_536), quick_cpu=(4096,),
@@ -83,7 +106,10 @@ SIZES = Sizes(
 
 
 def climb(options: Options, make: Callable[[int, int], Problem] = Problem) -> Iterator[Rung]:
-    """The rungs at every size, each as soon as it is measured. `make(bodies, seed)` gives the problem."""
+    """The rungs at every size, each as soon as it is measured.
+
+    `make(bodies, seed)` gives the problem.
+    """
     for bodies in options.bodies:
         yield from _climb(options, Runner(options, make(bodies, options.seed)))
 
@@ -104,23 +130,32 @@ def _climb(options: Options, runner: Runner) -> Iterator[Rung]:
             continue
         asked, lying = step.change.filled(plan), step.layout or layout
         rung = runner.measure(
-            Version(name=step.name, plan=asked, layout=lying, device=device, paper=_paper(step)), base
+            Version(name=step.name, plan=asked, layout=lying, device=device, paper=_paper(step)),
+            base,
         )
         yield rung
         if rung.extra.get("skip") == "illegal":
             continue  # the next rung stands on the last legal one
         plan, layout = asked, lying
         if rung.extra.get("skip") != "same code":
-            base = rung  # without a time when its runs would take too long: then the next one has no factor
-    for name, asked in ((ASKED, lw.Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)), (AUTOMATIC, None)):
-        version = Version(name=name, plan=asked, layout=default_layout(RECORD, device), device=device)
+            # without a time when its runs would take too long: then the next one has no factor
+            base = rung
+    for name, asked in (
+        (ASKED, lw.Plan(rsqrt=plan.rsqrt, fast_math=plan.fast_math)),
+        (AUTOMATIC, None),
+    ):
+        version = Version(
+            name=name, plan=asked, layout=default_layout(RECORD, device), device=device
+        )
         rung = runner.measure(version, base, again=True)
         yield rung
         base = rung
 
 
 def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
-    """The plan of the first rungs, and the steps whose earlier value does not exist on this device, with the reason."""
+    """The plan of the first rungs, and the steps whose earlier value does not exist on this device,
+    with the reason.
+    """
     plan, refused = neutral_plan(target_of(device), THREADS), dict[str, str]()
     for step in STEPS:
         if step.first is None:
@@ -136,8 +171,13 @@ def _start(device: str, problem: Problem) -> tuple[lw.Plan, dict[str, str]]:
 
 def _skipped(step: Step, runner: Runner, device: str, reason: str) -> Rung:
     blank = Rung(
-        name=step.name, bodies=runner.problem.bodies, device=device, paper=_paper(step), plan=step.change.short(), skipped=reason
-    )  # fmt: skip
+        name=step.name,
+        bodies=runner.problem.bodies,
+        device=device,
+        paper=_paper(step),
+        plan=step.change.short(),
+        skipped=reason,
+    )
     return skipped(blank, "device", reason)
 
 
@@ -146,25 +186,36 @@ def _paper(step: Step) -> Mapping[str, float] | None:
 
 
 def summary(rungs: list[Rung]) -> list[str]:
-    """For every size: the fastest rung, its rate, and its factor over one CPU thread and one GPU thread."""
+    """For every size: the fastest rung, its rate, and its factor over one CPU thread and one GPU
+    thread.
+    """
     lines: list[str] = []
     for bodies in dict.fromkeys(r.bodies for r in rungs):
         timed = {r.name: r for r in rungs if r.bodies == bodies and r.seconds is not None}
         if not timed:
             continue
         best = min(timed.values(), key=lambda r: r.seconds or 0.0)
-        line = f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, {rate_text(best)}"
+        line = (
+            f"{bodies:,} bodies: fastest is {best.name!r} with {seconds_text(best.seconds)}, "
+            f"{rate_text(best)}"
+        )
         for name in (SERIAL, ONE_THREAD):
             if name in timed and timed[name] is not best:
-                line += f"; {digits((timed[name].seconds or 0.0) / (best.seconds or 1.0))} times {name}"
+                line += (
+                    f"; {digits((timed[name].seconds or 0.0) / (best.seconds or 1.0))} times {name}"
+                )
         lines.append(line)
-    return [*lines, "paper: 675.6 GFLOP/s on a GTX 480 (66 % of its peak), 1677.6 on a GTX 680 (54 %)"]
+    return [
+        *lines,
+        "paper: 675.6 GFLOP/s on a GTX 480 (66 % of its peak), 1677.6 on a GTX 680 (54 %)",
+    ]
 
 
 LADDER = Ladder(
     name="tutorial",
     title="n-body step by step",
-    source="M. Burtscher, A CUDA tutorial: n-body simulation (Quadro FX 5800 / Tesla C2050 / GeForce GTX 680)",
+    source="M. Burtscher, A CUDA tutorial: n-body simulation (Quadro FX 5800 / Tesla C2050 / "
+    "GeForce GTX 680)",
     sizes=SIZES,
     climb=climb,
     columns=RATES,

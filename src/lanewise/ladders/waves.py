@@ -1,7 +1,9 @@
-"""The ladder `waves`: the F-statistic of a direction's spin-downs by the versions of a thesis, and what it proposed.
+"""The ladder `waves`: the F-statistic of a direction's spin-downs by the versions of a thesis, and
+what it proposed.
 
-All versions call the same kernel. The time of a rung is that of one spin-down, with its share of what was prepared for its direction.
-Rungs from the fifth on have Hough maps, too: what they are faster than is the fifth, not the F-statistic alone.
+All versions call the same kernel. The time of a rung is that of one spin-down, with its share of
+what was prepared for its direction. Rungs from the fifth on have Hough maps, too: what they are
+faster than is the fifth, not the F-statistic alone.
 """
 
 from __future__ import annotations
@@ -14,7 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.ladders.run import duration, skipped
-from lanewise.ladders.rung import Column, Ladder, Options, Rate, Rung, Sizes, digits, number, number_text, seconds_text
+from lanewise.ladders.rung import (
+    Column,
+    Ladder,
+    Options,
+    Rate,
+    Rung,
+    Sizes,
+    digits,
+    number,
+    number_text,
+    seconds_text,
+)
 from lanewise.ladders.waves_data import THESIS, Data, size_of
 from lanewise.ladders.waves_maps import MAP_VERSIONS, climb_maps
 from lanewise.ladders.waves_thesis import DIRECTIONS, FIGURES, GPU, SECONDS, SOURCE, SPINS
@@ -29,7 +42,8 @@ LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that a spin-down may take
 RATE = Rate("templates_sfts_per_second", "billions of templates x SFTs a second", 1e9)
 
 
-# Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and one in a quick run.
+# Cells of (stack, detector, frequency): the thesis's; four of its stacks on a CPU, and one in a
+# quick run.
 ONE_STACK = (THESIS.detectors * THESIS.frequencies,)
 SIZES = Sizes(gpu=(THESIS.cells,), cpu=(SMALL,), quick_gpu=ONE_STACK, quick_cpu=ONE_STACK)
 
@@ -39,7 +53,9 @@ def climb(options: Options) -> Iterator[Rung]:
     for cells in options.bodies:
         data, earlier = Data(size_of(cells), options.seed), dict[str, Rung]()
         for version in VERSIONS:
-            rung = _compared(measure(version, data, cells, options), earlier.get(version.over or ""))
+            rung = _compared(
+                measure(version, data, cells, options), earlier.get(version.over or "")
+            )
             earlier[version.name] = rung
             yield rung
         bases = {v.name: v.over or "" for v in MAP_VERSIONS}
@@ -50,17 +66,27 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
-    """The rung of a version: checked against float64, then timed; skipped with the reason where it is wrong or too long."""
+    """The rung of a version: checked against float64, then timed.
+
+    Skipped with the reason where it is wrong or too long.
+    """
     figure = FIGURES.get(version.name)
     blank = Rung(
-        name=version.name, bodies=cells, device=options.device, skipped="not run",
+        name=version.name,
+        bodies=cells,
+        device=options.device,
+        skipped="not run",
         paper=None if figure is None or figure.factor is None else {GPU: figure.factor},
         extra={
-            "stacks": data.size.stacks, "sfts": data.size.sfts, "detectors": data.size.detectors, "frequencies": data.size.frequencies,
-            "calls": version.calls(data), "thesis": None if figure is None else figure.text,
+            "stacks": data.size.stacks,
+            "sfts": data.size.sfts,
+            "detectors": data.size.detectors,
+            "frequencies": data.size.frequencies,
+            "calls": version.calls(data),
+            "thesis": None if figure is None else figure.text,
             "thesis_where": None if figure is None else figure.where,
         },
-    )  # fmt: skip
+    )
     try:
         if reason := _too_long(version, data, options):
             return skipped(blank, "too long", reason)
@@ -70,14 +96,20 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
     error = data.error(first.amplitudes)
     blank = replace(blank, relative_error=error)
     if not error <= TOLERANCE:
-        wrong = f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is allowed"
+        wrong = (
+            f"wrong: the relative error against float64 is {error:.1e}, and {TOLERANCE:.0e} is "
+            "allowed"
+        )
         return skipped(blank, "wrong", wrong)
     return _timed(version, data, blank, options.device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A direction prepared, and one of its spin-downs computed. seconds, parts: with its share of what was prepared."""
+    """A direction prepared, and one of its spin-downs computed. seconds, parts.
+
+    With its share of what was prepared.
+    """
 
     amplitudes: NDArray[np.complex64]
     whole: float
@@ -93,24 +125,34 @@ def _turn(version: Version, data: Data, spin: int, device: str) -> _Turn:
     amplitudes = version.run(data, prepared, spin, own)
     end = time.perf_counter()
     parts = {k: shared.seconds[k] / data.size.spins + own.seconds[k] for k in KINDS}
-    return _Turn(amplitudes, end - start, (between - start) / data.size.spins + end - between, parts)
+    return _Turn(
+        amplitudes, end - start, (between - start) / data.size.spins + end - between, parts
+    )
 
 
 def _timed(version: Version, data: Data, blank: Rung, device: str) -> Rung:
-    """The median of some turns, of one that takes long alone. The turn that was checked is none of them: it may have compiled."""
+    """The median of some turns, of one that takes long alone.
+
+    The turn that was checked is none of them: it may have compiled.
+    """
     turns = [_turn(version, data, 0, device)]
     if turns[0].whole <= ENOUGH:
         turns += [_turn(version, data, n % data.size.spins, device) for n in range(1, RUNS)]
     turn = sorted(turns, key=lambda t: t.seconds)[(len(turns) - 1) // 2]
     extra = {
-        **blank.extra, **{f"{k}_seconds": v for k, v in turn.parts.items()}, "rest_seconds": turn.seconds - sum(turn.parts.values()),
-        "runs": len(turns), "templates_sfts_per_second": data.size.cells * data.size.sfts / turn.seconds,
-    }  # fmt: skip
+        **blank.extra,
+        **{f"{k}_seconds": v for k, v in turn.parts.items()},
+        "rest_seconds": turn.seconds - sum(turn.parts.values()),
+        "runs": len(turns),
+        "templates_sfts_per_second": data.size.cells * data.size.sfts / turn.seconds,
+    }
     return replace(blank, skipped=None, seconds=turn.seconds, extra=extra)
 
 
 def _too_long(version: Version, data: Data, options: Options) -> str | None:
-    """Why a spin-down would take more than a rung gets, by a run with one stack and few frequencies; it compiles, too."""
+    """Why a spin-down would take more than a rung gets, by a run with one stack and few
+    frequencies; it compiles, too.
+    """
     size = replace(data.size, stacks=1, frequencies=min(20, data.size.frequencies))
     pilot = Data(size, options.seed)
     first = 0.0
@@ -118,7 +160,10 @@ def _too_long(version: Version, data: Data, options: Options) -> str | None:
         start = time.perf_counter()
         version.run(pilot, version.prepare(pilot, Clock(options.device)), 0, Clock(options.device))
         first = time.perf_counter() - start
-    total, limit = first / version.calls(pilot) * version.calls(data), QUICK_LIMIT if options.quick else LIMIT
+    total, limit = (
+        first / version.calls(pilot) * version.calls(data),
+        QUICK_LIMIT if options.quick else LIMIT,
+    )
     if total <= limit:
         return None
     return f"a spin-down would take about {duration(total)}, and a rung gets {duration(limit)}"
@@ -148,7 +193,9 @@ COLUMNS = (
 def summary(rungs: list[Rung]) -> list[str]:
     """What the thesis says of each version, and its whole data by the fastest rung at its size."""
     said = {
-        r.name: f"{r.name}: {r.extra['thesis']} ({r.extra['thesis_where']})" for r in rungs if r.extra.get("thesis")
+        r.name: f"{r.name}: {r.extra['thesis']} ({r.extra['thesis_where']})"
+        for r in rungs
+        if r.extra.get("thesis")
     }
     lines = ["ps: picoseconds a template and SFT", *said.values()]
     whole = [r for r in rungs if r.bodies == THESIS.cells and r.seconds is not None]
@@ -161,13 +208,21 @@ def summary(rungs: list[Rung]) -> list[str]:
             best = min(some, key=lambda r: r.seconds or 0.0)
             maps = DIRECTIONS * SPINS
             lines.append(
-                f"{maps} such spin-downs, all of the thesis's data, are {seconds_text(maps * (best.seconds or 0.0))} by {best.name!r}, "
+                f"{maps} such spin-downs, all of the thesis's data, are "
+                f"{seconds_text(maps * (best.seconds or 0.0))} by {best.name!r}, "
                 f"{what}; its version 1 took {SECONDS:,.0f} s"
             )
     return lines
 
 
 LADDER = Ladder(
-    name="waves", title="the F-statistic of gravitational waves", source=SOURCE, sizes=SIZES, climb=climb, columns=COLUMNS,
-    summary=summary, elements="amplitudes", rate=RATE,
-)  # fmt: skip
+    name="waves",
+    title="the F-statistic of gravitational waves",
+    source=SOURCE,
+    sizes=SIZES,
+    climb=climb,
+    columns=COLUMNS,
+    summary=summary,
+    elements="amplitudes",
+    rate=RATE,
+)

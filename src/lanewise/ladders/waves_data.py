@@ -1,4 +1,7 @@
-"""The data of the ladder `waves`: SFTs of stacks and detectors at one direction, and F's amplitudes of some templates in float64."""
+"""The data of the ladder `waves`.
+
+SFTs of stacks and detectors at one direction, and F's amplitudes of some templates in float64.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ CHECKED = 48  # templates that are compared with float64
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Stacks, SFTs of a stack and detector, detectors, frequencies, and spin-downs of a direction."""
+    """Stacks, SFTs of a stack and detector, detectors, frequencies, and spin-downs of a
+    direction.
+    """
 
     stacks: int
     sfts: int
@@ -35,14 +40,19 @@ class Size:
         return self.stacks * self.detectors * self.frequencies
 
     def __str__(self) -> str:
-        return f"{self.stacks} stacks x {self.sfts} SFTs x {self.detectors} detectors x {self.frequencies} frequencies"
+        return (
+            f"{self.stacks} stacks x {self.sfts} SFTs x {self.detectors} detectors x "
+            f"{self.frequencies} frequencies"
+        )
 
 
 THESIS = Size(STACKS, SFTS, DETECTORS, FREQUENCIES, SPINS)
 
 
 def size_of(cells: int) -> Size:
-    """The thesis's data with as many stacks as give that many cells of (stack, detector, frequency); fewer frequencies below one stack."""
+    """The thesis's data with as many stacks as give that many cells of (stack, detector,
+    frequency); fewer frequencies below one stack.
+    """
     a_stack = THESIS.detectors * THESIS.frequencies
     stacks = max(1, round(cells / a_stack))
     frequencies = THESIS.frequencies if cells >= a_stack else max(1, cells // THESIS.detectors)
@@ -50,14 +60,20 @@ def size_of(cells: int) -> Size:
 
 
 class Data:
-    """Random SFTs at one direction. Arrays of (stack, detector, SFT) in this order; `bins` (n, width) complex64."""
+    """Random SFTs at one direction. Arrays of (stack, detector, SFT) in this order.
+
+    `bins` (n, width) complex64.
+    """
 
     def __init__(self, size: Size, seed: int) -> None:
         rng = np.random.default_rng(seed)
         self.size = size
         n = size.stacks * size.detectors * size.sfts
         times = np.arange(size.stacks * size.sfts).reshape(size.stacks, 1, size.sfts) * DURATION
-        self.delay: Floats = np.broadcast_to(times, (size.stacks, size.detectors, size.sfts)).reshape(-1) - times.mean()
+        self.delay: Floats = (
+            np.broadcast_to(times, (size.stacks, size.detectors, size.sfts)).reshape(-1)
+            - times.mean()
+        )
         self.rate: Floats = DURATION * (1 + 1e-5 * np.sin(self.delay / 86_400))
         self.a, self.b = rng.uniform(-1, 1, (2, n)).astype(np.float32)
         self.frequencies: Floats = FIRST + np.arange(size.frequencies) / (DURATION * size.sfts)
@@ -76,13 +92,16 @@ class Data:
     @cached_property
     def checked(self) -> NDArray[np.intp]:
         """The frequencies that are compared: both ends, and others evenly between."""
-        return np.unique(np.linspace(0, self.size.frequencies - 1, min(CHECKED, self.size.frequencies)).round()).astype(
-            np.intp
-        )
+        return np.unique(
+            np.linspace(0, self.size.frequencies - 1, min(CHECKED, self.size.frequencies)).round()
+        ).astype(np.intp)
 
     @cached_property
     def amplitudes(self) -> Floats:
-        """(checked, stacks, detectors, 4): Fa and Fb of the first spin-down by the sum over 2 DTERMS bins, all in float64."""
+        """(checked, stacks, detectors, 4).
+
+        Fa and Fb of the first spin-down by the sum over 2 DTERMS bins, all in float64.
+        """
         amplitudes = np.empty((len(self.checked), self.groups, 4))
         x, offsets = self.bins.astype(np.complex128), np.arange(2 * DTERMS)
         f1dot, dt = self.f1dots[0], self.delay
@@ -99,17 +118,27 @@ class Data:
         return amplitudes.reshape(len(self.checked), self.size.stacks, self.size.detectors, 4)
 
     def error(self, amplitudes: Any) -> float:
-        """Of amplitudes (frequencies, stacks, detectors, 4) of the first spin-down: the largest deviation over the largest amplitude."""
+        """Of amplitudes (frequencies, stacks, detectors, 4) of the first spin-down.
+
+        The largest deviation over the largest amplitude.
+        """
         seen = np.asarray(amplitudes, np.float64)[self.checked]
         return float(np.max(abs(seen - self.amplitudes)) / np.max(abs(self.amplitudes)))
 
 
 def _dirichlet(kappa: Floats, terms: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """sin(pi kappa) / pi times the sum of the bins over their distances; so near to a bin that the kernel takes it alone, that bin."""
+    """sin(pi kappa) / pi times the sum of the bins over their distances.
+
+    So near to a bin that the kernel takes it alone, that bin.
+    """
     last = DTERMS - 1
     below, above = kappa <= NEAR, kappa >= 1 - NEAR
     with np.errstate(divide="ignore", invalid="ignore"):
-        summed = np.sin(np.pi * kappa) / np.pi * (terms / (kappa[:, None] + last - np.arange(2 * DTERMS))).sum(axis=1)
+        summed = (
+            np.sin(np.pi * kappa)
+            / np.pi
+            * (terms / (kappa[:, None] + last - np.arange(2 * DTERMS))).sum(axis=1)
+        )
     nearest = np.where(below, terms[:, last], -terms[:, DTERMS]) * np.exp(
         1j * np.pi * np.where(below, kappa, kappa - 1)
     )

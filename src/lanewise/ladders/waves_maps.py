@@ -1,6 +1,9 @@
-"""The rungs of the ladder `waves` that are whole maps: F of a spin-down and its Hough map, as the thesis proposed to go on.
+"""The rungs of the ladder `waves` that are whole maps.
 
-The data are noise in SFTs of stacks and detectors, on an Earth that moves in circles: times and responses are computed as in a search.
+F of a spin-down and its Hough map, as the thesis proposed to go on.
+
+The data are noise in SFTs of stacks and detectors, on an Earth that moves in circles: times and
+responses are computed as in a search.
 """
 
 from __future__ import annotations
@@ -21,7 +24,15 @@ from lanewise.ladders.rung import Options, Rung
 from lanewise.ladders.waves_data import DTERMS, DURATION, FIRST, Size, size_of
 from lanewise.ladders.waves_thesis import BUFFERED, DIRECTIONS, FIGURES, HOUGH, HOUGH_HOST
 from lanewise.sims.common.devices import to_host
-from lanewise.sims.waves import Ephemeris, Maps, MapSearch, Search, SearchData, geometry, search_maps
+from lanewise.sims.waves import (
+    Ephemeris,
+    Maps,
+    MapSearch,
+    Search,
+    SearchData,
+    geometry,
+    search_maps,
+)
 from lanewise.sims.waves.demodulation import antenna_matrices, assembled
 from lanewise.sims.waves.hierarchical import Candidates, Grids, candidates
 from lanewise.sims.waves.hough import (
@@ -42,7 +53,8 @@ START = 1_238_166_018 * 10**9  # GPS nanoseconds
 AROUND = 40  # bins of an SFT on both sides of the band: Doppler shifts, drifts, and the kernel
 PATCH, RESIDUALS, MOST, THRESHOLD = 0.01, 9, 100, 2.6  # radians; spin-downs; candidates; of F
 YEAR, RADIUS, ROTATION = 365.25 * 86_400.0, 499.0, 2 * math.pi / 86_164.0
-TOLERANCE, SAME = 1e-4, 0.9  # of the largest mean 2F; candidates that definition and device have in common, at least
+# of the largest mean 2F; candidates that definition and device have in common, at least
+TOLERANCE, SAME = 1e-4, 0.9
 LIMIT, QUICK_LIMIT, RUNS, ENOUGH = 60.0, 6.0, 3, 2.0  # seconds, but for the second-last
 Point = tuple[float, float, float]
 
@@ -72,30 +84,58 @@ class MapData:
         n, stack = size.stacks * size.detectors * size.sfts, size.sfts * DURATION
         width = size.frequencies // size.sfts + 2 * AROUND
         noise = rng.normal(scale=math.sqrt(0.5), size=(2, n * width)).astype(np.float32)
-        starts = START + np.arange(size.stacks * size.sfts).reshape(size.stacks, 1, size.sfts) * round(DURATION * 1e9)
+        starts = START + np.arange(size.stacks * size.sfts).reshape(
+            size.stacks, 1, size.sfts
+        ) * round(DURATION * 1e9)
         shape = (size.stacks, size.detectors, size.sfts)
         middle = np.broadcast_to(starts + round(DURATION * 5e8), shape).reshape(-1)
         span = np.stack([starts[:, 0, 0], starts[:, 0, -1] + round(DURATION * 1e9)], axis=1)
         data = SearchData(
-            ("H1", "L1")[: size.detectors], size.stacks, DURATION, noise[0] + np.complex64(1j) * noise[1], width * np.arange(n + 1),
-            np.full(n, round(FIRST * DURATION) - AROUND), size.sfts * np.arange(size.stacks * size.detectors + 1), middle, np.ones(n),
-            np.ones(size.stacks), span, 0,
-        )  # fmt: skip
+            ("H1", "L1")[: size.detectors],
+            size.stacks,
+            DURATION,
+            noise[0] + np.complex64(1j) * noise[1],
+            width * np.arange(n + 1),
+            np.full(n, round(FIRST * DURATION) - AROUND),
+            size.sfts * np.arange(size.stacks * size.detectors + 1),
+            middle,
+            np.ones(n),
+            np.ones(size.stacks),
+            span,
+            0,
+        )
         reference, resolution, step = int(span.mean()), 1 / stack, stack**-2
         search = Search(
-            freq=FIRST, freq_band=size.frequencies * resolution, f1dot=0.0, f1dot_band=size.spins * step, reference=reference, stack=stack,
-            residuals=RESIDUALS, threshold=THRESHOLD, patch=(PATCH, PATCH), dterms=DTERMS,
-        )  # fmt: skip
+            freq=FIRST,
+            freq_band=size.frequencies * resolution,
+            f1dot=0.0,
+            f1dot_band=size.spins * step,
+            reference=reference,
+            stack=stack,
+            residuals=RESIDUALS,
+            threshold=THRESHOLD,
+            patch=(PATCH, PATCH),
+            dterms=DTERMS,
+        )
         half, fine = RESIDUALS // 2, step / max(RESIDUALS, size.stacks)
         self.grids = Grids(
-            search, data, reference, resolution, FIRST, size.frequencies, -1e-11 + step * np.arange(size.spins, dtype=np.float64),
+            search,
+            data,
+            reference,
+            resolution,
+            FIRST,
+            size.frequencies,
+            -1e-11 + step * np.arange(size.spins, dtype=np.float64),
             fine * np.arange(-half, half + 1, dtype=np.float64),
-        )  # fmt: skip
+        )
         self._searches = dict[tuple[str, int], MapSearch]()
         self.sky: Floats = rng.uniform((-3.0, -1.4), (3.0, 1.4), (DIRECTIONS, 2))
 
     def search(self, device: str, buffers: int) -> MapSearch:
-        """A search whose data are on the device: they are loaded once, whatever is searched after that."""
+        """A search whose data are on the device.
+
+        They are loaded once, whatever is searched after that.
+        """
         if (device, buffers) not in self._searches:
             self._searches[device, buffers] = MapSearch(
                 self.grids, self.ephemeris, device=device, kernel="dirichlet", buffers=buffers
@@ -104,7 +144,9 @@ class MapData:
 
     def points(self, directions: int) -> list[Point]:
         """All spin-downs of the first directions."""
-        return [(a, d, f) for a, d in self.sky[:directions].tolist() for f in self.grids.f1dot.tolist()]
+        return [
+            (a, d, f) for a, d in self.sky[:directions].tolist() for f in self.grids.f1dot.tolist()
+        ]
 
 
 # ------------------------------------------------------------ versions
@@ -120,7 +162,10 @@ class MapVersion:
 
 
 def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
-    """F of all stacks by one call of the kernel, as in the rung before; maps by NumPy, while the device waits."""
+    """F of all stacks by one call of the kernel, as in the rung before.
+
+    Maps by NumPy, while the device waits.
+    """
     grids, d, reference = data.grids, data.grids.data, data.grids.middle
     earths = earth_states(d, data.ephemeris)
     motion = stack_motion(d, earths)
@@ -130,32 +175,53 @@ def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Ca
     for alpha, delta, f1dot in points:
         seen = geometry(d, data.ephemeris, alpha, delta, earths=earths)
         patch = make_patch(alpha, delta, (PATCH, PATCH), grids.first_bin)
-        offsets = pixel_offsets(patch, motion, reference, grids.first_bin * grids.resolution, f1dot, grids.resolution)
+        offsets = pixel_offsets(
+            patch, motion, reference, grids.first_bin * grids.resolution, f1dot, grids.resolution
+        )
         margin = needed_margin(offsets, drifts)
         records = cast("Any", Sft).array(
-            delay=seen.arrival.since(reference)[0], bins_per_hertz=seen.arrival.rate[0] * DURATION, a=seen.a[0].astype(np.float32),
-            b=seen.b[0].astype(np.float32), first_bin=d.first_bin.astype(np.int32), device=device,
-        )  # fmt: skip
+            delay=seen.arrival.since(reference)[0],
+            bins_per_hertz=seen.arrival.rate[0] * DURATION,
+            a=seen.a[0].astype(np.float32),
+            b=seen.b[0].astype(np.float32),
+            first_bin=d.first_bin.astype(np.int32),
+            device=device,
+        )
         f = grids.first + grids.resolution * np.arange(-margin, grids.frequencies + margin)
         templates = cast("Any", Template).array(
             frequency=f, f1dot=np.full(len(f), f1dot), f2dot=np.zeros(len(f)), device=device
         )
-        parts = to_host(dirichlet_kernel(DTERMS)(templates, lw.ragged(records, counts=counts, device=device), bins))
+        parts = to_host(
+            dirichlet_kernel(DTERMS)(
+                templates, lw.ragged(records, counts=counts, device=device), bins
+            )
+        )
         sums = parts.reshape(len(f), d.stacks, -1, 2, 2).astype(np.float64)
         amplitudes = (sums[..., 0] + 1j * sums[..., 1]).transpose(3, 1, 2, 0)
-        two_f = assembled(amplitudes, np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))).two_f
+        two_f = assembled(
+            amplitudes, np.broadcast_to(antenna_matrices(d, seen), (3, *amplitudes.shape[1:]))
+        ).two_f
         ones = np.ones(d.stacks)
-        peaks = number_counts(two_f / 2 > THRESHOLD, margin, grids.frequencies, offsets, drifts, ones)
+        peaks = number_counts(
+            two_f / 2 > THRESHOLD, margin, grids.frequencies, offsets, drifts, ones
+        )
         mean = number_counts(two_f, margin, grids.frequencies, offsets, drifts, ones) / d.stacks
         first = grids.resolution * grids.first_bin
-        frequencies = first + grids.resolution * np.arange(grids.frequencies, dtype=np.float64) + grids.correction
+        frequencies = (
+            first
+            + grids.resolution * np.arange(grids.frequencies, dtype=np.float64)
+            + grids.correction
+        )
         spins = f1dot + grids.residuals
         significance = Significance.of(ones, THRESHOLD)(peaks)
         yield candidates(Maps(patch, frequencies, spins, peaks, significance, mean), MOST)
 
 
 def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterator[Candidates]]:
-    """F and maps on the device, several maps at a time; 2 sets of buffers: it computes while the host finishes the last ones."""
+    """F and maps on the device, several maps at a time; 2 sets of buffers.
+
+    It computes while the host finishes the last ones.
+    """
 
     def run(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
         return data.search(device, buffers).candidates(points, MOST)
@@ -178,24 +244,38 @@ def climb_maps(cells: int, options: Options) -> Iterator[Rung]:
     """The rungs of one size. Errors are against the definition in float64, of one map."""
     data = MapData(size_of(cells), options.seed)
     try:
-        expected = next(search_maps(data.grids, data.ephemeris, data.points(1)[:1], MOST, device="numpy"))
+        expected = next(
+            search_maps(data.grids, data.ephemeris, data.points(1)[:1], MOST, device="numpy")
+        )
     except InputError as refusal:  # of fewer bins than a map needs
-        yield from (skipped(_blank(v, data, cells, options), "illegal", str(refusal)) for v in MAP_VERSIONS)
+        yield from (
+            skipped(_blank(v, data, cells, options), "illegal", str(refusal)) for v in MAP_VERSIONS
+        )
         return
     for version in MAP_VERSIONS:
         yield measure_maps(version, data, cells, options, expected)
 
 
-def measure_maps(version: MapVersion, data: MapData, cells: int, options: Options, expected: Candidates) -> Rung:
-    """The rung of a version: checked, then timed; skipped with the reason where it is wrong, too long, or has no device."""
+def measure_maps(
+    version: MapVersion, data: MapData, cells: int, options: Options, expected: Candidates
+) -> Rung:
+    """The rung of a version: checked, then timed.
+
+    Skipped with the reason where it is wrong, too long, or has no device.
+    """
     blank = _blank(version, data, cells, options)
     try:
         candidates = next(iter(list(version.run(data, data.points(1)[:1], options.device))))
         error, same = _compared(candidates, expected)
         blank = replace(blank, relative_error=error)
         if not (error <= TOLERANCE and same >= SAME):
-            wrong = f"wrong: the relative error of mean 2F is {error:.1e}, and {same:.0%} of the candidates are those of float64"
-            return skipped(blank, "wrong", f"{wrong}; wanted at most {TOLERANCE:.0e}, and {SAME:.0%}")
+            wrong = (
+                f"wrong: the relative error of mean 2F is {error:.1e}, and {same:.0%} of the "
+                "candidates are those of float64"
+            )
+            return skipped(
+                blank, "wrong", f"{wrong}; wanted at most {TOLERANCE:.0e}, and {SAME:.0%}"
+            )
         return _timed(version, data, blank, options)
     except DeviceError as refusal:
         return skipped(blank, "device", str(refusal))
@@ -204,19 +284,35 @@ def measure_maps(version: MapVersion, data: MapData, cells: int, options: Option
 def _blank(version: MapVersion, data: MapData, cells: int, options: Options) -> Rung:
     figure, size = FIGURES[version.name], data.size
     return Rung(
-        name=version.name, bodies=cells, device=options.device, skipped="not run", over=None,
+        name=version.name,
+        bodies=cells,
+        device=options.device,
+        skipped="not run",
+        over=None,
         extra={
-            "stacks": size.stacks, "sfts": size.sfts, "detectors": size.detectors, "frequencies": size.frequencies,
-            "residuals": RESIDUALS, "thesis": figure.text, "thesis_where": figure.where,
+            "stacks": size.stacks,
+            "sfts": size.sfts,
+            "detectors": size.detectors,
+            "frequencies": size.frequencies,
+            "residuals": RESIDUALS,
+            "thesis": figure.text,
+            "thesis_where": figure.where,
         },
-    )  # fmt: skip
+    )
 
 
 def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, float]:
-    """The largest difference of mean 2F over the largest, of cells that both lists have; and their share."""
+    """The largest difference of mean 2F over the largest, of cells that both lists have.
+
+    And their share.
+    """
     cell = ["freq", "alpha", "delta", "f1dot"]
     there = {tuple(row[cell].tolist()): float(row["twoF"]) for row in expected}
-    both = [(float(row["twoF"]), there[k]) for row in candidates if (k := tuple(row[cell].tolist())) in there]
+    both = [
+        (float(row["twoF"]), there[k])
+        for row in candidates
+        if (k := tuple(row[cell].tolist())) in there
+    ]
     if not both:
         return math.inf, 0.0
     ours, theirs = np.array(both).T
@@ -224,7 +320,10 @@ def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, floa
 
 
 def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) -> Rung:
-    """The median of searches of as many directions as there is time for: on a GPU all of the thesis's."""
+    """The median of searches of as many directions as there is time for.
+
+    On a GPU all of the thesis's.
+    """
 
     def seconds_of(points: list[Point]) -> float:
         start = time.perf_counter()
@@ -235,7 +334,11 @@ def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) ->
     seconds_of(one)  # compiles
     first = seconds_of(one)
     if first > limit:
-        return skipped(blank, "too long", f"a direction takes {duration(first)}, and a rung gets {duration(limit)}")
+        return skipped(
+            blank,
+            "too long",
+            f"a direction takes {duration(first)}, and a rung gets {duration(limit)}",
+        )
     most = DIRECTIONS if options.on_gpu and not options.quick else 4
     points = data.points(max(1, min(most, int(limit / 2 / first))))
     seconds_of(points)  # loads buffers of this size
@@ -247,5 +350,8 @@ def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) ->
     seconds = statistics.median_low(runs) / len(points)
     rate = {"templates_sfts_per_second": data.size.cells * data.size.sfts / seconds}
     return replace(
-        blank, skipped=None, seconds=seconds, extra={**blank.extra, "maps": len(points), "runs": len(runs), **rate}
+        blank,
+        skipped=None,
+        seconds=seconds,
+        extra={**blank.extra, "maps": len(points), "runs": len(runs), **rate},
     )

@@ -1,7 +1,8 @@
 """The versions of the ladder `waves`: the same kernel, called for more and more at a time.
 
-A version prepares a direction, which it does once for all of its spin-downs, and then computes the amplitudes of a spin-down. What it does
-is told to a clock by its kind: "memory" (allocating and packing), "transfer" (copies to and from the device), "kernel" (calls and waiting).
+A version prepares a direction, which it does once for all of its spin-downs, and then computes the
+amplitudes of a spin-down. What it does is told to a clock by its kind: "memory" (allocating and
+packing), "transfer" (copies to and from the device), "kernel" (calls and waiting).
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ KINDS = ("transfer", "memory", "kernel")
 
 @dataclass
 class Clock:
-    """Seconds by kind. The device is waited for at the end of each, so that nothing is counted for what comes later."""
+    """Seconds by kind. The device is waited for at the end of each, so that nothing is counted for
+    what comes later.
+    """
 
     device: str
     seconds: dict[str, float] = field(default_factory=lambda: dict.fromkeys(KINDS, 0.0))
@@ -40,7 +43,9 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """prepare: (data, clock) of a direction; run: (data, what was prepared, spin-down, clock) to amplitudes.
+    """prepare: (data, clock) of a direction; run.
+
+    (data, what was prepared, spin-down, clock) to amplitudes.
 
     Amplitudes are (frequencies, stacks, detectors, 4): real and imaginary part of Fa, then of Fb.
 
@@ -55,11 +60,18 @@ class Version:
 
 
 def _sfts(data: Data, some: slice, counts: Any, device: str) -> lw.RaggedArray:
-    """The SFTs of a part of the groups, packed on the host: data vectors and offset vectors in one allocation."""
+    """The SFTs of a part of the groups, packed on the host.
+
+    Data vectors and offset vectors in one allocation.
+    """
     records = cast("Any", Sft).array(
-        delay=data.delay[some], bins_per_hertz=data.rate[some], a=data.a[some], b=data.b[some], first_bin=data.first_bin[some],
+        delay=data.delay[some],
+        bins_per_hertz=data.rate[some],
+        a=data.a[some],
+        b=data.b[some],
+        first_bin=data.first_bin[some],
         device=device,
-    )  # fmt: skip
+    )
     return lw.ragged(records, counts=counts, device=device)
 
 
@@ -75,7 +87,9 @@ def _templates(data: Data, some: slice, spin: int, device: str) -> lw.RecordArra
     )
 
 
-def _call(templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: Clock) -> Any:
+def _call(
+    templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray, clock: Clock
+) -> Any:
     """The kernel, and its amplitudes on the host."""
     with clock.of("kernel"):
         amplitudes = dirichlet_kernel(DTERMS)(templates, sfts, bins)
@@ -83,7 +97,9 @@ def _call(templates: lw.RecordArray, sfts: lw.RaggedArray, bins: lw.RaggedArray,
         return to_host(amplitudes)
 
 
-def _packed(data: Data, some: slice, counts: Any, clock: Clock) -> tuple[lw.RaggedArray, lw.RaggedArray]:
+def _packed(
+    data: Data, some: slice, counts: Any, clock: Clock
+) -> tuple[lw.RaggedArray, lw.RaggedArray]:
     """SFTs and bins on the device: packed on the host, then copied in two pieces."""
     with clock.of("memory"):
         sfts, bins = _sfts(data, some, counts, "cpu"), _bins(data, some, "cpu")
@@ -110,7 +126,9 @@ def _shaped(data: Data, amplitudes: Any) -> Any:
 
 
 def _one_by_one(data: Data, _: None, spin: int, clock: Clock) -> Any:
-    """Version 1: for each stack, frequency and detector memory is allocated, filled, and given back."""
+    """Version 1: for each stack, frequency and detector memory is allocated, filled, and given
+    back.
+    """
     amplitudes, counts = _empty(data), np.array([[data.size.sfts]])
     for group in range(data.groups):
         for f in range(data.size.frequencies):
@@ -134,7 +152,10 @@ def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: Clock)
     """Version 2: data are on the device; still a call for each stack, frequency and detector."""
     amplitudes = _empty(data)
     with clock.of("memory"):
-        each = [_templates(data, slice(f, f + 1), spin, clock.device) for f in range(data.size.frequencies)]
+        each = [
+            _templates(data, slice(f, f + 1), spin, clock.device)
+            for f in range(data.size.frequencies)
+        ]
     for group, (sfts, bins) in enumerate(groups):
         for f, templates in enumerate(each):
             amplitudes[f, group] = _call(templates, sfts, bins, clock)[0, 0, 0]
@@ -144,12 +165,18 @@ def _frequency_by_frequency(data: Data, groups: Groups, spin: int, clock: Clock)
 def _pack_stacks(data: Data, clock: Clock) -> Groups:
     n = data.size.sfts * data.size.detectors
     counts = np.full((1, data.size.detectors), data.size.sfts)
-    return [_packed(data, slice(s * n, (s + 1) * n), counts, clock) for s in range(data.size.stacks)]
+    return [
+        _packed(data, slice(s * n, (s + 1) * n), counts, clock) for s in range(data.size.stacks)
+    ]
 
 
 def _band_by_band(data: Data, stacks: Groups, spin: int, clock: Clock) -> Any:
-    """Version 3: a call for each stack, with all frequencies (blocks) and detectors (thread y) in it."""
-    amplitudes = np.empty((data.size.frequencies, data.size.stacks, data.size.detectors, 4), np.float32)
+    """Version 3: a call for each stack, with all frequencies (blocks) and detectors (thread y) in
+    it.
+    """
+    amplitudes = np.empty(
+        (data.size.frequencies, data.size.stacks, data.size.detectors, 4), np.float32
+    )
     with clock.of("memory"):
         templates = _templates(data, slice(None), spin, clock.device)
     for stack, (sfts, bins) in enumerate(stacks):
@@ -175,4 +202,7 @@ VERSIONS = (
     Version(BAND, _pack_stacks, _band_by_band, lambda d: d.size.stacks, PACKED),
     Version(STACKED, _pack_all, _all_stacks, lambda d: 1, BAND),
 )
-"""In the order of the ladder. One that goes on from here is one more entry: what it prepares, runs and calls."""
+"""In the order of the ladder. One that goes on from here is one more entry.
+
+What it prepares, runs and calls.
+"""

@@ -1,4 +1,7 @@
-"""Annotations of threadwise functions: indices of threads, and arrays of one to three dimensions."""
+"""Annotations of threadwise functions.
+
+Indices of threads, and arrays of one to three dimensions.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,8 @@ class _Array:
 
     def __init__(self) -> None:
         raise ArgumentTypeError(
-            f"lw.{type(self).__name__} is an annotation; a call takes arrays of NumPy or CuPy, and so does kernel.python"
+            f"lw.{type(self).__name__} is an annotation; a call takes arrays of NumPy or CuPy, and "
+            "so does kernel.python"
         )
 
     def __len__(self) -> int:
@@ -55,9 +59,12 @@ class _Array:
 
 
 class Array1(_Array, Generic[Element]):
-    """An array of one dimension: `a: lw.Array1[lw.f32]` as a parameter of a threadwise function, `a[i]` one of its elements.
+    """An array of one dimension: `a.
 
-    A call brings a contiguous array of NumPy or CuPy with this type of element. `len(a)` and `a.shape[0]` are its length.
+    Lw.Array1[lw.f32]` as a parameter of a threadwise function, `a[i]` one of its elements.
+
+    A call brings a contiguous array of NumPy or CuPy with this type of element. `len(a)` and
+    `a.shape[0]` are its length.
     """
 
     if TYPE_CHECKING:
@@ -68,7 +75,10 @@ class Array1(_Array, Generic[Element]):
 
 
 class Array2(_Array, Generic[Element]):
-    """An array of two dimensions: `a: lw.Array2[lw.f32]`, `a[y, x]`, `a.shape[1]`, `len(a)`; see `Array1`."""
+    """An array of two dimensions: `a: lw.Array2[lw.f32]`, `a[y, x]`, `a.shape[1]`, `len(a)`.
+
+    See `Array1`.
+    """
 
     if TYPE_CHECKING:
         shape: tuple[int, int]
@@ -78,7 +88,10 @@ class Array2(_Array, Generic[Element]):
 
 
 class Array3(_Array, Generic[Element]):
-    """An array of three dimensions: `a: lw.Array3[lw.f32]`, `a[z, y, x]`, `a.shape[2]`, `len(a)`; see `Array1`."""
+    """An array of three dimensions: `a: lw.Array3[lw.f32]`, `a[z, y, x]`, `a.shape[2]`, `len(a)`.
+
+    See `Array1`.
+    """
 
     if TYPE_CHECKING:
         shape: tuple[int, int, int]
@@ -97,7 +110,11 @@ def is_index(annotation: Any) -> bool:
 
 def is_array(annotation: Any) -> bool:
     """Whether an annotation is that of an array, of whatever it says."""
-    return typing.get_origin(annotation) in _RANKS or annotation in _RANKS if _hashable(annotation) else False
+    return (
+        typing.get_origin(annotation) in _RANKS or annotation in _RANKS
+        if _hashable(annotation)
+        else False
+    )
 
 
 def _hashable(annotation: Any) -> bool:

@@ -1,14 +1,20 @@
-"""Exact sums of floats: whole numbers that hold every float of a type, so that the order of additions does not matter.
+"""Exact sums of floats.
 
-A finite float is a whole number of units, 2^-150 of float32 and 2^-1075 of float64. The sum of an element is a whole number, too, cut into
-words of 64 bits that stand for 2^0, 2^32, 2^64, ... units. A float32, moved to its place, fits one word, a float64 two. Words overlap, and
-one that wraps is paid back two words higher, so that no number of additions is too large. The last word has a bit for each kind of value
-that is no finite number. At the end the words are one number again, which is rounded once.
+Whole numbers that hold every float of a type, so that the order of additions does not matter.
 
-On a CPU all words of one weight lie side by side, and behind them are flags, one for each weight that was used: the others are memory
-that nobody touched, and which the system does not even provide.
+A finite float is a whole number of units, 2^-150 of float32 and 2^-1075 of float64. The sum of an
+element is a whole number, too, cut into words of 64 bits that stand for 2^0, 2^32, 2^64, ... units.
+A float32, moved to its place, fits one word, a float64 two. Words overlap, and one that wraps is
+paid back two words higher, so that no number of additions is too large. The last word has a bit for
+each kind of value that is no finite number. At the end the words are one number again, which is
+rounded once.
 
-This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.numba_prelude` and `primitives.exact_sums` do the same.
+On a CPU all words of one weight lie side by side, and behind them are flags, one for each weight
+that was used: the others are memory that nobody touched, and which the system does not even
+provide.
+
+This is the definition, in Python's whole numbers: `emit.cuda_prelude`, `emit.numba_prelude` and
+`primitives.exact_sums` do the same.
 """
 
 from __future__ import annotations
@@ -19,14 +25,19 @@ from typing import Any
 
 import numpy as np
 
-GROUP = 16  # elements whose words of one weight lie side by side on a GPU and for the interpreter: a line of a cache
+# elements whose words of one weight lie side by side on a GPU and for the interpreter: a line of a
+# cache
+GROUP = 16
 WORD = 32  # bits from the weight of a word to that of the next one
 NAN, ABOVE, BELOW = 1, 2, 4  # bits of the last word: not a number, infinity, minus infinity
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A type of floats: bits of a significand with its leading one, the largest exponent field, and words of an element."""
+    """A type of floats.
+
+    Bits of a significand with its leading one, the largest exponent field, and words of an element.
+    """
 
     name: str
     bits: np.dtype[Any]
@@ -103,7 +114,10 @@ def add(kind: Format, words: Any, element: int, value: Any) -> None:
 
 
 def rounded(kind: Format, words: Any, element: int, before: Any) -> Any:
-    """An element with its sum: `before` itself where the words are zero, else the nearest float to all of it, ties to even."""
+    """An element with its sum.
+
+    `before` itself where the words are zero, else the nearest float to all of it, ties to even.
+    """
     parts = [int(words[place(kind, element, w)]) for w in range(kind.words)]
     total, special = sum(p << WORD * n for n, p in enumerate(parts[:-1])), parts[-1]
     own = np.dtype(kind.name).type
@@ -115,7 +129,9 @@ def rounded(kind: Format, words: Any, element: int, before: Any) -> Any:
         else:
             total += piece << WORD * word
     if special:
-        return own(np.nan if special not in (ABOVE, BELOW) else np.inf if special == ABOVE else -np.inf)
+        return own(
+            np.nan if special not in (ABOVE, BELOW) else np.inf if special == ABOVE else -np.inf
+        )
     return _nearest(kind, total)
 
 
@@ -126,5 +142,7 @@ def _nearest(kind: Format, total: int) -> Any:
     kept, rest = size >> drop, size & ((1 << drop) - 1)
     half = 1 << (drop - 1)
     kept += rest > half or (rest == half and kept & 1 == 1)
-    bits = min((drop - 1 << kind.fraction) + kept, kind.most << kind.fraction) | (kind.sign if total < 0 else 0)
+    bits = min((drop - 1 << kind.fraction) + kept, kind.most << kind.fraction) | (
+        kind.sign if total < 0 else 0
+    )
     return np.asarray(bits, kind.bits).view(kind.name)[()]

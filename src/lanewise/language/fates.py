@@ -8,7 +8,8 @@ from enum import IntEnum
 class Fate(IntEnum):
     """The result of an elementwise function over a population: `-> lw.Fate`, an i32 on the device.
 
-    DIE: the record goes. KEEP: it stays, as the function left it. SPLIT: it stays, and a copy of it with an id of its own joins.
+    DIE: the record goes. KEEP: it stays, as the function left it. SPLIT: it stays, and a copy of it
+    with an id of its own joins.
     """
 
     DIE = 0

@@ -1,7 +1,9 @@
-"""`lw.interpolate` in ordinary Python, and what its edges are: the definition of what kernels compute.
+"""`lw.interpolate` in ordinary Python, and what its edges are.
 
-Element i of a table lies at the coordinate i. Between two elements the value is a + w (b - a), along one axis after the other, the last
-axis first.
+The definition of what kernels compute.
+
+Element i of a table lies at the coordinate i. Between two elements the value is a + w (b - a),
+along one axis after the other, the last axis first.
 """
 
 from __future__ import annotations
@@ -23,31 +25,39 @@ RANK = 3  # dimensions of a table at most
 def interpolate(table: Any, *coordinates: Any, edge: Edge = "clamp") -> Any:
     """The value of a table between its elements, by linear interpolation along each axis.
 
-    table: floats, an array of one to three dimensions. coordinates: a float for each dimension, in the order of its indices:
-    `lw.interpolate(t, y, x)` at y = 2.0 and x = 3.0 is t[2, 3]. edge: what lies outside of the table. "clamp": the nearest element.
-    "repeat": the table again, so that the last element has the first as its neighbour. "mirror": the table mirrored at its outer
-    edges, half an element outside of the last one, as textures do: element n is element n - 1. "zero": zeros. A coordinate that is
-    not a number gives no number. Coordinates of float32 are exact up to 2^24.
+    table: floats, an array of one to three dimensions. coordinates: a float for each dimension, in
+    the order of its indices: `lw.interpolate(t, y, x)` at y = 2.0 and x = 3.0 is t[2, 3]. edge:
+    what lies outside of the table. "clamp": the nearest element. "repeat": the table again, so that
+    the last element has the first as its neighbour. "mirror": the table mirrored at its outer
+    edges, half an element outside of the last one, as textures do: element n is element n - 1.
+    "zero": zeros. A coordinate that is not a number gives no number. Coordinates of float32 are
+    exact up to 2^24.
 
-    In a kernel the table is a parameter, `t: lw.Array2[lw.f32]`, and edge a literal. In ordinary Python coordinates may be arrays.
-    Raises `ArgumentError` for what does not fit.
+    In a kernel the table is a parameter, `t: lw.Array2[lw.f32]`, and edge a literal. In ordinary
+    Python coordinates may be arrays. Raises `ArgumentError` for what does not fit.
     """
     values = host_array("lw.interpolate: the table", table)
     if values.dtype.kind != "f" or not 1 <= values.ndim <= RANK or not values.size:
         raise ArgumentError(
-            f"lw.interpolate takes a table of floats with one to {RANK} dimensions, found {shown(table)}"
+            f"lw.interpolate takes a table of floats with one to {RANK} dimensions, found "
+            f"{shown(table)}"
         )
     if len(coordinates) != values.ndim:
         raise ArgumentError(
-            f"lw.interpolate takes a coordinate for each of the {values.ndim} dimensions of the table, found {len(coordinates)}"
+            f"lw.interpolate takes a coordinate for each of the {values.ndim} dimensions of the "
+            f"table, found {len(coordinates)}"
         )
     asked: Any = edge
     if not isinstance(asked, str) or asked not in EDGES:
-        raise ArgumentError(f"lw.interpolate(edge={shown(edge)}): wanted one of {', '.join(map(repr, EDGES))}")
+        raise ArgumentError(
+            f"lw.interpolate(edge={shown(edge)}): wanted one of {', '.join(map(repr, EDGES))}"
+        )
     try:
         places = np.broadcast_arrays(*(_floats(x, values.dtype) for x in coordinates))
     except ValueError as error:
-        raise ArgumentError(f"lw.interpolate: the coordinates do not fit together: {error}") from error
+        raise ArgumentError(
+            f"lw.interpolate: the coordinates do not fit together: {error}"
+        ) from error
     with np.errstate(invalid="ignore", over="ignore"):
         ends = [_ends(x, n, edge) for x, n in zip(places, values.shape, strict=True)]
         return _between(values, ends, ())[()]
@@ -58,11 +68,17 @@ def _floats(x: Any, kind: np.dtype[Any]) -> Any:
     array = np.asarray(x)
     if array.dtype.kind not in "fiu" or (array.dtype.kind != "f" and not isinstance(x, int)):
         raise ArgumentError(f"lw.interpolate takes coordinates that are floats, found {shown(x)}")
-    return array.astype(kind) if isinstance(x, (int, float)) and not isinstance(x, np.generic) else array
+    return (
+        array.astype(kind)
+        if isinstance(x, (int, float)) and not isinstance(x, np.generic)
+        else array
+    )
 
 
 Ends = tuple[Any, Any, Any, Any, Any]
-"""The two elements beside a coordinate, how far it lies from the first, and whether either is in the table."""
+"""The two elements beside a coordinate, how far it lies from the first, and whether either is in
+the table.
+"""
 
 
 def _ends(x: Any, n: int, edge: Edge) -> Ends:

@@ -1,8 +1,12 @@
-"""Random numbers without a state, as ordinary Python: `lw.random(seed, step, ...)` of numbers and NumPy arrays.
+"""Random numbers without a state, as ordinary Python.
 
-A number is a function of a seed and some counters, by Philox4x32-10: J. K. Salmon, M. A. Moraes, R. O. Dror, D. E. Shaw, Parallel random
-numbers: as easy as 1, 2, 3, SC11 (2011). What is made of its four words is computed in whole numbers, and rounded at the end alone: it has
-the same bits on every device. `frontend/random_numbers.py` has the same functions in the kernel language.
+`lw.random(seed, step, ...)` of numbers and NumPy arrays.
+
+A number is a function of a seed and some counters, by Philox4x32-10: J. K. Salmon, M. A. Moraes, R.
+O. Dror, D. E. Shaw, Parallel random
+numbers: as easy as 1, 2, 3, SC11 (2011). What is made of its four words is computed in whole
+numbers, and rounded at the end alone: it has the same bits on every device.
+`frontend/random_numbers.py` has the same functions in the kernel language.
 """
 
 from __future__ import annotations
@@ -20,24 +24,43 @@ Words = NDArray[np.uint64]  # 32 bits each, so that products fit
 MULTIPLIERS, WEYL, ROUNDS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85), 10
 MOST_WORDS = 4
 MASK = np.uint64(0xFFFFFFFF)
-# Polynomials through Chebyshev points, within 2^-31: log(1 + t) for t in [0, 1], in units of 2^-31, and of y = x^2 in [0, 1/4], in units
-# of 2^-30, cos(x pi / 2) and sin(x pi / 2) / x. From the constant term on.
+# Polynomials through Chebyshev points, within 2^-31: log(1 + t) for t in [0, 1], in units of 2^-31,
+# and of y = x^2 in [0, 1/4], in units of 2^-30, cos(x pi / 2) and sin(x pi / 2) / x. From the
+# constant term on.
 LOGARITHM = (
-    0, 2147483631, -1073740845, 715805808, -536608764, 427612517, -349020053, 277709381, -200018874, 118714816, -52040778, 14529772,
+    0,
+    2147483631,
+    -1073740845,
+    715805808,
+    -536608764,
+    427612517,
+    -349020053,
+    277709381,
+    -200018874,
+    118714816,
+    -52040778,
+    14529772,
     -1904374,
-)  # fmt: skip
+)
 COSINE = (1073741824, -1324675879, 272375560, -22401992, 987048, -27060, 501)
 SINE = (1686629713, -693598668, 85569306, -5026995, 172273, -3866, 63)
 LOG_2 = 1488522236  # in units of 2^-31
 
 
-def philox(counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]) -> tuple[Words, Words, Words, Words]:
-    """Philox4x32-10: four words of 32 bits of a counter of four words and a key of two, by element where they are arrays."""
+def philox(
+    counter: tuple[Any, Any, Any, Any], key: tuple[Any, Any]
+) -> tuple[Words, Words, Words, Words]:
+    """Philox4x32-10: four words of 32 bits of a counter of four words and a key of two, by element
+    where they are arrays.
+    """
     a, b, c, d = (np.asarray(x, np.uint64) for x in counter)
     first, second = (np.asarray(x, np.uint64) for x in key)
     for number in range(ROUNDS):
         if number:
-            first, second = (first + np.uint64(WEYL[0])) & MASK, (second + np.uint64(WEYL[1])) & MASK
+            first, second = (
+                (first + np.uint64(WEYL[0])) & MASK,
+                (second + np.uint64(WEYL[1])) & MASK,
+            )
         x, y = np.uint64(MULTIPLIERS[0]) * a, np.uint64(MULTIPLIERS[1]) * c
         a, b, c, d = _high(y) ^ b ^ first, y & MASK, _high(x) ^ d ^ second, x & MASK
     return a, b, c, d
@@ -47,20 +70,28 @@ def _high(x: Words) -> Words:
     return x >> np.uint64(32)
 
 
-def words(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The four words of a counter and the two of a key that a call `lw.name(seed, *counters)` has."""
+def words(
+    name: str, seed: Any, counters: tuple[Any, ...]
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The four words of a counter and the two of a key that a call `lw.name(seed, *counters)`
+    has.
+    """
     if not counters:
         raise ArgumentError(
-            f"lw.{name} takes a seed and one counter or more, such as a step and an index, found a seed alone"
+            f"lw.{name} takes a seed and one counter or more, such as a step and an index, found a "
+            "seed alone"
         )
     parts = [_integer(name, c) for c in counters]
     flat = [w for low, high, wide in parts for w in ((low, high) if wide else (low,))]
     if len(flat) > MOST_WORDS:
         raise ArgumentError(
-            f"lw.{name}: the counters have {len(flat)} words of 32 bits, and {MOST_WORDS} are the most: whole numbers of 64 bits have two, "
+            f"lw.{name}: the counters have {len(flat)} words of 32 bits, and {MOST_WORDS} are the "
+            "most: whole numbers of 64 bits have two, "
             "all others one"
         )
-    low, high, _ = _integer(name, np.int64(seed) if type(seed) is int and -(2**63) <= seed < 2**63 else seed)
+    low, high, _ = _integer(
+        name, np.int64(seed) if type(seed) is int and -(2**63) <= seed < 2**63 else seed
+    )
     return (*flat, *[np.uint64(0)] * (MOST_WORDS - len(flat))), (low, high)
 
 
@@ -78,12 +109,17 @@ def _whole(name: str, value: Any) -> Any:
 
 
 def _integer(name: str, value: Any) -> tuple[Any, Any, bool]:
-    """The lower and the upper word of a whole number, and whether both count: those of 64 bits have two."""
+    """The lower and the upper word of a whole number, and whether both count.
+
+    Those of 64 bits have two.
+    """
     array = _whole(name, value)
     if isinstance(value, int):
         wide = False
         if not -(2**31) <= value < 2**32:
-            raise ArgumentError(f"lw.{name}: {value} does not fit into 32 bits: lw.i64({value}) has two words")
+            raise ArgumentError(
+                f"lw.{name}: {value} does not fit into 32 bits: lw.i64({value}) has two words"
+            )
     else:
         wide = array.dtype.itemsize == 8
     signed = array.astype(np.int64)
@@ -129,7 +165,11 @@ def _circle(word: Words) -> tuple[Any, Any]:
 
 def _vector(*components: Any) -> Any:
     """A vector of numbers, or an array whose last axis is that of the components."""
-    return np.stack(components, axis=-1) if np.ndim(components[0]) else make_vector([c[()] for c in components])
+    return (
+        np.stack(components, axis=-1)
+        if np.ndim(components[0])
+        else make_vector([c[()] for c in components])
+    )
 
 
 def _draw(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[Words, Words, Words, Words]:
@@ -145,15 +185,19 @@ def _draw(name: str, seed: Any, counters: tuple[Any, ...]) -> tuple[Words, Words
 def random(seed: int, *counters: Any) -> Any:
     """A float32 from 0 on and below 1: one of 2^24 numbers, each as likely.
 
-    seed, counters: whole numbers, such as `lw.random(seed, step, index)`. Equal ones give the same number on every device; a draw that
-    differs in one counter is independent. Whole numbers of 32 bits are one word of Philox's counter, those of 64 bits (in NumPy, what
-    `np.arange` makes) two; it has four.
+    seed, counters: whole numbers, such as `lw.random(seed, step, index)`. Equal ones give the same
+    number on every device; a draw that differs in one counter is independent. Whole numbers of 32
+    bits are one word of Philox's counter, those of 64 bits (in NumPy, what `np.arange` makes) two;
+    it has four.
     """
     return _unit(_draw("random", seed, counters)[0])[()]
 
 
 def random4(seed: int, *counters: Any) -> Any:
-    """Four independent float32 from 0 on and below 1, a `vec4`, at the price of one; the first is that of `random`."""
+    """Four independent float32 from 0 on and below 1, a `vec4`, at the price of one.
+
+    The first is that of `random`.
+    """
     return _vector(*map(_unit, _draw("random4", seed, counters)))
 
 
@@ -164,18 +208,24 @@ def drandom(seed: int, *counters: Any) -> Any:
 
 
 def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
-    """An int32 from low on and below high, each as likely to 1 in 2^32; low, where high is not above it. See `random`."""
+    """An int32 from low on and below high, each as likely to 1 in 2^32.
+
+    Low, where high is not above it. See `random`.
+    """
     a, b, _, _ = _draw("random_integer", seed, counters)
     first, last = (_whole("random_integer", x) for x in (low, high))
     for bound in (first, last):
         if bound.size and not (bound.min() >= -(2**31) and bound.max() < 2**31):
             raise ArgumentError(
-                f"lw.random_integer: {shown(low)} to {shown(high)} are not whole numbers of 32 bits with a sign"
+                f"lw.random_integer: {shown(low)} to {shown(high)} are not whole numbers of 32 "
+                "bits with a sign"
             )
     try:
         np.broadcast_shapes(first.shape, last.shape, a.shape)
     except ValueError as error:
-        raise ArgumentError(f"lw.random_integer: limits and counters do not fit together: {error}") from error
+        raise ArgumentError(
+            f"lw.random_integer: limits and counters do not fit together: {error}"
+        ) from error
     count = ((last.astype(np.int64) - first.astype(np.int64)) & 0xFFFFFFFF).astype(np.uint64)
     place = _high(a * count + _high(b * count))
     drawn = (first.astype(np.int64) + place.astype(np.int64)).astype(np.int32)
@@ -183,9 +233,12 @@ def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
 
 
 def normal(seed: int, *counters: Any) -> Any:
-    """A float32 of the standard normal distribution, up to 6.66 from 0, by the formula of G. E. P. Box and M. E. Muller (1958).
+    """A float32 of the standard normal distribution, up to 6.66 from 0, by the formula of G. E. P.
 
-    It is within 1e-6 of what the formula says, and one in ten million, near 0, within 5e-5. See `random`.
+    Box and M. E. Muller (1958).
+
+    It is within 1e-6 of what the formula says, and one in ten million, near 0, within 5e-5. See
+    `random`.
     """
     a, b, _, _ = _draw("normal", seed, counters)
     return (_radius(a) * _circle(b)[0])[()]

@@ -1,8 +1,9 @@
 """Records: the named, typed fields of one element. Nothing here knows about memory.
 
-`class Body(lw.Record)` is a record class, and so is what `@record` makes of an annotated class: type checkers and editors know the first
-one's `array` and `zeros`, and understand the second one only as far as its fields. Instances are single records for the Python side of
-a kernel; arrays of records come from `Body.array(...)` and `Body.zeros(n)`.
+`class Body(lw.Record)` is a record class, and so is what `@record` makes of an annotated class:
+type checkers and editors know the first one's `array` and `zeros`, and understand the second one
+only as far as its fields. Instances are single records for the Python side of a kernel; arrays of
+records come from `Body.array(...)` and `Body.zeros(n)`.
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One scalar of a record: a scalar field (`mass`) or a component of a vector field (`position.x`)."""
+    """One scalar of a record.
+
+    A scalar field (`mass`) or a component of a vector field (`position.x`).
+    """
 
     name: str
     type: t.Scalar
@@ -62,7 +66,11 @@ class Record:
 
     @property
     def leaves(self) -> tuple[Leaf, ...]:
-        return tuple(Leaf(name, t.scalar_of(f.type)) for f in self.fields for name in t.leaves(f.name, f.type))
+        return tuple(
+            Leaf(name, t.scalar_of(f.type))
+            for f in self.fields
+            for name in t.leaves(f.name, f.type)
+        )
 
     def __str__(self) -> str:
         return f"{self.name}({', '.join(f'{f.name}: {f.type}' for f in self.fields)})"
@@ -98,7 +106,8 @@ class _Structure:
 class RecordValue:
     """Base of every record class: one record whose fields are NumPy scalars and vectors.
 
-    It holds its own values, or is a row of an array: then fields are read from the array, and what is assigned to them is written there.
+    It holds its own values, or is a row of an array: then fields are read from the array, and what
+    is assigned to them is written there.
     """
 
     __record__: Record
@@ -124,25 +133,34 @@ class RecordValue:
                 made = to_python_value(value, field.type)
                 kept = _is_kept(value, made, field.type)
             except Exception as error:  # of lanewise, or of the user's class
-                raise ArgumentError(f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}") from error
+                raise ArgumentError(
+                    f"{self.__record__.name}.{name} is a {field.type}, found {shown(value)}"
+                ) from error
             if not kept:  # as rows and arrays say
                 raise ArgumentError(
-                    f"{self.__record__.name}.{name} is a {field.type}, which cannot hold {shown(value)}; convert it first"
+                    f"{self.__record__.name}.{name} is a {field.type}, which cannot hold "
+                    f"{shown(value)}; convert it first"
                 )
             object.__setattr__(self, name, made)
 
         def __getattr__(self, name: str) -> Any:
-            # Only names that the record itself does not hold come here: those of fields, where it is a row of an array.
+            # Only names that the record itself does not hold come here: those of fields, where it
+            # is a row of an array.
             row: RowOf | None = self.__dict__.get("_row")
             field = None if row is None else self.__record__.field(name)
             if row is None or field is None:
-                raise AttributeError(name if name.startswith("_") else unknown_field(self.__record__, name))
+                raise AttributeError(
+                    name if name.startswith("_") else unknown_field(self.__record__, name)
+                )
             return bound_value(
-                row.read(field), field.type, lambda component, value: row.write_component(field, component, value)
+                row.read(field),
+                field.type,
+                lambda component, value: row.write_component(field, component, value),
             )
 
     def __repr__(self) -> str:
-        return f"{self.__record__.name}({', '.join(f'{f.name}={getattr(self, f.name)!r}' for f in self.__record__)})"
+        shown = ", ".join(f"{f.name}={getattr(self, f.name)!r}" for f in self.__record__)
+        return f"{self.__record__.name}({shown})"
 
     def copy(self) -> Self:
         """A record of its own with the same values, no row of an array."""
@@ -180,12 +198,16 @@ class RecordValue:
         host_layout: Layout | None = None,
         **fields: Any,
     ) -> RecordArray[Self]:
-        """An array of records from one array per field; see `RecordArray.from_fields`. Fields left out are zero.
+        """An array of records from one array per field; see `RecordArray.from_fields`.
 
-        table: a structured array, a DataFrame or a mapping whose columns are called as fields or as components, `position_x`. copy: with
-        False the array lies in the memory of a structured array of `dtype`, or in that of the array of a record's only field.
-        host_layout: that of a second side on the host, see `RecordArray.host`.
-        Raises `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way round a copy.
+        Fields left out are zero.
+
+        table: a structured array, a DataFrame or a mapping whose columns are called as fields or as
+        components, `position_x`. copy: with False the array lies in the memory of a structured
+        array of `dtype`, or in that of the array of a record's only field.
+        host_layout: that of a second side on the host, see `RecordArray.host`. Raises
+        `ArgumentError` for an unknown column, a wrong shape or type, and where there is no way
+        round a copy.
         """
         from lanewise.records.interchange import array_of
 
@@ -194,21 +216,36 @@ class RecordValue:
     @classmethod
     @settings_by_name
     def zeros(
-        cls, count: int, *, layout: Layout | None = None, device: str | None = None, host_layout: Layout | None = None
+        cls,
+        count: int,
+        *,
+        layout: Layout | None = None,
+        device: str | None = None,
+        host_layout: Layout | None = None,
     ) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the current device).
+        """`count` records of zeros in `layout` on `device` (defaults.
+
+        The device's layout, the current device).
 
         host_layout: that of a second side on the host, see `RecordArray.host`.
         """
         from lanewise.records.arrays import RecordArray
 
         return RecordArray.zeros(
-            cls.__record__, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
+            cls.__record__,
+            count,
+            layout=layout,
+            device=device,
+            python_class=cls,
+            host_layout=host_layout,
         )
 
 
 def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
-    """Whether `made`, of `kind`, is the number or the numbers that were given: nothing cut off, nothing that became infinite, no text."""
+    """Whether `made`, of `kind`, is the number or the numbers that were given.
+
+    Nothing cut off, nothing that became infinite, no text.
+    """
     parts = value if np.ndim(value) else (value,)
     results: tuple[Any, ...] = tuple(made) if isinstance(kind, t.Vector) else (made,)
     scalar = t.scalar_of(kind)
@@ -224,7 +261,9 @@ def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
 
 def unknown_field(record: Record, name: str) -> str:
     """The text of the error about a field that is not there."""
-    return f"{record.name} has no field {name!r}; its fields are {', '.join(f.name for f in record)}"
+    return (
+        f"{record.name} has no field {name!r}; its fields are {', '.join(f.name for f in record)}"
+    )
 
 
 RESERVED = frozenset(
@@ -260,30 +299,38 @@ class _NoFields:
     """In place of the description of a record class that describes none."""
 
     def __get__(self, record: object, owner: type[Any]) -> Record:
-        raise RecordError("lw.Record has no fields; write a class that inherits from it: `class Body(lw.Record):`")
+        raise RecordError(
+            "lw.Record has no fields; write a class that inherits from it: `class Body(lw.Record):`"
+        )
 
 
 class RecordBase(RecordValue):
-    """`lw.Record`, what record classes inherit from: `class Body(lw.Record)` with lanewise types as annotations.
+    """`lw.Record`, what record classes inherit from.
 
-    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, for a reserved field name,
-    and for a class that inherits from a record class.
+    `class Body(lw.Record)` with lanewise types as annotations.
+
+    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
+    fields, for a reserved field name, and for a class that inherits from a record class.
     """
 
     __record__ = _NoFields()  # pyright: ignore[reportAssignmentType]
 
     def __init_subclass__(cls, **options: Any) -> None:
         if options:
-            raise RecordError(f"{cls.__name__}: a record class takes no options, found {', '.join(options)}")
+            raise RecordError(
+                f"{cls.__name__}: a record class takes no options, found {', '.join(options)}"
+            )
         cls.__record__ = _described(cls, RecordBase)
 
 
 @dataclass_transform(kw_only_default=True)
 def record(cls: type[Any]) -> Any:
-    """Make a record class of a class whose annotations are lanewise types; `lw.Record` is the spelling that editors understand.
+    """Make a record class of a class whose annotations are lanewise types.
 
-    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but fields, or for a
-    reserved field name.
+    `lw.Record` is the spelling that editors understand.
+
+    Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
+    fields, or for a reserved field name.
     """
     return make_class(_described(cls, object), cls.__module__, cls.__qualname__, cls.__doc__)
 
@@ -293,22 +340,31 @@ def _described(cls: type[Any], base: type[Any]) -> Record:
     _check_plain(cls, base)
     fields = tuple(_field(cls, name, annotation) for name, annotation in _annotations(cls).items())
     if not fields:
-        raise RecordError(f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`")
+        raise RecordError(
+            f"{cls.__name__} has no fields; write them as annotations, for example `mass: lw.f32`"
+        )
     return Record(cls.__name__, fields)
 
 
 def make_class(record: Record, module: str, qualname: str, doc: str | None) -> type[RecordValue]:
     """The class of single records."""
-    namespace = {"__record__": record, "__module__": module, "__qualname__": qualname, "__doc__": doc}
+    namespace = {
+        "__record__": record,
+        "__module__": module,
+        "__qualname__": qualname,
+        "__doc__": doc,
+    }
     return type(record.name, (RecordValue,), namespace)
 
 
 def _annotations(cls: type[Any]) -> dict[str, Any]:
     try:
         return inspect.get_annotations(cls, eval_str=True)
-    except Exception as error:  # a postponed annotation is an expression of the user's, and may fail in any way
+    except Exception as error:
+        # a postponed annotation is an expression of the user's, and may fail in any way
         raise RecordError(
-            f"an annotation of {cls.__name__} cannot be evaluated ({type(error).__name__}: {error}); "
+            f"an annotation of {cls.__name__} cannot be evaluated ({type(error).__name__}: "
+            f"{error}); "
             "with `from __future__ import annotations` its names must be known in the module"
         ) from error
 
@@ -319,20 +375,25 @@ def _check_plain(cls: type[Any], base: type[Any]) -> None:
         raise RecordError(f"@lw.record stands above a class, found {shown(cls)}")
     if RecordBase in cls.__bases__ and base is object:
         raise RecordError(
-            f"{cls.__name__} inherits from lw.Record, which makes it a record class; leave out @lw.record"
+            f"{cls.__name__} inherits from lw.Record, which makes it a record class; leave out "
+            "@lw.record"
         )
     if cls.__bases__ != (base,):
         other = next((b.__name__ for b in cls.__bases__ if b is not base), "nothing")
-        raise RecordError(f"{cls.__name__} inherits from {other}; a record names all of its fields itself")
+        raise RecordError(
+            f"{cls.__name__} inherits from {other}; a record names all of its fields itself"
+        )
     for name, value in vars(cls).items():
         if name.startswith("__") and name.endswith("__"):
             continue
         if callable(value) or isinstance(value, (property, staticmethod, classmethod)):
             raise RecordError(
-                f"{cls.__name__}.{name}: a record holds fields only; write functions beside it, with @lw.function for kernels"
+                f"{cls.__name__}.{name}: a record holds fields only; write functions beside it, "
+                "with @lw.function for kernels"
             )
         raise RecordError(
-            f"{cls.__name__}.{name} = {value!r}: fields have no default values; `{cls.__name__}.array(...)` fills with zeros"
+            f"{cls.__name__}.{name} = {value!r}: fields have no default values; "
+            f"`{cls.__name__}.array(...)` fills with zeros"
         )
 
 
@@ -340,20 +401,28 @@ def _field(cls: type[Any], name: str, annotation: Any) -> Field:
     value_type = type_of_annotation(annotation)
     if value_type is None:
         raise RecordError(
-            f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise types: "
+            f"{cls.__name__}.{name} is annotated with {annotation!r}; a record holds lanewise "
+            "types: "
             "lw.f32, f64, i32, i64, u32, bool, vec2..4, dvec2..4 or ivec2..4"
         )
     if name.startswith("_"):
-        raise RecordError(f"{cls.__name__}.{name}: the name of a field cannot start with an underscore")
+        raise RecordError(
+            f"{cls.__name__}.{name}: the name of a field cannot start with an underscore"
+        )
     if name in RESERVED:
         raise RecordError(
-            f"{cls.__name__}.{name}: arrays of records use the name {name!r} themselves; choose another one"
+            f"{cls.__name__}.{name}: arrays of records use the name {name!r} themselves; choose "
+            "another one"
         )
     return Field(name, value_type)
 
 
 def record_of(annotation: Any) -> Record | None:
     """The record that a class annotation stands for, or None."""
-    if isinstance(annotation, type) and issubclass(annotation, RecordValue) and annotation is not RecordBase:
+    if (
+        isinstance(annotation, type)
+        and issubclass(annotation, RecordValue)
+        and annotation is not RecordBase
+    ):
         return annotation.__record__
     return None

@@ -1,8 +1,11 @@
-"""Scatters: an element of an array is combined with a value, by many threads at once and with the same bits in every run.
+"""Scatters: an element of an array is combined with a value, by many threads at once and with the
+same bits in every run.
 
-Sums of whole numbers wrap, so that their order does not matter. Minima and maxima of floats have an order of all numbers: -0.0 is
-smaller than 0.0, and what is not a number wins against any number and stays, as NumPy's `nan`. Sums of floats are exact while a kernel
-runs, in words beside the array (`lanewise.language.exact_sums`), and are rounded once behind it: in kernels they are the operation "sum".
+Sums of whole numbers wrap, so that their order does not matter. Minima and maxima of floats have an
+order of all numbers: -0.0 is smaller than 0.0, and what is not a number wins against any number and
+stays, as NumPy's `nan`. Sums of floats are exact while a kernel
+runs, in words beside the array (`lanewise.language.exact_sums`), and are rounded once behind it: in
+kernels they are the operation "sum".
 """
 
 from __future__ import annotations
@@ -43,14 +46,19 @@ def _replaces(operation: Operation, element: Any, value: Any) -> bool:
 def _place(name: str, array: Any, index: Any) -> tuple[int, ...]:
     """The place of one element, inside of the array."""
     place = index if isinstance(index, tuple) else (index,)
-    whole = all(isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) for i in place)
+    whole = all(
+        isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) for i in place
+    )
     if not whole or len(place) != array.ndim:
         numbers = "a whole number" if array.ndim == 1 else f"a tuple of {array.ndim} whole numbers"
         raise ArgumentError(
-            f"lw.{name}: the index of an array of {array.ndim} dimensions is {numbers}, found {shown(index)}"
+            f"lw.{name}: the index of an array of {array.ndim} dimensions is {numbers}, found "
+            f"{shown(index)}"
         )
     if not all(0 <= i < n for i, n in zip(place, array.shape, strict=True)):
-        raise ArgumentError(f"lw.{name}: {shown(index)} is outside of an array of shape {array.shape}")
+        raise ArgumentError(
+            f"lw.{name}: {shown(index)} is outside of an array of shape {array.shape}"
+        )
     return tuple(int(i) for i in place)
 
 
@@ -58,17 +66,28 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
     def scatter(array: Any, index: Any, value: Any) -> None:
         if not isinstance(array, np.ndarray) or array.dtype.kind not in "iuf":
             raise ArgumentError(
-                f"lw.{scatter.__name__} changes an element of an array of NumPy, found {type(array).__name__}"
+                f"lw.{scatter.__name__} changes an element of an array of NumPy, found "
+                f"{type(array).__name__}"
             )
         place = _place(scatter.__name__, array, index)
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(
+            value, (int, float, np.integer, np.floating)
+        ):
             raise ArgumentError(f"lw.{scatter.__name__} takes a number, found {shown(value)}")
         if array.dtype.kind != "f" and isinstance(value, (float, np.floating)):
-            raise ArgumentError(f"lw.{scatter.__name__}: {shown(value)} is no whole number, as the elements are")
+            raise ArgumentError(
+                f"lw.{scatter.__name__}: {shown(value)} is no whole number, as the elements are"
+            )
         with np.errstate(all="ignore"):
-            kept = np.asarray(value).astype(array.dtype)[()] if abs(value) < 2**63 or array.dtype.kind == "f" else None
+            kept = (
+                np.asarray(value).astype(array.dtype)[()]
+                if abs(value) < 2**63 or array.dtype.kind == "f"
+                else None
+            )
         if kept is None:
-            raise ArgumentError(f"lw.{scatter.__name__}: {shown(value)} does not fit into {array.dtype}")
+            raise ArgumentError(
+                f"lw.{scatter.__name__}: {shown(value)} does not fit into {array.dtype}"
+            )
         array[place] = combined(operation, array[place], kept)
 
     scatter.__name__ = scatter.__qualname__ = f"scatter_{operation}"
@@ -77,21 +96,26 @@ def _scatter(operation: Operation) -> Callable[[Any, Any, Any], None]:
 
 
 scatter_add, scatter_min, scatter_max = _scatter("add"), _scatter("min"), _scatter("max")
-scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in elementwise and threadwise functions.
+scatter_add.__doc__ = """Add a number to an element: `lw.scatter_add(counts, place, 1)`, in
+elementwise and threadwise functions.
 
-Many elements or threads may add to one element, and the result has the same bits in every run, on every device and with any number of
-threads. Sums of whole numbers wrap. Sums of floats are exact and rounded once, when the kernel ends: what the array held and all values
-together, to the nearest float. A value that is not a number makes the sum `nan`, and so do infinities of both signs; one that is too
-large for the type is infinite.
+Many elements or threads may add to one element, and the result has the same bits in every run, on
+every device and with any number of threads. Sums of whole numbers wrap. Sums of floats are exact
+and rounded once, when the kernel ends: what the array held and all values together, to the nearest
+float. A value that is not a number makes the sum `nan`, and so do infinities of both signs; one
+that is too large for the type is infinite.
 
-index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes the type of the elements. The function
-must not touch the array in another way. Outside of kernels it adds one number to an element of an array of NumPy, and rounds.
+index: a whole number, or a tuple of them for an array of two or three dimensions. value: takes the
+type of the elements. The function must not touch the array in another way. Outside of kernels it
+adds one number to an element of an array of NumPy, and rounds.
 """
-scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as `scatter_add`.
+scatter_min.__doc__ = """The smaller of an element and a value, put into the element; otherwise as
+`scatter_add`.
 
 Of floats -0.0 is smaller than 0.0, and what is not a number wins.
 """
-scatter_max.__doc__ = """The larger of an element and a value, put into the element; otherwise as `scatter_add`.
+scatter_max.__doc__ = """The larger of an element and a value, put into the element; otherwise as
+`scatter_add`.
 
 Of floats 0.0 is larger than -0.0, and what is not a number wins.
 """

@@ -15,11 +15,12 @@ class Target:
     """A kind of device: what generated code can use there. Passes, plans and models ask it.
 
     name: as in the names of devices. compiled: kernels are generated for it; else they are
-    interpreted. pipeline: whose plans and passes shape its kernels; the interpreter takes those of a
-    CPU. has_blocks: its threads come in blocks, which share memory and wait for each other. has_simd:
-    its cores have SIMD registers, whose width a plan may set. has_constant_memory: of which all
-    threads read one place at a time. converts_f16: to float32 in one instruction. streaming: how
-    sites stream unless the caller says; in place memory counts, which caches make cheap.
+    interpreted. pipeline: whose plans and passes shape its kernels; the interpreter takes those of
+    a CPU. has_blocks: its threads come in blocks, which share memory and wait for each other.
+    has_simd: its cores have SIMD registers, whose width a plan may set. has_constant_memory: of
+    which all threads read one place at a time. converts_f16: to float32 in one instruction.
+    streaming: how sites stream unless the caller says; in place memory counts, which caches make
+    cheap.
     host_memory: its arrays lie in the memory of the host, as those of NumPy. index: the type of
     indices. lanes: elements of a block of `AoSoA`, a warp or a SIMD register. tuning_seconds: what
     tuning takes unless the caller says.
@@ -42,23 +43,52 @@ class Target:
         return self.name
 
 
-# 32-bit indices on a GPU, where 64-bit arithmetic costs several instructions; a CPU counts in 64 bits.
+# 32-bit indices on a GPU, where 64-bit arithmetic costs several instructions; a CPU counts in 64
+# bits.
 CUDA = Target(
-    name="cuda", compiled=True, pipeline="cuda", has_blocks=True, has_simd=False, has_constant_memory=True,
-    converts_f16=True, streaming="pull", host_memory=False, index=I32, lanes=32, tuning_seconds=60.0,
-)  # fmt: skip
+    name="cuda",
+    compiled=True,
+    pipeline="cuda",
+    has_blocks=True,
+    has_simd=False,
+    has_constant_memory=True,
+    converts_f16=True,
+    streaming="pull",
+    host_memory=False,
+    index=I32,
+    lanes=32,
+    tuning_seconds=60.0,
+)
 CPU = Target(
-    name="cpu", compiled=True, pipeline="cpu", has_blocks=False, has_simd=True, has_constant_memory=False,
-    converts_f16=False, streaming="in-place", host_memory=True, index=I64, lanes=16, tuning_seconds=120.0,
-)  # fmt: skip
-PYTHON = replace(CPU, name="python", compiled=False, has_simd=False, converts_f16=True, tuning_seconds=0.0)
-UNKNOWN = "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the interpreter)"
+    name="cpu",
+    compiled=True,
+    pipeline="cpu",
+    has_blocks=False,
+    has_simd=True,
+    has_constant_memory=False,
+    converts_f16=False,
+    streaming="in-place",
+    host_memory=True,
+    index=I64,
+    lanes=16,
+    tuning_seconds=120.0,
+)
+PYTHON = replace(
+    CPU, name="python", compiled=False, has_simd=False, converts_f16=True, tuning_seconds=0.0
+)
+UNKNOWN = (
+    "unknown device {!r}; wanted 'cpu', 'cuda', 'cuda:1' (a number for each GPU) or 'python' (the "
+    "interpreter)"
+)
 TARGETS = {t.name: t for t in (CUDA, CPU, PYTHON)}
 
 
 @cache
 def target_of(device: str) -> Target:
-    """The target of a device by its name: "cuda:1" is a CUDA device. Raises `DeviceError` for a name that is none."""
+    """The target of a device by its name: "cuda:1" is a CUDA device.
+
+    Raises `DeviceError` for a name that is none.
+    """
     target = TARGETS.get(device.partition(":")[0])
     if target is None:
         raise DeviceError(UNKNOWN.format(device))
@@ -66,7 +96,10 @@ def target_of(device: str) -> Target:
 
 
 def is_gpu(device: str) -> bool:
-    """Whether a device (or a kind of devices) is a GPU: its threads come in blocks, its memory is its own."""
+    """Whether a device (or a kind of devices) is a GPU.
+
+    Its threads come in blocks, its memory is its own.
+    """
     return target_of(device).has_blocks
 
 
@@ -81,21 +114,29 @@ def is_compiled(device: str) -> bool:
 
 
 LINE = 64  # bytes of a line of a CPU's memory
-PAGE = 4096  # bytes: a core takes a load and an earlier store at the same place in two pages for one place, and waits
+# bytes: a core takes a load and an earlier store at the same place in two pages for one place, and
+# waits
+PAGE = 4096
 LONG_IN_ORDER = (
-    4  # lines of a row from which on its ends are worth streams, where those of rows follow each other in memory
+    # lines of a row from which on its ends are worth streams, where those of rows follow each other
+    # in memory
+    4
 )
 ASYNCHRONOUS_COPIES = 80  # the first architecture that has them
 
 
 def copies_asynchronously(arch: str) -> bool:
-    """Whether GPUs of an architecture, such as "sm_90" or "sm_90a", have asynchronous copies from global to shared memory."""
+    """Whether GPUs of an architecture, such as "sm_90" or "sm_90a", have asynchronous copies from
+    global to shared memory.
+    """
     return int("".join(c for c in arch if c.isdigit())) >= ASYNCHRONOUS_COPIES
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What default plans ask of a device: its target, how many multiprocessors (or cores) it has, its widest SIMD registers.
+    """What default plans ask of a device.
+
+    Its target, how many multiprocessors (or cores) it has, its widest SIMD registers.
 
     copies: whether a GPU copies to shared memory past the registers, see `copies_asynchronously`.
     """

@@ -1,4 +1,7 @@
-"""The types of the kernel language: scalars, vectors of scalars, and fixed-size local arrays of scalars."""
+"""The types of the kernel language.
+
+Scalars, vectors of scalars, and fixed-size local arrays of scalars.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ def _dtype(kind: str, size: int) -> np.dtype[np.generic]:
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number or truth value. `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point)."""
+    """A number or truth value.
+
+    `kind` is "b" (bool), "i" (signed), "u" (unsigned) or "f" (floating point).
+    """
 
     name: str
     kind: str
@@ -28,7 +34,11 @@ class Scalar:
         """As of any dataclass; nearly all are one object, and compilers compare little else."""
         if self is other:
             return True
-        return isinstance(other, Scalar) and (self.name, self.kind, self.size) == (other.name, other.kind, other.size)
+        return isinstance(other, Scalar) and (self.name, self.kind, self.size) == (
+            other.name,
+            other.kind,
+            other.size,
+        )
 
     def __hash__(self) -> int:
         return hash(self.name)
@@ -92,7 +102,10 @@ COMPONENTS = "xyzw"
 
 
 def component(axis: int) -> str:
-    """The name of a component: x, y, z, w, and numbers behind them, where a result or a position has more than a vector."""
+    """The name of a component.
+
+    X, y, z, w, and numbers behind them, where a result or a position has more than a vector.
+    """
     return COMPONENTS[axis] if axis < len(COMPONENTS) else f"c{axis}"
 
 
@@ -102,7 +115,10 @@ def scalar_of(value_type: ValueType) -> Scalar:
 
 
 def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
-    """The names of the scalars that a value called `name` is made of: `m`, or `p.x`, `p.y`, `p.z`."""
+    """The names of the scalars that a value called `name` is made of.
+
+    `m`, or `p.x`, `p.y`, `p.z`.
+    """
     match value_type:
         case Scalar():
             return (name,)
@@ -110,7 +126,8 @@ def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
             return tuple(f"{name}.{component(i)}" for i in range(value_type.length))
 
 
-# The order of promotion. The result of an operation on two types is the later one; i32 with u32 needs i64 to hold both.
+# The order of promotion. The result of an operation on two types is the later one; i32 with u32
+# needs i64 to hold both.
 _RANK = {BOOL: 0, I32: 1, U32: 2, I64: 3, F32: 4, F64: 5}
 
 
@@ -122,15 +139,19 @@ def promote(a: Scalar, b: Scalar) -> Scalar:
 
 
 def float_of(scalar: Scalar) -> Scalar:
-    """The float type that a whole number or truth value becomes when an operation needs floats: as wide as it is."""
+    """The float type that a whole number or truth value becomes when an operation needs floats.
+
+    As wide as it is.
+    """
     return scalar if scalar.is_float else F64 if scalar == I64 else F32
 
 
 def common(strong: Iterable[Scalar], weak: Iterable[Scalar] = ()) -> Scalar:
     """The type in which values of several types are computed.
 
-    The types in `weak` are those of Python numbers, which change the result only where they must: a float among whole
-    numbers makes floats of them, a whole number among truth values makes whole numbers.
+    The types in `weak` are those of Python numbers, which change the result only where they must: a
+    float among whole numbers makes floats of them, a whole number among truth values makes whole
+    numbers.
     """
     types, literals = list(strong), list(weak)
     result = reduce(promote, types or literals)
@@ -156,8 +177,9 @@ def limits(scalar: Scalar) -> tuple[float, float]:
 def convert(value: Any, scalar: Scalar) -> Any:
     """A NumPy scalar or array as `scalar`: the one meaning of a conversion, on every device.
 
-    Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole number they become the nearest limit, and
-    NaN becomes 0. To a narrower float they are rounded, to infinity beyond its largest number.
+    Whole numbers wrap. Floats lose what stands behind the point; beyond the limits of a whole
+    number they become the nearest limit, and NaN becomes 0. To a narrower float they are rounded,
+    to infinity beyond its largest number.
     """
     array = np.asarray(value)
     if not scalar.is_integer or array.dtype.kind != "f":
@@ -165,16 +187,28 @@ def convert(value: Any, scalar: Scalar) -> Any:
     low, high = limits(scalar)
     if not array.ndim:
         number = float(array)
-        whole = 0 if number != number else low if number <= low else high if number >= high else int(number)
+        whole = (
+            0
+            if number != number
+            else low
+            if number <= low
+            else high
+            if number >= high
+            else int(number)
+        )
         return scalar.dtype.type(whole)
     wide = array.astype(np.float64)
     beyond = (wide >= high) | (wide <= low) | (wide != wide)
     limit = np.where(wide >= high, high, np.where(wide <= low, low, 0))
-    return np.where(beyond, limit, np.where(beyond, 0.0, wide).astype(np.int64)).astype(scalar.dtype)
+    return np.where(beyond, limit, np.where(beyond, 0.0, wide).astype(np.int64)).astype(
+        scalar.dtype
+    )
 
 
 def holds(wide: Scalar, narrow: Scalar) -> bool:
-    """Whether a value of type `narrow` may be stored in `wide` without being asked (promotion changes nothing)."""
+    """Whether a value of type `narrow` may be stored in `wide` without being asked (promotion
+    changes nothing).
+    """
     return promote(wide, narrow) == wide
 
 

@@ -1,7 +1,9 @@
-"""The names of the kernel language as ordinary Python: types, and the mathematics on scalars and vectors.
+"""The names of the kernel language as ordinary Python.
 
-The functions compute in the type that the compiler computes in. Of Python numbers alone they give a Python number,
-which stays weak.
+Types, and the mathematics on scalars and vectors.
+
+The functions compute in the type that the compiler computes in. Of Python numbers alone they give a
+Python number, which stays weak.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PopulationsName:
-    """The annotation of a site's populations: one scalar a direction of the lattice, indexed by directions.
+    """The annotation of a site's populations.
+
+    One scalar a direction of the lattice, indexed by directions.
 
     In ordinary Python they are a NumPy array whose first axis is the direction.
     """
@@ -66,7 +70,8 @@ class PopulationsName:
     def __post_init__(self) -> None:
         describe(
             self,
-            f"`f: lw.{self.name}`: the populations of a site, one {self.scalar} a direction of the lattice; a NumPy array in Python.",
+            f"`f: lw.{self.name}`: the populations of a site, one {self.scalar} a direction of the "
+            "lattice; a NumPy array in Python.",
         )
 
     def __repr__(self) -> str:
@@ -74,7 +79,8 @@ class PopulationsName:
 
 
 if TYPE_CHECKING:
-    # For a type checker a scalar is the Python number that it behaves like, and every vector is one class.
+    # For a type checker a scalar is the Python number that it behaves like, and every vector is one
+    # class.
     f32 = float
     f64 = float
     i32 = int
@@ -90,7 +96,10 @@ else:
     vec2, vec3, vec4 = VECTOR_NAMES["vec2"], VECTOR_NAMES["vec3"], VECTOR_NAMES["vec4"]
     dvec2, dvec3, dvec4 = VECTOR_NAMES["dvec2"], VECTOR_NAMES["dvec3"], VECTOR_NAMES["dvec4"]
     ivec2, ivec3, ivec4 = VECTOR_NAMES["ivec2"], VECTOR_NAMES["ivec3"], VECTOR_NAMES["ivec4"]
-    populations, dpopulations = PopulationsName("populations", t.F32), PopulationsName("dpopulations", t.F64)
+    populations, dpopulations = (
+        PopulationsName("populations", t.F32),
+        PopulationsName("dpopulations", t.F64),
+    )
 
 
 Element = TypeVar("Element")
@@ -106,10 +115,13 @@ def _place(what: str, index: Any) -> int:
 
 
 class Row(Generic[Element]):
-    """The values that belong to an item: `bins: lw.Row[lw.vec2]` as a parameter of a segmentwise function.
+    """The values that belong to an item: `bins.
 
-    `bins[k]` is one of them, `len(bins)` how many there are, and `lw.window(bins, first, 16)` are 16 neighbours. What lies outside is not a
-    number. In ordinary Python it is made of an array of shape (n,) or (n, components).
+    Lw.Row[lw.vec2]` as a parameter of a segmentwise function.
+
+    `bins[k]` is one of them, `len(bins)` how many there are, and `lw.window(bins, first, 16)` are
+    16 neighbours. What lies outside is not a number. In ordinary Python it is made of an array of
+    shape (n,) or (n, components).
     """
 
     __slots__ = ("_values",)
@@ -118,9 +130,13 @@ class Row(Generic[Element]):
         try:
             self._values = np.asarray(values)
         except Exception as error:  # of the user's class, or of NumPy
-            raise ArgumentError(f"lw.Row takes an array of shape (n,) or (n, components): {error}") from error
+            raise ArgumentError(
+                f"lw.Row takes an array of shape (n,) or (n, components): {error}"
+            ) from error
         if self._values.dtype.kind != "f" or self._values.ndim not in (1, 2):
-            raise ArgumentError(f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}")
+            raise ArgumentError(
+                f"lw.Row takes floats, of shape (n,) or (n, components), found {shown(values)}"
+            )
 
     def __len__(self) -> int:
         return len(self._values)
@@ -128,14 +144,21 @@ class Row(Generic[Element]):
     def __getitem__(self, index: int) -> Element:
         place = _place("an index of a row", index)
         inside = 0 <= place < len(self._values)
-        element = self._values[place] if inside else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
+        element = (
+            self._values[place]
+            if inside
+            else np.full_like(self._values, np.nan, shape=self._values.shape[1:])
+        )
         return cast(Any, make_vector(list(element)) if np.ndim(element) else element[()])
 
 
 def window(row: Row[Element], first: int, size: int) -> Row[Element]:
-    """`size` neighbours of a row from `first` on; none of them is a number unless all lie in the row.
+    """`size` neighbours of a row from `first` on.
 
-    In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made of variables of loops over literal
+    None of them is a number unless all lie in the row.
+
+    In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made
+    of variables of loops over literal
     ranges: nothing has to be tested when it is used.
     """
     if not isinstance(row, Row):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -145,7 +168,11 @@ def window(row: Row[Element], first: int, size: int) -> Row[Element]:
         raise ArgumentError(f"a window has 1 to {WINDOW} values, found {size}")
     values = row._values  # pyright: ignore[reportPrivateUsage]
     inside = 0 <= first <= len(values) - size
-    part = values[first : first + size] if inside else np.full_like(values, np.nan, shape=(size, *values.shape[1:]))
+    part = (
+        values[first : first + size]
+        if inside
+        else np.full_like(values, np.nan, shape=(size, *values.shape[1:]))
+    )
     return Row(part)
 
 
@@ -162,15 +189,18 @@ def populations_of_annotation(annotation: Any) -> t.Scalar | None:
 
 
 class Field(Generic[Element]):
-    """A number at each site of a lattice that a site reads at its neighbours: `psi: lw.Field[lw.f32]`, or `lw.f64`.
+    """A number at each site of a lattice that a site reads at its neighbours: `psi.
 
-    `psi[q]` is that of the neighbour in direction q, `psi[0]` the site's own. In ordinary Python it is a NumPy array whose first axis is
-    the direction, as populations are.
+    Lw.Field[lw.f32]`, or `lw.f64`.
+
+    `psi[q]` is that of the neighbour in direction q, `psi[0]` the site's own. In ordinary Python it
+    is a NumPy array whose first axis is the direction, as populations are.
     """
 
     def __init__(self) -> None:
         raise ArgumentTypeError(
-            "lw.Field is an annotation; a function that is called as ordinary Python takes an array (Q, ...)"
+            "lw.Field is an annotation; a function that is called as ordinary Python takes an "
+            "array (Q, ...)"
         )
 
     if TYPE_CHECKING:
@@ -278,24 +308,31 @@ def _on_scalars(name: str, arguments: tuple[Any, ...]) -> Any:
 def _of_values(
     name: str, kinds: str = "numbers and vectors", count: int | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Where a function fails because an argument is no value, say so; looked at only then. count: of its arguments."""
+    """Where a function fails because an argument is no value, say so; looked at only then. count.
+
+    Of its arguments.
+    """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*arguments: Any) -> Any:
             if count is not None and len(arguments) != count:
                 raise ArgumentTypeError(
-                    f"lw.{name} takes {count} argument{'' if count == 1 else 's'}, found {len(arguments)}"
+                    f"lw.{name} takes {count} argument{'' if count == 1 else 's'}, found "
+                    f"{len(arguments)}"
                 )
             try:
                 return function(*arguments)
             except Exception as error:
                 wrong = [a for a in arguments if not _is_value(a, "numbers" in kinds)]
                 if not wrong and any(isinstance(a, np.ndarray) for a in arguments):
-                    raise ArgumentError(f"lw.{name}: {error}") from error  # arrays that do not fit together
+                    # arrays that do not fit together
+                    raise ArgumentError(f"lw.{name}: {error}") from error
                 if not wrong:
                     raise
-                raise ArgumentTypeError(f"lw.{name} takes {kinds}, found {shown(wrong[0])}") from error
+                raise ArgumentTypeError(
+                    f"lw.{name} takes {kinds}, found {shown(wrong[0])}"
+                ) from error
 
         return call
 
@@ -313,9 +350,17 @@ def _is_value(x: Any, numbers: bool) -> bool:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The public form of a scalar function: of Python numbers, NumPy scalars and, by component, of vectors."""
-    computed = SCALAR_FUNCTIONS[name]  # those of NumPy would take one more argument for an array to write to
-    count = computed.nin if isinstance(computed, np.ufunc) else len(inspect.signature(computed).parameters)
+    """The public form of a scalar function.
+
+    Of Python numbers, NumPy scalars and, by component, of vectors.
+    """
+    # those of NumPy would take one more argument for an array to write to
+    computed = SCALAR_FUNCTIONS[name]
+    count = (
+        computed.nin
+        if isinstance(computed, np.ufunc)
+        else len(inspect.signature(computed).parameters)
+    )
 
     @_of_values(name, count=count)
     def apply(*arguments: Any) -> Any:
@@ -324,7 +369,9 @@ def _function(name: str) -> Callable[..., Any]:
             if not lengths:
                 return _on_scalars(name, arguments)
             vectors = (VectorValue, LiteralVector)
-            columns = [tuple(a) if isinstance(a, vectors) else (a,) * max(lengths) for a in arguments]
+            columns = [
+                tuple(a) if isinstance(a, vectors) else (a,) * max(lengths) for a in arguments
+            ]
             results = [_on_scalars(name, row) for row in zip(*columns, strict=True)]
             weak = all(literal_type(r) is not None for r in results)
             return LiteralVector(*results) if weak else make_vector(results)
@@ -337,14 +384,21 @@ def _function(name: str) -> Callable[..., Any]:
 
 @_of_values("select")
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition is true, else `b`, in the type that both have in common; kernels may compute both."""
+    """`a` where the condition is true, else `b`, in the type that both have in common.
+
+    Kernels may compute both.
+    """
     vectors = (VectorValue, LiteralVector)
     lengths = [len(x) for x in (a, b) if isinstance(x, vectors)]
     if not lengths:
         return _select(condition, a, b)
     columns = (tuple(x) if isinstance(x, vectors) else (x,) * lengths[0] for x in (a, b))
     parts = [_select(condition, x, y) for x, y in zip(*columns, strict=True)]
-    return LiteralVector(*parts) if all(literal_type(p) is not None for p in parts) else make_vector(parts)
+    return (
+        LiteralVector(*parts)
+        if all(literal_type(p) is not None for p in parts)
+        else make_vector(parts)
+    )
 
 
 def _select(condition: Any, a: Any, b: Any) -> Any:
@@ -352,7 +406,11 @@ def _select(condition: Any, a: Any, b: Any) -> Any:
         a, b = (float(a), float(b)) if isinstance(a, float) or isinstance(b, float) else (a, b)
         return np.where(condition, a, b) if np.ndim(condition) else a if condition else b
     convert = SCALAR_NAMES[common_type((a, b)).name]
-    return np.where(condition, convert(a), convert(b)) if np.ndim(condition) else convert(a if condition else b)
+    return (
+        np.where(condition, convert(a), convert(b))
+        if np.ndim(condition)
+        else convert(a if condition else b)
+    )
 
 
 @_of_values("dot", "vectors")
@@ -377,7 +435,11 @@ def length(a: Any) -> Any:
     """The Euclidean length of a vector."""
     if isinstance(a, LiteralVector):
         return sqrt(dot(a, a))
-    a = a if a.type.element.is_float else make_vector([SCALAR_NAMES[t.float_of(a.type.element).name](p) for p in a])
+    a = (
+        a
+        if a.type.element.is_float
+        else make_vector([SCALAR_NAMES[t.float_of(a.type.element).name](p) for p in a])
+    )
     return sqrt(dot(a, a))
 
 
@@ -392,7 +454,8 @@ def zeros(element: Any, count: int) -> Any:
     whole = isinstance(count, (int, np.integer)) and not isinstance(count, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not isinstance(element, ScalarName) or not whole or not 0 < count <= MOST_ZEROS:
         raise ArgumentError(
-            f"lw.zeros({shown(element)}, {shown(count)}): wanted a scalar type and a number of elements, as in lw.zeros(lw.f32, 8)"
+            f"lw.zeros({shown(element)}, {shown(count)}): wanted a scalar type and a number of "
+            "elements, as in lw.zeros(lw.f32, 8)"
         )
     return np.zeros(count, element.type.dtype)
 
@@ -403,20 +466,29 @@ def same(target: Any, source: Any) -> bool:
 
 
 def index_of(element: Any) -> int:
-    """The index of an element in the array that a call brings, an int32, whatever order the elements run in.
+    """The index of an element in the array that a call brings, an int32, whatever order the
+    elements run in.
 
-    A kernel knows it of the records of elementwise and pairwise functions, of the value of an elementwise function without records, and of
-    the populations of sitewise functions. A function that runs in Python does not: raises `ArgumentError`.
+    A kernel knows it of the records of elementwise and pairwise functions, of the value of an
+    elementwise function without records, and of the populations of sitewise functions. A function
+    that runs in Python does not: raises `ArgumentError`.
     """
     raise ArgumentError(
-        f"lw.index_of({shown(element)}): an element by itself has no index; a kernel gives it one, where the function runs over an array"
+        f"lw.index_of({shown(element)}): an element by itself has no index; a kernel gives it one, "
+        "where the function runs over an array"
     )
 
 
-rsqrt, clamp, mix, fma, sqrt, cbrt = (_function(n) for n in ("rsqrt", "clamp", "mix", "fma", "sqrt", "cbrt"))
+rsqrt, clamp, mix, fma, sqrt, cbrt = (
+    _function(n) for n in ("rsqrt", "clamp", "mix", "fma", "sqrt", "cbrt")
+)
 exp, exp2, log, log2, log10 = (_function(n) for n in ("exp", "exp2", "log", "log2", "log10"))
-sin, cos, tan, asin, acos, atan, atan2 = (_function(n) for n in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2"))
-sinh, cosh, tanh, floor, ceil, trunc = (_function(n) for n in ("sinh", "cosh", "tanh", "floor", "ceil", "trunc"))
+sin, cos, tan, asin, acos, atan, atan2 = (
+    _function(n) for n in ("sin", "cos", "tan", "asin", "acos", "atan", "atan2")
+)
+sinh, cosh, tanh, floor, ceil, trunc = (
+    _function(n) for n in ("sinh", "cosh", "tanh", "floor", "ceil", "trunc")
+)
 hypot, pow_, abs_, minimum, maximum = (_function(n) for n in ("hypot", "pow", "abs", "min", "max"))
 isnan, isinf, isfinite = (_function(n) for n in ("isnan", "isinf", "isfinite"))
 pi = math.pi

@@ -2,8 +2,9 @@
 
 Type names that make scalars and vectors, and the arithmetic of vectors.
 
-A kernel called with `.python(...)` runs on these, so `print`, a debugger and breakpoints work. Scalars are NumPy
-scalars, whose promotion treats Python numbers as weak just as the compiler does. Vectors are immutable values.
+A kernel called with `.python(...)` runs on these, so `print`, a debugger and breakpoints work.
+Scalars are NumPy scalars, whose promotion treats Python numbers as weak just as the compiler does.
+Vectors are immutable values.
 """
 
 from __future__ import annotations
@@ -20,22 +21,35 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentTypeError
 
 SCALARS_IN_WORDS = {
-    "f16": "A float of 16 bits", "f32": "A float of 32 bits", "f64": "A float of 64 bits", "i8": "A whole number of 8 bits",
-    "i16": "A whole number of 16 bits", "i32": "A whole number of 32 bits", "i64": "A whole number of 64 bits",
-    "u8": "A whole number of 8 bits from 0 on", "u16": "A whole number of 16 bits from 0 on",
-    "u32": "A whole number of 32 bits from 0 on", "u64": "A whole number of 64 bits from 0 on", "bool": "True or False",
-}  # fmt: skip
+    "f16": "A float of 16 bits",
+    "f32": "A float of 32 bits",
+    "f64": "A float of 64 bits",
+    "i8": "A whole number of 8 bits",
+    "i16": "A whole number of 16 bits",
+    "i32": "A whole number of 32 bits",
+    "i64": "A whole number of 64 bits",
+    "u8": "A whole number of 8 bits from 0 on",
+    "u16": "A whole number of 16 bits from 0 on",
+    "u32": "A whole number of 32 bits from 0 on",
+    "u64": "A whole number of 64 bits from 0 on",
+    "bool": "True or False",
+}
 
 
 class ScalarName:
-    """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion (`lw.f32(x)`).
+    """A scalar type as the user writes it: an annotation (`m.
+
+    Lw.f32`) and a conversion (`lw.f32(x)`).
 
     An array is converted as a whole: a function of one element then computes many.
     """
 
     def __init__(self, scalar: t.Scalar) -> None:
         self.type = scalar
-        self.__doc__ = f"{SCALARS_IN_WORDS[scalar.name]}: an annotation (`x: lw.{scalar.name}`) and a conversion (`lw.{scalar.name}(x)`)."
+        self.__doc__ = (
+            f"{SCALARS_IN_WORDS[scalar.name]}: an annotation (`x: lw.{scalar.name}`) and a "
+            f"conversion (`lw.{scalar.name}(x)`)."
+        )
         self._class = scalar.dtype.type
 
     def __call__(self, value: Any = 0) -> Any:
@@ -48,7 +62,9 @@ class ScalarName:
             try:
                 converted = t.convert(value, self.type)
             except Exception as error:  # of the user's class, or of NumPy
-                raise ArgumentTypeError(f"lw.{self.type.name} takes a number, found {shown(value)}") from error
+                raise ArgumentTypeError(
+                    f"lw.{self.type.name} takes a number, found {shown(value)}"
+                ) from error
         if not isinstance(converted, np.generic) and not isinstance(value, np.ndarray):
             raise ArgumentTypeError(f"lw.{self.type.name} takes a scalar, found {shown(value)}")
         return converted
@@ -69,7 +85,10 @@ SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in t.SCALARS}
 
 
 def literal_type(value: Any) -> t.Scalar | None:
-    """The type that a Python number has when it meets nothing; None for a value that has a type of its own."""
+    """The type that a Python number has when it meets nothing.
+
+    None for a value that has a type of its own.
+    """
     if isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
         return None
     return (
@@ -91,7 +110,10 @@ def common_type(values: tuple[Any, ...]) -> t.Scalar:
 
 
 class VectorValue:
-    """An immutable vector of two to four scalars; arithmetic is by component, and a scalar meets every component."""
+    """An immutable vector of two to four scalars.
+
+    Arithmetic is by component, and a scalar meets every component.
+    """
 
     type: ClassVar[t.Vector]
     _parts: tuple[Any, ...]
@@ -103,7 +125,9 @@ class VectorValue:
         if len(flat) == 1:
             flat *= self.type.length
         if len(flat) != self.type.length:
-            raise ArgumentTypeError(f"{self.type} takes {self.type.length} components, {len(flat)} given")
+            raise ArgumentTypeError(
+                f"{self.type} takes {self.type.length} components, {len(flat)} given"
+            )
         convert = SCALAR_NAMES[self.type.element.name]
         object.__setattr__(self, "_parts", tuple(convert(p) for p in flat))
 
@@ -119,16 +143,21 @@ class VectorValue:
     def __getattr__(self, name: str) -> Any:
         if 0 < len(name) <= 4 and all(c in t.COMPONENTS[: self.type.length] for c in name):
             picked = [self._parts[t.COMPONENTS.index(c)] for c in name]
-            return picked[0] if len(name) == 1 else vector_class(self.type.element, len(name))(*picked)
+            return (
+                picked[0] if len(name) == 1 else vector_class(self.type.element, len(name))(*picked)
+            )
         raise AttributeError(f"{self.type} has no component {name!r}")
 
     def __setitem__(self, index: int, value: Any) -> None:
-        raise TypeError(f"a {self.type} is a value and cannot be changed; make another one, {self.type}(...)")
+        raise TypeError(
+            f"a {self.type} is a value and cannot be changed; make another one, {self.type}(...)"
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name != "_parts":
             raise AttributeError(
-                f"a {self.type} is a value: its {name!r} cannot be assigned; make another one, {self.type}(...)"
+                f"a {self.type} is a value: its {name!r} cannot be assigned; make another one, "
+                f"{self.type}(...)"
             )
         object.__setattr__(self, name, value)
 
@@ -141,11 +170,17 @@ class VectorValue:
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.type.element, self._parts)
 
-    def _map(self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False) -> VectorValue:
+    def _map(
+        self, other: Any, operation: Callable[[Any, Any], Any], swapped: bool = False
+    ) -> VectorValue:
         """Combine by component, in the type that the compiler computes in."""
-        others: Any = other if isinstance(other, (VectorValue, LiteralVector)) else (other,) * len(self)
+        others: Any = (
+            other if isinstance(other, (VectorValue, LiteralVector)) else (other,) * len(self)
+        )
         if len(others) != len(self):
-            raise ArgumentTypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+            raise ArgumentTypeError(
+                f"vectors of {len(self)} and {len(others)} components do not fit"
+            )
         kind = common_type((self[0], others[0]))
         convert = SCALAR_NAMES[(t.float_of(kind) if operation is operator.truediv else kind).name]
         with np.errstate(all="ignore"):
@@ -182,7 +217,9 @@ class VectorValue:
 
     def __pow__(self, exponent: Any) -> Any:
         whole = isinstance(exponent, int) and self.type.element.is_integer
-        return make_vector([p**exponent for p in self]) if whole else self._map(exponent, operator.pow)
+        return (
+            make_vector([p**exponent for p in self]) if whole else self._map(exponent, operator.pow)
+        )
 
     def __neg__(self) -> Any:
         with np.errstate(all="ignore"):
@@ -206,13 +243,18 @@ def _arrays_by_component(parts: tuple[Any, ...], length: int) -> bool:
 def _flattened(parts: tuple[Any, ...]) -> list[Any]:
     together = (VectorValue, LiteralVector, list, tuple)
     many = [isinstance(p, together) or (isinstance(p, np.ndarray) and p.ndim > 0) for p in parts]
-    return [p for part, several in zip(parts, many, strict=True) for p in (part if several else (part,))]
+    return [
+        p for part, several in zip(parts, many, strict=True) for p in (part if several else (part,))
+    ]
 
 
 class LiteralVector:
-    """An immutable vector of two to four Python numbers: like them it takes the type of what it meets.
+    """An immutable vector of two to four Python numbers.
 
-    Arithmetic with Python numbers gives another one; with a typed scalar or vector a vector of that type.
+    Like them it takes the type of what it meets.
+
+    Arithmetic with Python numbers gives another one; with a typed scalar or vector a vector of that
+    type.
     """
 
     __slots__ = ("_parts",)
@@ -261,9 +303,13 @@ class LiteralVector:
             return vector_class(common_type((other,)), len(self))(*[other] * len(self))._map(  # pyright: ignore[reportPrivateUsage]
                 self, operation, not swapped
             )
-        others: tuple[Any, ...] = tuple(other) if isinstance(other, LiteralVector) else (other,) * len(self)
+        others: tuple[Any, ...] = (
+            tuple(other) if isinstance(other, LiteralVector) else (other,) * len(self)
+        )
         if len(others) != len(self):
-            raise ArgumentTypeError(f"vectors of {len(self)} and {len(others)} components do not fit")
+            raise ArgumentTypeError(
+                f"vectors of {len(self)} and {len(others)} components do not fit"
+            )
         pairs = [(b, a) if swapped else (a, b) for a, b in zip(self, others, strict=True)]
         return LiteralVector(*(operation(a, b) for a, b in pairs))
 
@@ -295,7 +341,19 @@ class LiteralVector:
 
 def _define_operators() -> None:
     """`+` and its kind, with the vector on either side."""
-    for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift"):
+    for name in (
+        "add",
+        "sub",
+        "mul",
+        "truediv",
+        "floordiv",
+        "mod",
+        "and",
+        "or",
+        "xor",
+        "lshift",
+        "rshift",
+    ):
         function = getattr(operator, f"{name}_" if name in ("and", "or") else name)
 
         def left(self: VectorValue | LiteralVector, other: Any, _function: Any = function) -> Any:
@@ -314,9 +372,14 @@ _define_operators()
 
 def _vector_class(element: t.Scalar, length: int) -> type[VectorValue]:
     vector = t.Vector(element, length)
-    about = f"An immutable vector of {length} {element}: `lw.{vector.name}({', '.join('xyzw'[:length])})`; arithmetic is by component."
+    about = (
+        f"An immutable vector of {length} {element}: "
+        f"`lw.{vector.name}({', '.join('xyzw'[:length])})`; arithmetic is by component."
+    )
     return type(
-        vector.name, (VectorValue,), {"type": vector, "__slots__": (), "__module__": "lanewise", "__doc__": about}
+        vector.name,
+        (VectorValue,),
+        {"type": vector, "__slots__": (), "__module__": "lanewise", "__doc__": about},
     )
 
 
@@ -339,10 +402,16 @@ def make_vector(parts: list[Any]) -> VectorValue:
 
 
 def type_of_annotation(annotation: Any) -> t.ValueType | None:
-    """The language type that an annotation names, or None (`float` and `int` are not precise enough, `bool` is)."""
+    """The language type that an annotation names, or None (`float` and `int` are not precise
+    enough, `bool` is).
+    """
     if isinstance(annotation, ScalarName):
         return annotation.type
-    if isinstance(annotation, type) and issubclass(annotation, VectorValue) and annotation is not VectorValue:
+    if (
+        isinstance(annotation, type)
+        and issubclass(annotation, VectorValue)
+        and annotation is not VectorValue
+    ):
         return annotation.type
     if annotation is Fate:
         return t.I32
@@ -350,16 +419,26 @@ def type_of_annotation(annotation: Any) -> t.ValueType | None:
 
 
 def to_python_value(value: Any, value_type: t.ValueType) -> Any:
-    """`value` (a number, tuple or array) as a scalar or vector of `value_type`; raises `TypeError` when its shape does not fit."""
+    """`value` (a number, tuple or array) as a scalar or vector of `value_type`.
+
+    Raises `TypeError` when its shape does not fit.
+    """
     if np.ndim(value) > isinstance(value_type, t.Vector):
-        raise ArgumentTypeError(f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions")
+        raise ArgumentTypeError(
+            f"a {value_type} is wanted, found an array of {np.ndim(value)} dimensions"
+        )
     if isinstance(value_type, t.Scalar):
         return SCALAR_NAMES[value_type.name](value)
-    return vector_class(value_type.element, value_type.length)(*(value if np.ndim(value) else (value,)))
+    return vector_class(value_type.element, value_type.length)(
+        *(value if np.ndim(value) else (value,))
+    )
 
 
 class _RowVector(VectorValue):
-    """A vector as it was when it was read from a row of an array. What is assigned to its components is written there, too."""
+    """A vector as it was when it was read from a row of an array.
+
+    What is assigned to its components is written there, too.
+    """
 
     __slots__ = ("_write",)
 
@@ -380,13 +459,17 @@ class _RowVector(VectorValue):
 
 
 _ROW_CLASSES = {
-    (e, n): type(c.__name__, (_RowVector,), {"type": c.type, "__slots__": (), "__module__": "lanewise"})
+    (e, n): type(
+        c.__name__, (_RowVector,), {"type": c.type, "__slots__": (), "__module__": "lanewise"}
+    )
     for (e, n), c in _CLASSES.items()
 }
 
 
 def bound_value(value: Any, value_type: t.ValueType, write: Callable[[int, Any], None]) -> Any:
-    """`to_python_value`; assigning to a component of a vector also calls `write(component, value)`."""
+    """`to_python_value`; assigning to a component of a vector also calls `write(component,
+    value)`.
+    """
     if isinstance(value_type, t.Scalar):
         return to_python_value(value, value_type)
     made: Any = _ROW_CLASSES[value_type.element, value_type.length](*value)

@@ -1,1 +1,4 @@
-"""Text and memory become a call: the one place where pipeline, emission, runtime and tuned plans meet."""
+"""Text and memory become a call.
+
+The one place where pipeline, emission, runtime and tuned plans meet.
+"""

@@ -1,7 +1,8 @@
 """The very same arguments again: most calls of a loop are the one before, with new results.
 
-Records are the same when they still lie where they did, and numbers when type and value are. Then nothing is looked at but other arrays,
-and what is launched has all but these and the results filled in already.
+Records are the same when they still lie where they did, and numbers when type and value are. Then
+nothing is looked at but other arrays, and what is launched has all but these and the results filled
+in already.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from lanewise.language.vectors import VectorValue
-from lanewise.launch.slots import Given, RecordSlot, SameRecords, SizeSlot, Slot, ValueSlot, sizes_of
+from lanewise.launch.slots import (
+    Given,
+    RecordSlot,
+    SameRecords,
+    SizeSlot,
+    Slot,
+    ValueSlot,
+    sizes_of,
+)
 from lanewise.records.arrays import RecordArray, places_of, side_at
 from lanewise.records.field_values import FieldViews
 from lanewise.runtime.prepared import Views
@@ -27,13 +36,16 @@ class Fillable(Protocol):
 
     @property
     def own(self) -> bool: ...
-    def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any], /) -> Self | None: ...
+    def closed(
+        self, arrays: frozenset[str], views: Views, values: Mapping[str, Any], /
+    ) -> Self | None: ...
 
 
 class Again:
     """What a call was given, to recognise the next one by.
 
-    Of arrays it holds weak references to where their records lie, and drops what it launches when these are no more there.
+    Of arrays it holds weak references to where their records lie, and drops what it launches when
+    these are no more there.
     """
 
     __slots__ = (
@@ -65,12 +77,17 @@ class Again:
                         twins.append((n, same))
                     reads[same] = reads.get(same, 0) | slot.reads
                 case SizeSlot() | ValueSlot():
-                    # Zeros are equal that differ in sign, and vectors take long to compare: these have to be the very same.
-                    numbers.append((n, value, type(value) if type(value) in NUMBERS and value != 0 else None))
+                    # Zeros are equal that differ in sign, and vectors take long to compare: these
+                    # have to be the very same.
+                    numbers.append(
+                        (n, value, type(value) if type(value) in NUMBERS and value != 0 else None)
+                    )
                 case _:
                     others.append((n, slot))
         self._named, self._twins = tuple(named), tuple(twins)
-        self._records = tuple((n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values())
+        self._records = tuple(
+            (n, weakref.ref(places_of(arguments[n]), drop), reads[n]) for n in first.values()
+        )
         self._numbers, self._others = tuple(numbers), tuple(others)
         self._values = matched.values
         self._sized: Any = None
@@ -92,7 +109,10 @@ class Again:
         self._sized = sized if closed is None else closed
 
     def take(self, arguments: tuple[Any, ...]) -> Given | None:
-        """The arguments of a call that is this one again, as many as it had; None for another one."""
+        """The arguments of a call that is this one again, as many as it had.
+
+        None for another one.
+        """
         for position, number, cls in self._numbers:
             value = arguments[position]
             if value is not number and (type(value) is not cls or value != number):
@@ -121,13 +141,20 @@ class Again:
         return matched
 
     def forget(self) -> None:
-        """Hold no memory any more. No array lies where what is gone did, so that no call is this one again."""
+        """Hold no memory any more.
+
+        No array lies where what is gone did, so that no call is this one again.
+        """
         self._sized = None
 
 
 def _is_fixed(value: Any) -> bool:
     cls = type(value)
-    return cls in NUMBERS or isinstance(value, VectorValue) or (cls is tuple and all(map(_is_fixed, value)))
+    return (
+        cls in NUMBERS
+        or isinstance(value, VectorValue)
+        or (cls is tuple and all(map(_is_fixed, value)))
+    )
 
 
 def _drop(again: weakref.ref[Again], places: weakref.ref[FieldViews]) -> None:

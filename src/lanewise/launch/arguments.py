@@ -30,11 +30,16 @@ from lanewise.support.errors import ArgumentError
 
 
 class Tests(Protocol):
-    """The tests of a call's indices, made by a kernel of their own before the call's kernel runs."""
+    """The tests of a call's indices, made by a kernel of their own before the call's kernel
+    runs.
+    """
 
     @property
     def lowered(self) -> Lowered:
-        """The function that gives the first failure of an element as a number; its smallest counts."""
+        """The function that gives the first failure of an element as a number.
+
+        Its smallest counts.
+        """
         ...
 
     def outside(self, count: int, device: str) -> Any:
@@ -50,14 +55,17 @@ class Tests(Protocol):
 class Arguments:
     """The arguments of one call, by what they are.
 
-    `arrays` hold the values of one element after the other, `unflattened` are the same with all their axes, and `axes` are those of the
-    results' elements, where the pattern gives them any. `added` are arrays that the pattern makes of them, and arrays that have indices,
-    each with the type of a value; `shaped` are the latter as the caller has them, `lengths` those of their dimensions; `summed` are those,
-    in one row each, that words of exact sums stand in place of; `beyond` says of rows how many values all of them have, `totals` what a
-    pattern counts besides, `variant` what else a kernel is specialised to. `options` are keywords of the call that belong to no parameter;
-    `around` makes a launch of what is launched, with what else a run does; `tests` are those of indices that nothing proves; `instead` runs
-    in place of the kernel, where the caller chose no plan, on arrays by name and those that are summed. `asked` is what a bound call asks
-    of them again each time.
+    `arrays` hold the values of one element after the other, `unflattened` are the same with all
+    their axes, and `axes` are those of the results' elements, where the pattern gives them any.
+    `added` are arrays that the pattern makes of them, and arrays that have indices, each with the
+    type of a value; `shaped` are the latter as the caller has them, `lengths` those of their
+    dimensions; `summed` are those, in one row each, that words of exact sums stand in place of;
+    `beyond` says of rows how many values all of them have, `totals` what a pattern counts besides,
+    `variant` what else a kernel is specialised to. `options` are keywords of the call that belong
+    to no parameter; `around` makes a launch of what is launched, with what else a run does; `tests`
+    are those of indices that nothing proves; `instead` runs in place of the kernel, where the
+    caller chose no plan, on arrays by name and those that are summed. `asked` is what a bound call
+    asks of them again each time.
     """
 
     records: dict[str, RecordArray] = field(default_factory=dict[str, RecordArray])
@@ -65,7 +73,9 @@ class Arguments:
     uniforms: dict[str, Any] = field(default_factory=dict[str, Any])
     axes: tuple[int, ...] = ()
     unflattened: dict[str, Any] = field(default_factory=dict[str, Any])
-    added: dict[str, tuple[Any, t.ValueType]] = field(default_factory=dict[str, tuple[Any, t.ValueType]])
+    added: dict[str, tuple[Any, t.ValueType]] = field(
+        default_factory=dict[str, tuple[Any, t.ValueType]]
+    )
     shaped: dict[str, Any] = field(default_factory=dict[str, Any])
     asked: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
     lengths: dict[str, int] = field(default_factory=dict[str, int])
@@ -85,31 +95,47 @@ class Arguments:
         self.around = outer if inner is None else lambda launch: outer(inner(launch))
 
 
-def name_arguments(signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or repeated ones."""
+def name_arguments(
+    signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Positional and named arguments by parameter.
+
+    Raises `ArgumentError` for missing, unknown or repeated ones.
+    """
     kernel, names = signature.source.name, signature.names
     plain = names[: len(names) - len(signature.asked)]
     if len(positional) > len(plain):
         besides = "".join(f", and {n}= by keyword" for n in signature.asked)
         raise ArgumentError(
-            f"{kernel} takes {len(plain)} arguments ({', '.join(plain)}){besides}, found {len(positional)}"
+            f"{kernel} takes {len(plain)} arguments ({', '.join(plain)}){besides}, found "
+            f"{len(positional)}"
         )
     values = dict(zip(names, positional, strict=False))
     for name, value in named.items():
         if name not in names:
-            raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}")
+            raise ArgumentError(
+                f"{kernel} has no parameter {name!r}; its parameters are {', '.join(names)}"
+            )
         if name in values:
             raise ArgumentError(f"{kernel} got {name!r} twice")
         values[name] = value
     if missing := [n for n in names if n not in values]:
-        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}")
+        raise ArgumentError(
+            f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join(names)}"
+        )
     return {n: values[n] for n in names}
 
 
 def classify_arguments(
-    signature: Signature, values: Mapping[str, Any], *, arrays_allowed: bool, any_shape: bool = False
+    signature: Signature,
+    values: Mapping[str, Any],
+    *,
+    arrays_allowed: bool,
+    any_shape: bool = False,
 ) -> Arguments:
-    """Check every argument against its parameter. Arrays of values come to the device of the records.
+    """Check every argument against its parameter.
+
+    Arrays of values come to the device of the records.
 
     any_shape: without records they may have several axes of elements, which results have, too.
     """
@@ -118,13 +144,17 @@ def classify_arguments(
         if isinstance(kind, Record):
             value = values[name]
             if not isinstance(value, RecordArray) or value.record != kind:
-                raise ArgumentError(f"{kernel}: {name!r} must be an array of {kind.name}, found {_other(value, kind)}")
+                raise ArgumentError(
+                    f"{kernel}: {name!r} must be an array of {kind.name}, found "
+                    f"{_other(value, kind)}"
+                )
             check_usable(value, kernel, name)
             result.records[name] = value
     devices = {r.device for r in result.records.values()}
     if len(devices) > 1:
         raise ArgumentError(
-            f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move them with .to(device)"
+            f"{kernel}: the records lie on different devices ({', '.join(sorted(devices))}); move "
+            "them with .to(device)"
         )
     result.device = devices.pop() if devices else device_without_records(_gpu_of(kernel, values))
     for name, kind in signature.parameters.items():
@@ -136,9 +166,14 @@ def classify_arguments(
 
 
 def _lay_out(signature: Signature, arguments: Arguments) -> None:
-    """Values of any shape, which all of them have, as values of one element after the other. What differs in length is told elsewhere."""
+    """Values of any shape, which all of them have, as values of one element after the other.
+
+    What differs in length is told elsewhere.
+    """
     parameters = signature.parameters.items()
-    kinds = {n: kind for n, kind in parameters if n in arguments.arrays and not isinstance(kind, Record)}
+    kinds = {
+        n: kind for n, kind in parameters if n in arguments.arrays and not isinstance(kind, Record)
+    }
     shapes = {n: axes_of(arguments.arrays[n].shape, kind) for n, kind in kinds.items()}
     axes = next(iter(shapes.values()), ())
     if any(s != axes for s in shapes.values()):
@@ -156,11 +191,17 @@ def _different(kernel: str, kinds: Mapping[str, t.ValueType], arrays: Mapping[st
         + (f", which is {axes_of(shape, kind)} of {kind}" if isinstance(kind, t.Vector) else "")
         for n, kind in kinds.items()
     )
-    return f"{kernel}: the arrays differ in shape: {', '.join(found)}; nothing is broadcast: bring all of them to one shape"
+    return (
+        f"{kernel}: the arrays differ in shape: {', '.join(found)}; nothing is broadcast: bring "
+        "all of them to one shape"
+    )
 
 
 def axes_of(shape: tuple[int, ...], kind: t.ValueType) -> tuple[int, ...]:
-    """The axes of the elements of an array of values with that shape: without that of the components."""
+    """The axes of the elements of an array of values with that shape.
+
+    Without that of the components.
+    """
     return shape[:-1] if isinstance(kind, t.Vector) else shape
 
 
@@ -171,7 +212,10 @@ def flat(array: Any, kind: t.ValueType) -> Any:
 
 
 def device_without_records(there: str | None) -> str:
-    """Where a call without records runs; `there`: the GPU that its arrays lie on, None if they are on the host."""
+    """Where a call without records runs; `there`.
+
+    The GPU that its arrays lie on, None if they are on the host.
+    """
     return default_device() if there is None else there
 
 
@@ -180,25 +224,36 @@ def _gpu_of(kernel: str, values: Mapping[str, Any]) -> str | None:
     places = {n: found for n, v in values.items() if (found := home(v)) is not None}
     if len(kinds := set(places.values())) > 1:
         lie = ", ".join(f"{n} on {p!r}" for n, p in places.items())
-        raise ArgumentError(f"{kernel}: the arrays lie on different devices ({lie}); bring them to one")
+        raise ArgumentError(
+            f"{kernel}: the arrays lie on different devices ({lie}); bring them to one"
+        )
     return kinds.pop() if kinds else None
 
 
 def _classify_value(
-    kernel: str, name: str, kind: t.ValueType, value: Any, result: Arguments, arrays_allowed: bool, any_shape: bool
+    kernel: str,
+    name: str,
+    kind: t.ValueType,
+    value: Any,
+    result: Arguments,
+    arrays_allowed: bool,
+    any_shape: bool,
 ) -> None:
     place, single = f"{kernel}: {name!r}", 1 if isinstance(kind, t.Vector) else 0
     dimensions = _dimensions(value)
     if any_shape and result.records and dimensions > single + 1:
         raise ArgumentError(
-            f"{place} has one {kind} for each record, and records have one axis: found {describe(value)}; "
+            f"{place} has one {kind} for each record, and records have one axis: found "
+            f"{describe(value)}; "
             f"reshape it to {_shape(len(next(iter(result.records.values()))), kind)}"
         )
     if arrays_allowed and (dimensions == single + 1 or (any_shape and dimensions > single)):
         array = brought(place, value, result.device)
         if isinstance(kind, t.Vector) and array.shape[-1] != kind.length:
             wanted = _shape("n" if array.ndim == 2 else "...", kind)
-            raise ArgumentError(f"{place} is a {kind}: wanted shape {wanted}, found {tuple(array.shape)}")
+            raise ArgumentError(
+                f"{place} is a {kind}: wanted shape {wanted}, found {tuple(array.shape)}"
+            )
         check_type(place, array, kind)
         result.arrays[name] = converted(place, array, t.scalar_of(kind), result.device)
         result.unflattened[name] = result.arrays[name]
@@ -210,10 +265,14 @@ def _classify_value(
         raise ArgumentError(f"{place} must be {what}, found {describe(value)}")
     on_gpu = hasattr(value, "__cuda_array_interface__")
     host = brought(place, value, "cpu") if on_gpu else host_array(place, value)
-    if host.dtype.kind not in "biuf" or (isinstance(kind, t.Vector) and host.shape != (kind.length,)):
+    if host.dtype.kind not in "biuf" or (
+        isinstance(kind, t.Vector) and host.shape != (kind.length,)
+    ):
         raise ArgumentError(f"{place} must be a {kind}, found {describe(value)}")
     check_type(place, host, kind)
-    result.uniforms[name] = to_python_value(converted(place, host, t.scalar_of(kind), "cpu")[()], kind)
+    result.uniforms[name] = to_python_value(
+        converted(place, host, t.scalar_of(kind), "cpu")[()], kind
+    )
 
 
 def _shape(elements: object, kind: t.ValueType) -> str:
@@ -221,7 +280,10 @@ def _shape(elements: object, kind: t.ValueType) -> str:
 
 
 def _dimensions(value: Any) -> int:
-    """How many indices a value has; -1 for what is no array, such as lists of different lengths or records."""
+    """How many indices a value has.
+
+    -1 for what is no array, such as lists of different lengths or records.
+    """
     try:
         dimensions: Any = getattr(value, "ndim", None)
         return dimensions if isinstance(dimensions, int) else np.ndim(value)
@@ -233,7 +295,8 @@ def _other(value: Any, kind: Record) -> str:
     """What was given in place of an array of this record."""
     if isinstance(value, RecordArray) and value.record.name == kind.name:
         return (
-            f"an array of another {kind.name}: its record is {value.record}, and that of the {kind.name} that this kernel was made with "
+            f"an array of another {kind.name}: its record is {value.record}, and that of the "
+            f"{kind.name} that this kernel was made with "
             f"{kind}; run the kernel's cell again"
         )
     return describe(value)
@@ -256,7 +319,11 @@ def bind_value_array(array: Any, kind: t.ValueType) -> BoundArray:
         array = np.asarray(array)  # its own memory: a mask that hides elements was refused
     if isinstance(array, np.ndarray) and not array.flags.writeable:
         array = array.copy()  # generated code is compiled for writable memory only
-    return BoundArray(array.reshape(-1).view("uint8"), value_array("", kind, written=False).arrangement, len(array))
+    return BoundArray(
+        array.reshape(-1).view("uint8"),
+        value_array("", kind, written=False).arrangement,
+        len(array),
+    )
 
 
 def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[str, Any]:
@@ -271,41 +338,71 @@ def flatten_uniforms(signature: Signature, uniforms: Mapping[str, Any]) -> dict[
 
 
 def make_outputs(
-    kernel: str, kinds: list[t.ValueType], count: int, device: str, out: Any, axes: tuple[int, ...] = ()
+    kernel: str,
+    kinds: list[t.ValueType],
+    count: int,
+    device: str,
+    out: Any,
+    axes: tuple[int, ...] = (),
 ) -> list[Any]:
-    """One result array for each kind, or the caller's own: one array for a single result, a tuple of them for several.
+    """One result array for each kind, or the caller's own.
+
+    One array for a single result, a tuple of them for several.
 
     axes: of the elements, if there are several.
     """
     arrays = (None,) * len(kinds) if out is None else out if isinstance(out, tuple) else (out,)
     if len(arrays) != len(kinds):
         wanted = {0: "no out", 1: "one array"}.get(len(kinds), f"a tuple of {len(kinds)} arrays")
-        raise ArgumentError(f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(arrays)}")
-    return [make_output(kernel, kind, count, device, array, axes) for kind, array in zip(kinds, arrays, strict=True)]
+        raise ArgumentError(
+            f"{kernel} has {len(kinds)} results: wanted {wanted}, found {len(arrays)}"
+        )
+    return [
+        make_output(kernel, kind, count, device, array, axes)
+        for kind, array in zip(kinds, arrays, strict=True)
+    ]
 
 
-def shape_of_result(kind: t.ValueType, count: int, axes: tuple[int, ...] = ()) -> tuple[tuple[int, ...], Any]:
+def shape_of_result(
+    kind: t.ValueType, count: int, axes: tuple[int, ...] = ()
+) -> tuple[tuple[int, ...], Any]:
     """Shape and dtype of an array of results. axes: of the elements, if there are several."""
     axes = axes or (count,)
     return (*axes, kind.length) if isinstance(kind, t.Vector) else axes, t.scalar_of(kind).dtype
 
 
-def make_output(kernel: str, kind: t.ValueType, count: int, device: str, out: Any, axes: tuple[int, ...] = ()) -> Any:
-    """A result array of shape (*axes,) or (*axes, components), or the caller's own after a check; of shape (n, ...) without axes."""
+def make_output(
+    kernel: str, kind: t.ValueType, count: int, device: str, out: Any, axes: tuple[int, ...] = ()
+) -> Any:
+    """A result array of shape (*axes,) or (*axes, components), or the caller's own after a check.
+
+    Of shape (n, ...) without axes.
+    """
     shape, dtype = shape_of_result(kind, count, axes)
     module = array_module(device)
     if out is None:
         return module.empty(shape, dtype)
-    fits = isinstance(out, module.ndarray) and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous
+    fits = (
+        isinstance(out, module.ndarray)
+        and out.shape == shape
+        and out.dtype == dtype
+        and out.flags.c_contiguous
+    )
     if fits and not target_of(device).host_memory and device_of(out) != device:
         raise ArgumentError(
-            f"{kernel}: out must lie on {device!r}, where the call runs, found it on {device_of(out)!r}"
+            f"{kernel}: out must lie on {device!r}, where the call runs, found it on "
+            f"{device_of(out)!r}"
         )
     if not fits or not is_writable(out):
-        state = ", which is not contiguous" if isinstance(out, module.ndarray) and not out.flags.c_contiguous else ""
+        state = (
+            ", which is not contiguous"
+            if isinstance(out, module.ndarray) and not out.flags.c_contiguous
+            else ""
+        )
         state = f", which is read-only{advice_of(out)}" if fits else state
         raise ArgumentError(
-            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on {device!r}, "
+            f"{kernel}: out must be a contiguous array of {dtype} with shape {shape} on "
+            f"{device!r}, "
             f"found {describe(out)}{state}"
         )
     return out

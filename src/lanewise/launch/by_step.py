@@ -32,14 +32,18 @@ class ByStep:
 
 @brief
 def by_step(function: Callable[[int], Any]) -> ByStep:
-    """A value that changes with the step of a loop, in `bind`: `shake=lw.by_step(lambda n: n * dt)`.
+    """A value that changes with the step of a loop, in `bind`: `shake=lw.by_step(lambda n.
+
+    N * dt)`.
 
     `function(n)` gives the value of step n: one number or vector for all elements. It is called
     once for each step, up to 1,024 steps before that step runs, so it has to follow from n alone;
     `bind` asks it for step 0 as well. The call runs in `lw.steps` and nowhere else.
     """
     if not callable(function):
-        raise ArgumentError(f"lw.by_step takes a function of the step's number, found {shown(function)}")
+        raise ArgumentError(
+            f"lw.by_step takes a function of the step's number, found {shown(function)}"
+        )
     return ByStep(function)
 
 
@@ -74,7 +78,8 @@ class StepArguments:
                 values[name] = value.function(step)
             except Exception as error:
                 error.add_note(
-                    f"{self.kernel}: {name!r} is lw.by_step(...), whose function raised this for step {step}"
+                    f"{self.kernel}: {name!r} is lw.by_step(...), whose function raised this for "
+                    f"step {step}"
                 )
                 raise
         return values
@@ -83,7 +88,8 @@ class StepArguments:
         """All arguments, with these values in place of those that change."""
         names = [*self.names, *[""] * len(self.positional)]  # a call checks how many there are
         positional = tuple(
-            values[n] if isinstance(a, ByStep) else a for n, a in zip(names, self.positional, strict=False)
+            values[n] if isinstance(a, ByStep) else a
+            for n, a in zip(names, self.positional, strict=False)
         )
         named = {n: values[n] if isinstance(a, ByStep) else a for n, a in self.named.items()}
         return positional, named
@@ -107,7 +113,8 @@ class SteppedLaunch:
 
     def __call__(self) -> None:
         raise ArgumentError(
-            f"{self.arguments.kernel} was bound with lw.by_step(...), and a call alone is no step of "
+            f"{self.arguments.kernel} was bound with lw.by_step(...), and a call alone is no step "
+            "of "
             "a loop: wanted lw.steps([...]).run(n)"
         )
 
@@ -147,7 +154,11 @@ def packed_plan(call: Call, plan: Plan | None) -> Decisions | None:
         return None
     executable = call.compiled.executable
     decided = executable.program.plan
-    if not target_of(executable.device).has_blocks or decided.uniforms != "constant" or decided.panel:
+    if (
+        not target_of(executable.device).has_blocks
+        or decided.uniforms != "constant"
+        or decided.panel
+    ):
         return None
     if plan is not None and plan.uniforms is not None:
         return None

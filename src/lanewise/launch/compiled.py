@@ -1,4 +1,7 @@
-"""Compiled: a kernel for given records, layouts, device and plan; and Call: the same with its arguments bound."""
+"""Compiled: a kernel for given records, layouts, device and plan; and Call.
+
+The same with its arguments bound.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
 
 
 class Tunable(Protocol):
-    """What measuring asks of a kernel: its parameters, and the work of measuring plans for a call."""
+    """What measuring asks of a kernel.
+
+    Its parameters, and the work of measuring plans for a call.
+    """
 
     @property
     def signature(self) -> Signature: ...
@@ -37,9 +43,10 @@ class Tunable(Protocol):
 class Call:
     """A launch with everything bound.
 
-    Calling it runs it again on the same memory; on a GPU it returns before the work is done. kernel: its launch alone, where a run does
-    something else besides, or in its place. asked: what is asked of the user's arrays each time, which may be read-only by now. copied: the
-    parameters whose arrays were copied when it was bound, so that it does not see what is written to them.
+    Calling it runs it again on the same memory; on a GPU it returns before the work is done.
+    kernel: its launch alone, where a run does something else besides, or in its place. asked: what
+    is asked of the user's arrays each time, which may be read-only by now. copied: the parameters
+    whose arrays were copied when it was bound, so that it does not see what is written to them.
     """
 
     launch: Launch
@@ -62,7 +69,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a call launches beside its kernel: a program, or code that is written by hand. behind: the kernel, else before it.
+    """What a call launches beside its kernel: a program, or code that is written by hand. behind.
+
+    The kernel, else before it.
 
     environment: counts and values of the program, by IR name.
     """
@@ -86,7 +95,9 @@ class Inspectable(ABC):
 
     @property
     def source(self) -> str:
-        """The generated text: Python for the CPU, CUDA C++ for a GPU, printed IR for the interpreter."""
+        """The generated text: Python for the CPU, CUDA C++ for a GPU, printed IR for the
+        interpreter.
+        """
         return self.executable.source
 
     @property
@@ -101,13 +112,17 @@ class Inspectable(ABC):
 @frozen
 @dataclass(frozen=True, slots=True)
 class Compiled(Inspectable):
-    """A kernel made for one combination of records, layouts, device and plan. Calling it launches it.
+    """A kernel made for one combination of records, layouts, device and plan.
 
-    `layouts` are those of the record parameters; `environment` holds the counts and the uniform arguments, by IR name, of
-    the call that it was compiled for: what predictions are about. `reference` is the kernel before any decision, `kernel`
-    the user's. `search` says which sources a target meets, through which structure, and why it is that one; "" for all pairs.
-    `search_tuned`: whether structure and plan are those that tune() found for calls like this one. `turns`: how often the loops of
-    a search run for a target, on average, by their variables. `beside`: what a call launches besides.
+    Calling it launches it.
+
+    `layouts` are those of the record parameters; `environment` holds the counts and the uniform
+    arguments, by IR name, of the call that it was compiled for: what predictions are about.
+    `reference` is the kernel before any decision, `kernel` the user's. `search` says which sources
+    a target meets, through which structure, and why it is that one; "" for all pairs.
+    `search_tuned`: whether structure and plan are those that tune() found for calls like this one.
+    `turns`: how often the loops of a search run for a target, on average, by their variables.
+    `beside`: what a call launches besides.
     """
 
     name: str
@@ -139,13 +154,17 @@ class Compiled(Inspectable):
     def explain(
         self, *arguments: Any, measure: bool = False, measure_resources: bool = True, **named: Any
     ) -> Explanation:
-        """A row for each optimisation (applied or not, why, predicted, measured), what bounds the kernel, and more.
+        """A row for each optimisation (applied or not, why, predicted, measured), what bounds the
+        kernel, and more.
 
-        Print it, show it in a notebook, or take `.json()`. What tune() measured is shown where it is known. With
-        `measure` the plan and those that it is compared with are timed on this machine, some seconds on a GPU and more
-        on a CPU: with the arguments of a call, which keep their values, or with made-up ones of the same sizes.
-        `measure_resources` compiles the plans that are compared, for their registers (CUDA).
+        Print it, show it in a notebook, or take `.json()`. What tune() measured is shown where it
+        is known. With `measure` the plan and those that it is compared with are timed on this
+        machine, some seconds on a GPU and more on a CPU: with the arguments of a call, which keep
+        their values, or with made-up ones of the same sizes. `measure_resources` compiles the plans
+        that are compared, for their registers (CUDA).
         """
         from lanewise.explanation.build import explain_compiled
 
-        return explain_compiled(self, arguments, named, measure=measure, measure_resources=measure_resources)
+        return explain_compiled(
+            self, arguments, named, measure=measure, measure_resources=measure_resources
+        )

@@ -1,4 +1,7 @@
-"""Arrays of values that a call was bound to a copy of: what is written to them later it does not see."""
+"""Arrays of values that a call was bound to a copy of.
+
+What is written to them later it does not see.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,13 @@ from lanewise.runtime.memory import home, overlap
 
 
 def copied_arrays(
-    names: Sequence[str], positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments
+    names: Sequence[str],
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
+    arguments: Arguments,
 ) -> tuple[str, ...]:
-    """The parameters whose arrays were converted, made contiguous, brought to the device, or are read-only.
+    """The parameters whose arrays were converted, made contiguous, brought to the device, or are
+    read-only.
 
     Of lists and of other libraries' arrays nothing is said.
     """

@@ -18,8 +18,22 @@ from lanewise.ir.interpreter import Interpreter, Memory
 from lanewise.ir.names import COUNT, is_own, is_view
 from lanewise.ir.printer import print_kernel
 from lanewise.ir.series import launches, whole
-from lanewise.language.target import ASYNCHRONOUS_COPIES, copies_asynchronously, is_compiled, is_gpu, target_of
-from lanewise.launch.forms import BesideForm, DeviceForm, HostForm, Shape, beside_forms, device_form, host_form
+from lanewise.language.target import (
+    ASYNCHRONOUS_COPIES,
+    copies_asynchronously,
+    is_compiled,
+    is_gpu,
+    target_of,
+)
+from lanewise.launch.forms import (
+    BesideForm,
+    DeviceForm,
+    HostForm,
+    Shape,
+    beside_forms,
+    device_form,
+    host_form,
+)
 from lanewise.launch.own_memory import OwnMemory, nothing
 from lanewise.launch.tasks import Sequence as Tasks
 from lanewise.launch.tasks import program_sequence
@@ -33,14 +47,18 @@ from lanewise.runtime.nvrtc import Cubin, Switches, compile_cubin, cuda_core
 from lanewise.runtime.prepared import Flat, Piece, Places, Prepared, Views, host_views
 from lanewise.support.errors import PlanError
 
-SLAB_SITES, MOST_SLABS = 32_768, 64  # of a lattice: enough work to hide a call, few enough to stay in a cache
+# of a lattice: enough work to hide a call, few enough to stay in a cache
+SLAB_SITES, MOST_SLABS = 32_768, 64
 
 
 @dataclass(frozen=True, slots=True)
 class BoundArray:
-    """An array that takes part in a launch: its bytes on the device and where its leaves lie in them.
+    """An array that takes part in a launch.
 
-    check: raises `ArgumentError` where the array is no longer what was bound, and brings it up to date; None for memory that cannot change.
+    Its bytes on the device and where its leaves lie in them.
+
+    check: raises `ArgumentError` where the array is no longer what was bound, and brings it up to
+    date; None for memory that cannot change.
     mark: says that the array is changed, for kernels that write it.
     """
 
@@ -51,8 +69,13 @@ class BoundArray:
     mark: Callable[[], None] | None = None
 
 
-def checks_of(arrays: Mapping[str, BoundArray], kernel: ir.Kernel) -> tuple[Callable[[], None], ...]:
-    """What is asked and said before every launch of a kernel on these arrays: first what all of them hold, then what will have changed."""
+def checks_of(
+    arrays: Mapping[str, BoundArray], kernel: ir.Kernel
+) -> tuple[Callable[[], None], ...]:
+    """What is asked and said before every launch of a kernel on these arrays.
+
+    First what all of them hold, then what will have changed.
+    """
     written = {a.name for a in kernel.arrays if a.written}
     checks = [b.check for b in arrays.values() if b.check is not None]
     return (*checks, *(b.mark for n, b in arrays.items() if b.mark is not None and n in written))
@@ -65,7 +88,10 @@ Launch = Callable[[], None]
 
 @dataclass(frozen=True)
 class Executable:
-    """The compiled kernels of a program. `prepare` binds arrays and values, and gives a function that launches."""
+    """The compiled kernels of a program.
+
+    `prepare` binds arrays and values, and gives a function that launches.
+    """
 
     program: Program
     device: str
@@ -74,7 +100,10 @@ class Executable:
 
     @cached_property
     def source(self) -> str:
-        """The generated text for people, with the user's files and lines; the compiled one has none (`generated_texts`)."""
+        """The generated text for people, with the user's files and lines.
+
+        The compiled one has none (`generated_texts`).
+        """
         if not is_compiled(self.device):
             return print_kernel(self.program.reference)
         return "\n\n".join(generated_texts(self.program, self.device, locations=True))
@@ -94,21 +123,40 @@ class Executable:
 
     @cached_property
     def resizable(self) -> bool:
-        """Whether other arrays and values are but other arguments: they are not packed, and need not lie apart."""
+        """Whether other arrays and values are but other arguments.
+
+        They are not packed, and need not lie apart.
+        """
         packed_values = any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
         return bool(self.kernels) and not packed_values and not _parted(self.program)
 
     def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
-        """Room for what the launches have beside their arguments, if they have anything. grown: see `OwnMemory`."""
-        return OwnMemory(f"a bound call of {self.program.reference.name}", self.device, grown) if self._beside else None
+        """Room for what the launches have beside their arguments, if they have anything. grown.
 
-    def sized(self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None) -> Flat:
-        """The launches for these counts and these shapes of arrays. They wait for the arrays and for values that are not known.
+        See `OwnMemory`.
+        """
+        return (
+            OwnMemory(f"a bound call of {self.program.reference.name}", self.device, grown)
+            if self._beside
+            else None
+        )
+
+    def sized(
+        self, environment: Environment, shapes: Mapping[str, Shape], own: OwnMemory | None
+    ) -> Flat:
+        """The launches for these counts and these shapes of arrays.
+
+        They wait for the arrays and for values that are not known.
 
         own: memory that they share with launches of other sizes, see `own_memory`.
         """
         if own is None:
-            return Flat(tuple([self.forms[n].piece(counts, shapes) for n, counts in self._order(environment)]), None)
+            return Flat(
+                tuple(
+                    [self.forms[n].piece(counts, shapes) for n, counts in self._order(environment)]
+                ),
+                None,
+            )
         reserved = {b.buffer.name: b.reserve(environment, own) for b in self._beside}
         shapes = {**shapes, **{n: shape for n, (shape, _) in reserved.items()}}
         kept, names = tuple((n, data) for n, (_, data) in reserved.items()), frozenset(reserved)
@@ -149,7 +197,8 @@ class Executable:
                 if self.program.reference.pattern.slabs and len(self.kernels) > 1:
                     return _slab_launch(self.sequence, self.kernels, arrays, environment)
                 prepared = self._bound(arrays, environment)
-                if not self._ready:  # Numba compiles at the first call; better now than within a timed run
+                # Numba compiles at the first call; better now than within a timed run
+                if not self._ready:
                     for piece, function in zip(prepared.pieces, self.kernels, strict=True):
                         cpu.prepare(function, (*piece.arguments, 0, 0))
                     self._ready.append(True)
@@ -162,17 +211,23 @@ class Executable:
 
     def _bound(self, arrays: Arrays, environment: Environment) -> Prepared:
         """The launches on these arrays, with these values."""
-        flat = self.sized(environment, {n: (b.arrangement, b.count) for n, b in arrays.items()}, self.own_memory())
+        flat = self.sized(
+            environment, {n: (b.arrangement, b.count) for n, b in arrays.items()}, self.own_memory()
+        )
         packed_values = [_uniforms(k, self.device, environment) for k in self.program.kernels]
         pieces: list[Piece] = []
         for (n, _), p in zip(self._order(environment), flat.pieces, strict=True):
             taken = {**arrays, **packed_values[n]}
-            arguments = p.filled(views_of_memory({m: b.data for m, b in taken.items()}, self.device), {})
+            arguments = p.filled(
+                views_of_memory({m: b.data for m, b in taken.items()}, self.device), {}
+            )
             # A pointer does not keep the memory that it points to.
             kept = tuple((a, taken[a]) for a, _, _ in p.arrays) if is_gpu(self.device) else ()
             uniforms = self.forms[n].scalars.uniforms
             pieces.append(replace(p, arguments=arguments, values=uniforms, kept=(*p.kept, *kept)))
-        return Prepared(tuple(pieces), flat.turns, checks_of(arrays, self.program.reference), not self.resizable)
+        return Prepared(
+            tuple(pieces), flat.turns, checks_of(arrays, self.program.reference), not self.resizable
+        )
 
 
 def views_of_memory(data: Mapping[str, Any], device: str) -> Views:
@@ -206,24 +261,35 @@ def build_executable(
     if not is_gpu(kind):
         bits = program.plan.vector_bits
         if problem := cpu.width_problem(bits):
-            raise refuse("SIMD width", program.reference, f"{problem}; choose a smaller vector_bits, or 0")
+            raise refuse(
+                "SIMD width", program.reference, f"{problem}; choose a smaller vector_bits, or 0"
+            )
         texts = texts or generated_texts(program, device, locations=False)
         return Executable(
-            program, device, (), tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True))
+            program,
+            device,
+            (),
+            tuple(cpu.load_kernel(x, k.name) for x, k in zip(texts, program.kernels, strict=True)),
         )
     texts = texts or generated_texts(program, device, locations=False)
     target = arch or cuda.architecture(device)
     if program.plan.prefetch.startswith("async") and not copies_asynchronously(target):
-        reason = f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is {target}"
+        reason = (
+            f"asynchronous copies need architecture sm_{ASYNCHRONOUS_COPIES} or newer, and this is "
+            f"{target}"
+        )
         raise refuse("prefetching", program.reference, f"{reason}; choose prefetch='registers'")
     if arch is None:
         cuda_core()  # which loads them: imported while the compiler is at work
     asked = switches_of(program.plan)
-    cubins = tuple(compile_cubin(x, k.name, target, asked) for x, k in zip(texts, program.kernels, strict=True))
+    cubins = tuple(
+        compile_cubin(x, k.name, target, asked) for x, k in zip(texts, program.kernels, strict=True)
+    )
     loaded: tuple[Any, ...] = ()
     if arch is None:
         loaded = tuple(
-            cuda.CudaKernel(device, c, k.name, _grid(k).threads) for c, k in zip(cubins, program.kernels, strict=True)
+            cuda.CudaKernel(device, c, k.name, _grid(k).threads)
+            for c, k in zip(cubins, program.kernels, strict=True)
         )
     return Executable(program, device, cubins, loaded)
 
@@ -235,16 +301,24 @@ def switches_of(plan: Decisions) -> Switches:
 
 def generated_texts(program: Program, device: str, *, locations: bool) -> list[str]:
     """The text of each kernel of a program: see `generated_text`."""
-    return [generated_text(program.reference, program.plan, k, device, locations=locations) for k in program.kernels]
+    return [
+        generated_text(program.reference, program.plan, k, device, locations=locations)
+        for k in program.kernels
+    ]
 
 
-def generated_text(reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, device: str, *, locations: bool) -> str:
+def generated_text(
+    reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, device: str, *, locations: bool
+) -> str:
     """The text of a kernel that a plan made of a reference kernel.
 
-    With `locations` it names the user's files and lines. What is compiled has none, so that machine code is found again whatever
-    the file is called and wherever in it the function stands; a profiler's lines are those of the compiled text.
+    With `locations` it names the user's files and lines. What is compiled has none, so that machine
+    code is found again whatever the file is called and wherever in it the function stands; a
+    profiler's lines are those of the compiled text.
     """
-    header = f"lanewise {__version__}: {reference.name}, {reference.pattern.name}\nplan: {plan.short()}"
+    header = (
+        f"lanewise {__version__}: {reference.name}, {reference.pattern.name}\nplan: {plan.short()}"
+    )
     if is_gpu(device):
         return emit_cuda(kernel, header, locations=locations)
     fast, bits = plan.fast_math, plan.vector_bits
@@ -252,7 +326,10 @@ def generated_text(reference: ir.Kernel, plan: Decisions, kernel: ir.Kernel, dev
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:
-    """Several kernels in place of one read what earlier ones may have written: no array may lie in the memory of another."""
+    """Several kernels in place of one read what earlier ones may have written.
+
+    No array may lie in the memory of another.
+    """
     fields = _parted(program)
     if not fields:
         return
@@ -260,16 +337,23 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
         n: b for n, b in arrays.items() if not is_view(n)
     }  # views have the memory of an array in common, and know it
     written = {
-        a.name for k in (program.reference, *program.kernels) for a in k.arrays if a.written and a.name in arrays
+        a.name
+        for k in (program.reference, *program.kernels)
+        for a in k.arrays
+        if a.written and a.name in arrays
     }
     for name in sorted(written):
         for other in sorted(arrays.keys() - {name}):
             if memory.overlap(arrays[name].data, arrays[other].data):
-                both = " and ".join("the result" if is_own(n) else n for n in sorted((name, other), reverse=True))
+                both = " and ".join(
+                    "the result" if is_own(n) else n for n in sorted((name, other), reverse=True)
+                )
                 field, _, _ = fields[0].partition("=")
                 raise PlanError(
-                    f"Plan({', '.join(fields)}) of {program.reference.name}: {both} share memory, and one kernel would overwrite what "
-                    f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them memory of their own"
+                    f"Plan({', '.join(fields)}) of {program.reference.name}: {both} share memory, "
+                    "and one kernel would overwrite what "
+                    f"another one reads; choose {field}={getattr(NEUTRAL, field)!r}, or give them "
+                    "memory of their own"
                 )
 
 
@@ -277,7 +361,11 @@ def _parted(program: Program) -> list[str]:
     """The decisions by which several kernels stand in place of one."""
     if len(program.kernels) < 2:
         return []
-    return [f"{n}={v!r}" for n, v in (("fission", True), ("branches", "apart")) if getattr(program.plan, n) == v]
+    return [
+        f"{n}={v!r}"
+        for n, v in (("fission", True), ("branches", "apart"))
+        if getattr(program.plan, n) == v
+    ]
 
 
 def _grid(kernel: ir.Kernel) -> ir.Grid:
@@ -286,9 +374,15 @@ def _grid(kernel: ir.Kernel) -> ir.Grid:
 
 
 def _slab_launch(
-    sequence: Tasks, functions: tuple[cpu.RangeKernel, ...], arrays: Arrays, environment: Environment
+    sequence: Tasks,
+    functions: tuple[cpu.RangeKernel, ...],
+    arrays: Arrays,
+    environment: Environment,
 ) -> Launch:
-    """The kernels of parts of the sites, slab by slab: sites at faces and walls while their neighbours are in the caches."""
+    """The kernels of parts of the sites, slab by slab.
+
+    Sites at faces and walls while their neighbours are in the caches.
+    """
     count = int(environment[COUNT])
     slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))
     units = np.linspace(0, -(-count // cpu.SLAB_UNIT), slabs + 1).astype(np.int64)
@@ -297,20 +391,29 @@ def _slab_launch(
     shapes = {n: (b.arrangement, b.count) for n, b in arrays.items()}
     for launch, function in zip(sequence.launches, functions, strict=True):
         kernel = launch.kernel
-        listed = arrays[kernel.arrays[-1].name]  # spans, runs or sites, units of a slab in ascending order
+        # spans, runs or sites, units of a slab in ascending order
+        listed = arrays[kernel.arrays[-1].name]
         if not listed.count:
             continue
         arguments = host_form(launch, function).piece(environment, shapes).filled(views, {})
         first = listed.data.view(np.int64).reshape(listed.count, -1)[:, 0]
         cpu.prepare(function, (*arguments, 0, 0))
-        work.append(cpu.Slabbed(function, arguments, [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)]))
+        work.append(
+            cpu.Slabbed(
+                function,
+                arguments,
+                [int(x) for x in np.searchsorted(first // cpu.SLAB_UNIT, units)],
+            )
+        )
     return lambda: cpu.run_slabs(work)
 
 
 def scratch_bytes(program: Program, environment: Environment) -> int:
     """The memory in bytes that a program takes beside its arguments."""
     beside = program_sequence(program).beside
-    return sum(b.arrangement.nbytes(whole(b.count, environment)) for b in beside if b.count is not None)
+    return sum(
+        b.arrangement.nbytes(whole(b.count, environment)) for b in beside if b.count is not None
+    )
 
 
 def _uniforms(kernel: ir.Kernel, device: str, environment: Environment) -> dict[str, BoundArray]:

@@ -1,6 +1,7 @@
 """The kernels of a program as launches for any number of elements.
 
-    Form (a kernel), counts, where arrays begin -> Piece (a launch that waits for addresses, numbers)
+    Form (a kernel), counts, where arrays begin -> Piece (a launch that waits for addresses,
+    numbers)
 What follows from sizes is computed when they are known. Expressions of sizes become Python
 functions once, so that another size costs some microseconds.
 """
@@ -51,10 +52,14 @@ class Group:
         arrangement, count = self.own or shapes[self.array]
         starts = arrangement.starts(count)
         ends, buffers = arrangement.ends(starts, count), self.buffers
-        return Places(tuple([starts[b] for b in buffers]), tuple([ends[b] for b in buffers]), self.dtypes)
+        return Places(
+            tuple([starts[b] for b in buffers]), tuple([ends[b] for b in buffers]), self.dtypes
+        )
 
 
-def groups_of(kernel: ir.Kernel, buffers: tuple[ir.BufferArgument, ...], first: int = 0) -> tuple[Group, ...]:
+def groups_of(
+    kernel: ir.Kernel, buffers: tuple[ir.BufferArgument, ...], first: int = 0
+) -> tuple[Group, ...]:
     """The arguments from position `first` on, array by array."""
     own = {a.name: (a.arrangement, 1) for a in kernel.arrays if a.name == UNIFORMS}
     groups: list[Group] = []
@@ -87,7 +92,10 @@ def extent_of(e: ir.Expression) -> Extent:
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
-    """The counts and uniforms of a kernel, behind its buffers: `first` is the position of the first of them."""
+    """The counts and uniforms of a kernel, behind its buffers.
+
+    `first` is the position of the first of them.
+    """
 
     first: int
     numbers: tuple[tuple[str, int, Number], ...]
@@ -100,7 +108,10 @@ class Scalars:
         return cls(first, numbers, tuple((p.name, n) for n, p in scalars[len(kernel.counts) :]))
 
     def fill(self, arguments: list[Any], environment: Environment) -> tuple[tuple[str, int], ...]:
-        """Put the numbers among the arguments that are known; the names and positions of the others."""
+        """Put the numbers among the arguments that are known.
+
+        The names and positions of the others.
+        """
         unknown: list[tuple[str, int]] = []
         for name, position, number in self.numbers:
             if name in environment:
@@ -121,7 +132,10 @@ def _number(dtype: np.dtype[Any], *, host: bool) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class HostForm:
-    """A kernel for a CPU: it runs over `extent` elements, of which other threads take pieces that are worth it."""
+    """A kernel for a CPU.
+
+    It runs over `extent` elements, of which other threads take pieces that are worth it.
+    """
 
     function: cpu.RangeKernel
     groups: tuple[Group, ...]
@@ -193,9 +207,13 @@ class DeviceForm:
         arguments: list[Any] = [None] * (end + len(self.constants))
         unknown = scalars.fill(arguments, environment)
         elements = self.elements(environment)
-        if max([elements, *(int(environment[n]) for n in self.counted)]) * self.parts > MAX_GRID_ELEMENTS:
+        if (
+            max([elements, *(int(environment[n]) for n in self.counted)]) * self.parts
+            > MAX_GRID_ELEMENTS
+        ):
             raise PlanError(
-                f"{self.kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a GPU counts them with 32 bits"
+                f"{self.kernel.name} has more than {MAX_GRID_ELEMENTS:,} elements; a launch on a "
+                "GPU counts them with 32 bits"
             )
         blocks = -(-elements // self.lanes)
         grid, compiled = (blocks, self.parts), self.compiled
@@ -215,7 +233,10 @@ class DeviceForm:
 
         A loaded kernel has it once, for all calls that are bound to it.
         """
-        compiled, fills = self.compiled, [self._constant(b, shapes[b.array]) for b in self.constants]
+        compiled, fills = (
+            self.compiled,
+            [self._constant(b, shapes[b.array]) for b in self.constants],
+        )
 
         def run(bound: Arguments) -> None:
             with compiled.constant_turns:
@@ -242,12 +263,21 @@ def device_form(launch: Launch, compiled: cuda.CudaKernel) -> DeviceForm:
     scalars = Scalars.of(kernel, len(taken), host=False)
     # Counts of other types are no numbers of things; a pattern that is inlined has wide indices
     # where it needs them.
-    counted = () if kernel.pattern.inlined else tuple(c.name for c in kernel.counts if c.type.kind == "i")
+    counted = (
+        () if kernel.pattern.inlined else tuple(c.name for c in kernel.counts if c.type.kind == "i")
+    )
     behind = groups_of(kernel, constants, len(taken) + len(scalars.numbers))
     return DeviceForm(
-        kernel, compiled, groups_of(kernel, taken) + behind, scalars, extent_of(launch.extent), grid.lanes, grid.parts, counted,
+        kernel,
+        compiled,
+        groups_of(kernel, taken) + behind,
+        scalars,
+        extent_of(launch.extent),
+        grid.lanes,
+        grid.parts,
+        counted,
         constants,
-    )  # fmt: skip
+    )
 
 
 # ------------------------------------------------------------ beside the arguments
@@ -266,11 +296,14 @@ class BesideForm:
         count, arrangement = self.length(environment), self.buffer.arrangement
         if count > MAX_GRID_ELEMENTS:
             raise PlanError(
-                f"{self.name} keeps {count:,} partial sums, and a launch on a GPU counts at most {MAX_GRID_ELEMENTS:,} with 32 "
+                f"{self.name} keeps {count:,} partial sums, and a launch on a GPU counts at most "
+                f"{MAX_GRID_ELEMENTS:,} with 32 "
                 "bits; Plan(reciprocity='ordered') and fewer parts keep less"
             )
         what, clean = f"partial sums of {self.name}", self.buffer.clean
-        return (arrangement, count), own.reserve(self.buffer.name, arrangement.nbytes(count), what, zeroed=clean)
+        return (arrangement, count), own.reserve(
+            self.buffer.name, arrangement.nbytes(count), what, zeroed=clean
+        )
 
 
 def beside_forms(sequence: Sequence) -> tuple[BesideForm, ...]:

@@ -1,8 +1,11 @@
-"""Programs on the disk: what the passes made of a reference kernel, and its text, for processes that start later.
+"""Programs on the disk.
 
-An entry is named by everything that decides a program: the reference kernel with all that it holds, the plan, the kind of device, the
-text of lanewise's own sources, and the versions of Python and NumPy. It lies in the cache of compiled kernels and is believed like machine
-code, after the checks of `runtime/cache.py`; what cannot be read is made again. Classes of lanewise alone are made of it.
+What the passes made of a reference kernel, and its text, for processes that start later.
+
+An entry is named by everything that decides a program: the reference kernel with all that it holds,
+the plan, the kind of device, the text of lanewise's own sources, and the versions of Python and
+NumPy. It lies in the cache of compiled kernels and is believed like machine code, after the checks
+of `runtime/cache.py`; what cannot be read is made again. Classes of lanewise alone are made of it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,22 @@ from lanewise.runtime.cache import content_key, read_entry, remove_entry, source
 
 FORMAT = "2"
 PACKAGE = "lanewise"
-ABOVE = ("advice", "cli", "explanation", "io", "ladders", "models", "plot", "profiling", "sims", "tuning")
-"""Folders without a part in a program: no pass imports them, and a function of theirs stands in its reference kernel."""
+ABOVE = (
+    "advice",
+    "cli",
+    "explanation",
+    "io",
+    "ladders",
+    "models",
+    "plot",
+    "profiling",
+    "sims",
+    "tuning",
+)
+"""Folders without a part in a program.
+
+No pass imports them, and a function of theirs stands in its reference kernel.
+"""
 
 _OWN, _COMBINE = "its own", "combine"
 _PROTOCOL, _QUICK = 5, 1
@@ -39,7 +56,10 @@ _PROTOCOL, _QUICK = 5, 1
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program and the text that is compiled of each of its kernels; none for a device that interprets."""
+    """A program and the text that is compiled of each of its kernels.
+
+    None for a device that interprets.
+    """
 
     program: Program
     texts: tuple[str, ...]
@@ -55,7 +75,8 @@ def _nothing(text: str, kernel: ir.Kernel) -> None:
 def built(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin = _nothing) -> Built:
     """What passes and emission make of a kernel, or what an earlier process made of the same.
 
-    begin: is told of each text that is made, before the next one is. Raises `PlanError` for a plan that does not fit the kernel.
+    begin: is told of each text that is made, before the next one is. Raises `PlanError` for a plan
+    that does not fit the kernel.
     """
     name = entry_name(reference, plan, device)
     if name is None:
@@ -80,27 +101,42 @@ def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> 
             texts.append(generated_text(reference, plan, kernel, device, locations=False))
             begin(texts[-1], kernel)
 
-    return Built(build_program(reference, plan, target_of(device).pipeline, done=done), tuple(texts))
+    return Built(
+        build_program(reference, plan, target_of(device).pipeline, done=done), tuple(texts)
+    )
 
 
 # ------------------------------------------------------------ what an entry is called
 
 
 def entry_name(reference: ir.Kernel, plan: Decisions, device: str) -> str | None:
-    """The name of a program's entry; None for a kernel that later processes would not know again."""
+    """The name of a program's entry.
+
+    None for a kernel that later processes would not know again.
+    """
     sources, pattern = _sources(), _known(reference.pattern)
     if sources is None or pattern is None:
         return None
     content = _pickled((reference, plan), reference.pattern)
     if content is None:
         return None
-    made_by = (FORMAT, __version__, sys.implementation.cache_tag, sys.version, np.__version__, sources)
+    made_by = (
+        FORMAT,
+        __version__,
+        sys.implementation.cache_tag,
+        sys.version,
+        np.__version__,
+        sources,
+    )
     kind = target_of(device).name
     return f"programs/{reference.name}-{content_key(*made_by, kind, *pattern, content.hex())}"
 
 
 def _known(pattern: Pattern) -> tuple[str, ...] | None:
-    """What a pattern is, in texts; None for one with code that is not lanewise's own, which may change and keep its name."""
+    """What a pattern is, in texts.
+
+    None for one with code that is not lanewise's own, which may change and keep its name.
+    """
     texts: list[str] = []
     for field in fields(pattern):
         value = getattr(pattern, field.name)
@@ -122,7 +158,10 @@ def _sources() -> str | None:
 
 
 class _Writer(pickle.Pickler):
-    """Patterns have functions: they stand for themselves, by name. Nodes are written field by field, without what `dataclasses` adds."""
+    """Patterns have functions: they stand for themselves, by name.
+
+    Nodes are written field by field, without what `dataclasses` adds.
+    """
 
     def __init__(self, file: io.BytesIO, own: Pattern) -> None:
         super().__init__(file, _PROTOCOL)
@@ -139,17 +178,25 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, obj: Any, /) -> Any:
         slots = _slots(type(obj))
-        return NotImplemented if slots is None else (_restored, (type(obj), *[get(obj) for get, _ in slots]))
+        return (
+            NotImplemented
+            if slots is None
+            else (_restored, (type(obj), *[get(obj) for get, _ in slots]))
+        )
 
 
-Accessors = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]  # of a field: what reads and what writes its slot
+# of a field: what reads and what writes its slot
+Accessors = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]
 
 
 @cache
 def _slots(kind: type[Any]) -> tuple[Accessors, ...] | None:
-    """The slots of a dataclass in the order of its fields; None for a class that is none, or that is pickled in a way of its own.
+    """The slots of a dataclass in the order of its fields.
 
-    A program has tens of thousands of nodes: `dataclasses` asks for the fields of a frozen class anew for each of them.
+    None for a class that is none, or that is pickled in a way of its own.
+
+    A program has tens of thousands of nodes: `dataclasses` asks for the fields of a frozen class
+    anew for each of them.
     """
     state = getattr(kind, "__getstate__", None)
     if not is_dataclass(kind) or getattr(state, "__module__", "") != "dataclasses":

@@ -1,4 +1,7 @@
-"""What is said of an index outside of its array: before a call that cannot be right, and of an element or thread that a test found."""
+"""What is said of an index outside of its array.
+
+Before a call that cannot be right, and of an element or thread that a test found.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,38 @@ from lanewise.passes.index_tests import MOST, Failure
 from lanewise.support.errors import ArgumentError, VerificationError, located
 
 
-def surely_outside(kernel: str, r: Reached, shape: Sequence[int], with_what: str, hint: str) -> ArgumentError:
+def surely_outside(
+    kernel: str, r: Reached, shape: Sequence[int], with_what: str, hint: str
+) -> ArgumentError:
     """Of a call that cannot be right. with_what: the numbers of the call that decide it."""
     s, (low, high) = r.statement, r.span
     reach = f"goes from {low} to {high}" if low != high else f"is {low}"
     what = f"index {r.dimension} {reach}" if len(s.indices) > 1 else f"the index {reach}"
     return ArgumentError(
         located(
-            f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
+            f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements",
+            s.location,
             found=f"{what} with {with_what}, and {s.array!r} has the shape {tuple(shape)}",
-            wanted=_inside(r.length), hint=hint,
+            wanted=_inside(r.length),
+            hint=hint,
         )
-    )  # fmt: skip
+    )
 
 
-def was_outside(kernel: str, s: ir.ElementAccess, f: Failure, where: str, shape: Sequence[int]) -> VerificationError:
+def was_outside(
+    kernel: str, s: ir.ElementAccess, f: Failure, where: str, shape: Sequence[int]
+) -> VerificationError:
     """Of the first failure that tests found. where: its element or its thread."""
     told = {MOST: f"{f.index} or more", -MOST - 1: f"{f.index} or less"}.get(f.index, str(f.index))
     what = f"index {f.dimension} is {told}" if len(s.indices) > 1 else f"the index is {told}"
     return VerificationError(
         located(
-            f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements", s.location,
-            found=f"{what} in {where}, and {s.array!r} has the shape {tuple(shape)}", wanted=_inside(shape[f.dimension]),
+            f"{kernel}: {s.array!r} is {_verb(s)} outside of its elements",
+            s.location,
+            found=f"{what} in {where}, and {s.array!r} has the shape {tuple(shape)}",
+            wanted=_inside(shape[f.dimension]),
         )
-    )  # fmt: skip
+    )
 
 
 def _verb(s: ir.ElementAccess) -> str:

@@ -27,7 +27,16 @@ from lanewise.launch.arguments import (
 from lanewise.launch.forms import Shape
 from lanewise.launch.result_memory import check_beside_records, check_in_place
 from lanewise.launch.shaped_arrays import check_results_apart
-from lanewise.launch.slots import NOTHING, ArraySlot, Given, SameRecords, SizeSlot, Slot, ValueSlot, slots_of
+from lanewise.launch.slots import (
+    NOTHING,
+    ArraySlot,
+    Given,
+    SameRecords,
+    SizeSlot,
+    Slot,
+    ValueSlot,
+    slots_of,
+)
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
 from lanewise.records.arrays import RecordArray, are_same, places_of, side_of
@@ -44,7 +53,10 @@ Holds = Callable[[Mapping[str, Any]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An array that a call makes: its name in the kernel, its type, how many elements it has, and their axes if there are several."""
+    """An array that a call makes.
+
+    Its name in the kernel, its type, how many elements it has, and their axes if there are several.
+    """
 
     name: str
     kind: t.ValueType
@@ -103,13 +115,20 @@ class Sized:
 
     @classmethod
     def of(
-        cls, flat: Launchable, results: Sequence[Result], holds: Holds | None = None, around: Around | None = None,
-        *, own: bool = False,
-    ) -> Sized:  # fmt: skip
+        cls,
+        flat: Launchable,
+        results: Sequence[Result],
+        holds: Holds | None = None,
+        around: Around | None = None,
+        *,
+        own: bool = False,
+    ) -> Sized:
         made = tuple([(r.name, r.shape, shape_of_result(r.kind, r.count)[1]) for r in results])
         return cls(flat, tuple(results), holds, around, made, own)
 
-    def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Sized | None:
+    def closed(
+        self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]
+    ) -> Sized | None:
         """The same with these arrays and all values filled in; None for launches that cannot."""
         if not isinstance(self.flat, Flat):
             return None
@@ -131,16 +150,44 @@ class Repeatable:
     """Calls that differ in sizes, memory and numbers alone."""
 
     __slots__ = (
-        "_again", "_apart", "_changed", "_device", "_from", "_identical", "_kernel", "_last", "_module", "_named", "_others", "_own_only",
-        "_resize", "_several", "_sizes", "_slots", "_uses", "_values", "_views", "_whole",
-    )  # fmt: skip
+        "_again",
+        "_apart",
+        "_changed",
+        "_device",
+        "_from",
+        "_identical",
+        "_kernel",
+        "_last",
+        "_module",
+        "_named",
+        "_others",
+        "_own_only",
+        "_resize",
+        "_several",
+        "_sizes",
+        "_slots",
+        "_uses",
+        "_values",
+        "_views",
+        "_whole",
+    )
 
     def __init__(
-        self, kernel: str, named: tuple[str, ...], slots: tuple[Slot, ...], device: str, resize: Resize = _never,
-        sizes: dict[Hashable, Sized] | None = None, *, device_of: Callable[[], str] | None = None,
-        identical: tuple[str, str, bool] | None = None, apart: tuple[tuple[str, str], ...] = (),
-        uses: Mapping[str, Uses] = NOTHING, own_only: bool = False, whole: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        kernel: str,
+        named: tuple[str, ...],
+        slots: tuple[Slot, ...],
+        device: str,
+        resize: Resize = _never,
+        sizes: dict[Hashable, Sized] | None = None,
+        *,
+        device_of: Callable[[], str] | None = None,
+        identical: tuple[str, str, bool] | None = None,
+        apart: tuple[tuple[str, str], ...] = (),
+        uses: Mapping[str, Uses] = NOTHING,
+        own_only: bool = False,
+        whole: tuple[str, ...] = (),
+    ) -> None:
         """named: the keyword arguments, in their order; the others are positional.
 
         sizes: what is known already, by the sizes of slots. device_of: where a call like this runs,
@@ -152,11 +199,21 @@ class Repeatable:
         self._changed = tuple((n, u.writes) for n, u in uses.items() if u.writes)
         self._kernel, self._named, self._slots, self._device = kernel, named, slots, device
         self._resize, self._sizes = resize, {} if sizes is None else sizes
-        self._apart, self._values = apart, tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole)
+        self._apart, self._values = (
+            apart,
+            tuple(s.name for s in slots if type(s) is ArraySlot and s.name not in whole),
+        )
         # Arrays of records that may be others than before; the very same ones share what they
         # shared when a first call took them.
-        self._several = sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
-        self._from, self._identical, self._uses, self._own_only = device_of, identical, uses, own_only
+        self._several = (
+            sum(type(s) not in (ArraySlot, SizeSlot, ValueSlot, SameRecords) for s in slots) > 1
+        )
+        self._from, self._identical, self._uses, self._own_only = (
+            device_of,
+            identical,
+            uses,
+            own_only,
+        )
         self._module, self._views = array_module(device), _views_on(device)
         self._again: Again | None = None
         self._last: Sized | None = None
@@ -171,7 +228,9 @@ class Repeatable:
             arguments = (*arguments, *named.values())
         elif self._named:
             return None
-        if len(arguments) != len(self._slots) or (self._from is not None and self._from() != self._device):
+        if len(arguments) != len(self._slots) or (
+            self._from is not None and self._from() != self._device
+        ):
             return None
         kept = self._again  # once: other threads may put another one there
         if kept is not None and (again := kept.take(arguments)) is not None:
@@ -202,13 +261,18 @@ class Repeatable:
         return matched
 
     def _keep(self, arguments: tuple[Any, ...], matched: Given) -> None:
-        """Recognise the very same call from now on. Other threads see it when it launches what it recognises."""
+        """Recognise the very same call from now on.
+
+        Other threads see it when it launches what it recognises.
+        """
         again = Again.of(self._slots, arguments, matched)
         if again is not None:
             again.fill(matched.sized, partial(self._views, matched.arrays), matched)
         self._again = again
 
-    def _sized(self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given) -> Sized | None:
+    def _sized(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+    ) -> Sized | None:
         """What follows from the sizes of a call; None for one that has to go another way."""
         sizes = tuple(matched.sizes)
         try:
@@ -305,7 +369,10 @@ def shapes_of(results: Iterable[Result]) -> dict[str, Shape]:
 
 
 def _share(arrays: Mapping[str, Any]) -> bool:
-    """Whether some of the records are different parts of one array: then a first call says what is right."""
+    """Whether some of the records are different parts of one array.
+
+    Then a first call says what is right.
+    """
     records = [a for a in arrays.values() if type(a) is RecordArray]
     if len(records) == 2 and records[0] is records[1]:
         return False
@@ -321,7 +388,9 @@ class Repeated:
         self._entries: tuple[Repeatable, ...] = ()
         self._tuned = True
 
-    def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Repeatable, Given] | None:
+    def find(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Repeatable, Given] | None:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
             self._entries, self._tuned = (), tuned
@@ -331,10 +400,20 @@ class Repeated:
         return None
 
     def remember(
-        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, resize: Resize,
-        sizes: dict[Hashable, Sized], *, identical: tuple[str, str, bool] | None = None, own: Mapping[str, Slot] = NOTHING,
-        besides: Repeats | None = None, uses: Mapping[str, Uses] = NOTHING, own_only: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        signature: Signature,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        arguments: Arguments,
+        resize: Resize,
+        sizes: dict[Hashable, Sized],
+        *,
+        identical: tuple[str, str, bool] | None = None,
+        own: Mapping[str, Slot] = NOTHING,
+        besides: Repeats | None = None,
+        uses: Mapping[str, Uses] = NOTHING,
+        own_only: bool = False,
+    ) -> None:
         """Keep a call for those like it, where they can be recognised.
 
         sizes: where what follows from sizes is kept; who makes it may forget it. own: slots of
@@ -347,12 +426,25 @@ class Repeated:
         there = arguments.device if arguments.arrays and is_gpu(arguments.device) else None
         device_of = partial(device_without_records, there)
         entry = Repeatable(
-            signature.source.name, tuple(named), slots, arguments.device, resize, sizes,
-            device_of=None if arguments.records else device_of if besides is None else besides.device_of,
-            identical=identical, apart=() if besides is None else besides.apart, uses=uses, own_only=own_only,
+            signature.source.name,
+            tuple(named),
+            slots,
+            arguments.device,
+            resize,
+            sizes,
+            device_of=None
+            if arguments.records
+            else device_of
+            if besides is None
+            else besides.device_of,
+            identical=identical,
+            apart=() if besides is None else besides.apart,
+            uses=uses,
+            own_only=own_only,
             whole=() if besides is None else besides.whole,
-        )  # fmt: skip
-        if entry.match(positional, named) is not None:  # else it would never be found, and push out another one
+        )
+        # else it would never be found, and push out another one
+        if entry.match(positional, named) is not None:
             self._entries = (entry, *self._entries[: MOST - 1])
 
     def forget(self) -> None:

@@ -12,7 +12,10 @@ from lanewise.runtime.occupancy import LIMITS, occupancy
 
 
 def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:
-    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on a CPU."""
+    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA.
+
+    Threads on a CPU.
+    """
     match target_of(executable.device).name:
         case "cuda":
             arch = arch or get_device(executable.device).architecture()
@@ -20,9 +23,14 @@ def kernel_resources(executable: Executable, arch: str | None = None) -> dict[st
             assert grid is not None
             r = executable.cubins[0].resources
             result: dict[str, Any] = {
-                "registers": r.registers, "shared_bytes": r.shared_bytes, "stack_bytes": r.stack_bytes,
-                "spill_stores": r.spill_stores, "spill_loads": r.spill_loads, "block": grid.threads, "arch": arch,
-            }  # fmt: skip
+                "registers": r.registers,
+                "shared_bytes": r.shared_bytes,
+                "stack_bytes": r.stack_bytes,
+                "spill_stores": r.spill_stores,
+                "spill_loads": r.spill_loads,
+                "block": grid.threads,
+                "arch": arch,
+            }
             if arch in LIMITS:
                 result["occupancy"] = occupancy(arch, grid.threads, r.registers, r.shared_bytes)
             return result

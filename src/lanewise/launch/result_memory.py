@@ -1,4 +1,6 @@
-"""Where the results of a call may lie: a kernel must not overwrite what it has yet to read for other elements.
+"""Where the results of a call may lie.
+
+A kernel must not overwrite what it has yet to read for other elements.
 
 Every call with `out` comes here, first calls and repeated ones.
 """
@@ -21,31 +23,44 @@ from lanewise.runtime.memory import address
 from lanewise.support.errors import ArgumentError
 
 
-def check_in_place(kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]) -> None:
-    """Refuse results that share memory with each other, or with values of other elements: those are read while they are written.
+def check_in_place(
+    kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]
+) -> None:
+    """Refuse results that share memory with each other, or with values of other elements.
 
-    A result may replace a value of its own element: then the two arrays begin together and are as long. names: of the values among the
-    arrays.
+    Those are read while they are written.
+
+    A result may replace a value of its own element: then the two arrays begin together and are as
+    long. names: of the values among the arrays.
     """
     if len(results) > 1 and any(_meet(a, b) for a, b in itertools.combinations(results, 2)):
-        raise ArgumentError(f"{kernel}: two arrays of out share memory; give each memory of its own")
+        raise ArgumentError(
+            f"{kernel}: two arrays of out share memory; give each memory of its own"
+        )
     for name in names:
         array = arrays[name]
         for result in results:
             if array is not result and _meet(result, array) and not _same_place(result, array):
                 raise ArgumentError(
-                    f"{kernel}: out shares memory with {name!r}, and an element's result is not where its value is: it would overwrite "
+                    f"{kernel}: out shares memory with {name!r}, and an element's result is not "
+                    "where its value is: it would overwrite "
                     "values of other elements; give it memory of its own"
                 )
 
 
 def check_beside_records(
-    kernel: str, results: Sequence[Any], records: Mapping[str, RecordArray], uses: Mapping[str, Uses], *, own_only: bool
+    kernel: str,
+    results: Sequence[Any],
+    records: Mapping[str, RecordArray],
+    uses: Mapping[str, Uses],
+    *,
+    own_only: bool,
 ) -> None:
     """Refuse results in memory of fields that the kernel reads or changes.
 
-    uses: of the records, by parameter; results may lie in fields that are not among them. own_only: whether an element reads no fields but
-    its own; then a result may replace a field that its own element reads.
+    uses: of the records, by parameter; results may lie in fields that are not among them. own_only:
+    whether an element reads no fields but its own; then a result may replace a field that its own
+    element reads.
     """
     for name, used in uses.items():
         array = records[name]
@@ -55,9 +70,14 @@ def check_beside_records(
                 continue
             for field in array.record:
                 bit = bits_of(array.record)[field.name]
-                if not used.reads & bit or (own_only and not used.writes & bit and _is_field(result, places, field)):
+                if not used.reads & bit or (
+                    own_only and not used.writes & bit and _is_field(result, places, field)
+                ):
                     continue
-                if any(_overlap(result, places.blocks(leaf)) for leaf in t.leaves(field.name, field.type)):
+                if any(
+                    _overlap(result, places.blocks(leaf))
+                    for leaf in t.leaves(field.name, field.type)
+                ):
                     raise ArgumentError(
                         f"{kernel}: out shares memory with {name}.{field.name}, which the kernel "
                         + ("changes" if used.writes & bit else "reads for other elements")
@@ -78,7 +98,10 @@ def _same_place(one: Any, other: Any) -> bool:
 def _overlap(result: Any, view: Any) -> bool:
     """Whether a contiguous array has bytes between the first and the last one of a view."""
     start, first = address(result), address(view)
-    span = sum((n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)) + view.dtype.itemsize
+    span = (
+        sum((n - 1) * step for n, step in zip(view.shape, view.strides, strict=True))
+        + view.dtype.itemsize
+    )
     return start < first + span and first < start + result.nbytes
 
 

@@ -27,10 +27,14 @@ _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
 
 class Given:
-    """The arguments of a call: arrays by parameter, numbers by their IR names, and in `sizes` how large they are, in their order.
+    """The arguments of a call.
 
-    sized: what is launched, where it is filled in but for results and other arrays than records. records: what is among the arguments
-    and, until `complete` is called, not among the arrays; by name, with its position.
+    Arrays by parameter, numbers by their IR names, and in `sizes` how large they are, in their
+    order.
+
+    sized: what is launched, where it is filled in but for results and other arrays than records.
+    records: what is among the arguments and, until `complete` is called, not among the arrays; by
+    name, with its position.
     """
 
     __slots__ = ("arguments", "arrays", "records", "sized", "sizes", "values")
@@ -63,16 +67,27 @@ def sizes_of(slots: Iterable[tuple[Slot, Any]]) -> tuple[Any, ...]:
 
 
 class SameRecords:
-    """The very same array of records, which has not changed in length. reads: of its fields, which are brought up to date."""
+    """The very same array of records, which has not changed in length. reads.
+
+    Of its fields, which are brought up to date.
+    """
 
     __slots__ = ("_places", "_seen", "name", "reads")
 
     def __init__(self, name: str, array: RecordArray, reads: int) -> None:
-        self.name, self._seen, self._places = name, weakref.ref(array), weakref.ref(places_of(array))
+        self.name, self._seen, self._places = (
+            name,
+            weakref.ref(array),
+            weakref.ref(places_of(array)),
+        )
         self.reads = reads
 
     def take(self, value: Any, matched: Given) -> bool:
-        if (seen := self._seen()) is None or value is not seen or places_of(seen) is not self._places():
+        if (
+            (seen := self._seen()) is None
+            or value is not seen
+            or places_of(seen) is not self._places()
+        ):
             return False
         if (side := side_of(value)).sides is not None:
             side.read(self.reads)
@@ -95,10 +110,18 @@ class RecordSlot:
 
     def take(self, value: Any, matched: Given) -> bool:
         seen, places, size = self._seen  # at once: other threads may put another array there
-        if value is not seen() or type(value) is not RecordArray or places_of(value) is not places():
+        if (
+            value is not seen()
+            or type(value) is not RecordArray
+            or places_of(value) is not places()
+        ):
             if type(value) is not RecordArray or not places_of(value).is_regular:
                 return False
-            if value.record != self._record or value.layout != self._layout or value.device != self._device:
+            if (
+                value.record != self._record
+                or value.layout != self._layout
+                or value.device != self._device
+            ):
                 return False
             size = _size(value)
             self._seen = weakref.ref(value), weakref.ref(places_of(value)), size
@@ -117,7 +140,8 @@ def _size(array: RecordArray) -> Any:
 
 
 class ArraySlot:
-    """A contiguous array of the same library, type, number of axes and GPU, to which generated code may write.
+    """A contiguous array of the same library, type, number of axes and GPU, to which generated code
+    may write.
 
     fixed: how many of its last axes are as long as they were: that of a vector's components.
     """
@@ -148,7 +172,8 @@ class ArraySlot:
         elif value is not self._seen():  # the memory of an array of CuPy stays what it was
             if not value.flags.c_contiguous or value.data.device_id != self._gpu:
                 return False
-            if self._aligned and value.data.ptr % _ALIGNED:  # kernels may read that many bytes at once
+            # kernels may read that many bytes at once
+            if self._aligned and value.data.ptr % _ALIGNED:
                 return False
             self._seen = weakref.ref(value)
         matched.sizes.append(shape)
@@ -205,7 +230,9 @@ class ValueSlot:
         match value:
             case VectorValue() | tuple() | list():
                 return tuple(value)
-            case np.ndarray() if value.ndim == 1 and value.dtype.kind in ("iu" if self._whole else "f"):
+            case np.ndarray() if value.ndim == 1 and value.dtype.kind in (
+                "iu" if self._whole else "f"
+            ):
                 return value.tolist()
             case _:
                 return None
@@ -241,10 +268,14 @@ def _number(kind: t.Scalar, host: bool) -> Callable[[Any], Any]:
 
 
 def slots_of(
-    signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot, own: Mapping[str, Slot] = NOTHING,
+    signature: Signature,
+    positional: tuple[Any, ...],
+    named: Mapping[str, Any],
+    arguments: Arguments,
+    record_slot: Callable[[str, RecordArray, int], Slot] = RecordSlot,
+    own: Mapping[str, Slot] = NOTHING,
     uses: Mapping[str, Uses] = NOTHING,
-) -> tuple[Slot, ...] | None:  # fmt: skip
+) -> tuple[Slot, ...] | None:
     """What arguments like these are; None where one was converted, and would have to be each time.
 
     own: slots of the pattern's. uses: of records.
@@ -267,7 +298,10 @@ def slots_of(
             slots.append(record_slot(name, arguments.records[name], uses.get(name, ALL_USED).reads))
         elif name in arguments.uniforms:
             slots.append(ValueSlot(name, kind, host))
-        elif type(value) is array_module(arguments.device).ndarray and arguments.unflattened.get(name) is value:
+        elif (
+            type(value) is array_module(arguments.device).ndarray
+            and arguments.unflattened.get(name) is value
+        ):
             slots.append(ArraySlot(name, value, isinstance(kind, t.Vector)))
         else:
             return None

@@ -30,17 +30,28 @@ def machine_of(device: str) -> Machine:
 
 
 def index_type(device: str) -> Scalar:
-    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which counts in them."""
+    """32 bits on a GPU, where 64-bit arithmetic costs several instructions.
+
+    64 on a CPU, which counts in them.
+    """
     return target_of(device).index
 
 
 def compile_kernel(
-    reference: ir.Kernel, plan: Decisions, device: str, *, wish: Plan | None = None, arch: str | None = None
+    reference: ir.Kernel,
+    plan: Decisions,
+    device: str,
+    *,
+    wish: Plan | None = None,
+    arch: str | None = None,
 ) -> Executable:
-    """Shape a reference kernel by a complete plan and compile it; with `arch` for that architecture, without a GPU.
+    """Shape a reference kernel by a complete plan and compile it.
 
-    A compiler that caps the registers of a thread to fit one more block may spill them to memory. Unless the user
-    (in `wish`) decided about that cap, such a kernel is compiled again without one (`min_blocks=1`).
+    With `arch` for that architecture, without a GPU.
+
+    A compiler that caps the registers of a thread to fit one more block may spill them to memory.
+    Unless the user (in `wish`) decided about that cap, such a kernel is compiled again without one
+    (`min_blocks=1`).
     """
     executable = _compiled(reference, plan, device, arch)
     if not any(c.resources.spill_stores for c in executable.cubins):
@@ -79,7 +90,10 @@ def value_type(kind: Record | t.ValueType) -> t.ValueType:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The fields of a record that a kernel reads and writes, as bits (see `two_sides.bits_of`). What it writes it also reads."""
+    """The fields of a record that a kernel reads and writes, as bits (see `two_sides.bits_of`).
+
+    What it writes it also reads.
+    """
 
     reads: int = EVERY
     writes: int = EVERY
@@ -106,21 +120,30 @@ def uses_of(lowered: Lowered, name: str, record: Record) -> Uses:
 def bind_record(array: RecordArray, uses: Uses = ALL_USED) -> BoundArray:
     """A record array as bytes. Raises `ArgumentError` for a view that kernels cannot run over.
 
-    uses: of the kernels that run on it; arrays that a kernel does not write at all are known to be unchanged without.
+    uses: of the kernels that run on it; arrays that a kernel does not write at all are known to be
+    unchanged without.
     """
     owner, side = owner_of(array), side_of(array)
     return BoundArray(
-        places_of(array).data, array.arrangement, len(array), partial(_check, weakref.ref(owner), places_of(owner), side, uses.reads),
+        places_of(array).data,
+        array.arrangement,
+        len(array),
+        partial(_check, weakref.ref(owner), places_of(owner), side, uses.reads),
         partial(side.write, uses.writes) if uses.writes else None,
-    )  # fmt: skip
+    )
 
 
 def _check(bound: weakref.ref[RecordArray], places: FieldViews, side: Side, reads: int) -> None:
-    """Bring fields up to date. Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be gone."""
+    """Bring fields up to date.
+
+    Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be
+    gone.
+    """
     array = bound()
     if array is not None and places_of(array) is not places:
         raise ArgumentError(
-            f"an array of {array.record.name} had {places.count:,} records when a call was bound to it, and was changed in length since "
+            f"an array of {array.record.name} had {places.count:,} records when a call was bound "
+            "to it, and was changed in length since "
             f"(now {len(array):,}); bind the call again"
         )
     if side.sides is not None:

@@ -1,4 +1,7 @@
-"""Whether a sequence is sound: buffers are there, filled before they are read, and of known sizes."""
+"""Whether a sequence is sound.
+
+Buffers are there, filled before they are read, and of known sizes.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,18 @@ def _check_buffers(sequence: Sequence, task: Task) -> None:
     for access in task.accesses:
         buffer = sequence.buffers.get(access.buffer)
         if buffer is None:
-            raise _unsound(sequence, task, f"touches {access.buffer!r}, which is no buffer of the call")
+            raise _unsound(
+                sequence, task, f"touches {access.buffer!r}, which is no buffer of the call"
+            )
         if not access.reads and not access.writes:
             raise _unsound(sequence, task, f"neither reads nor writes {access.buffer!r}")
         array = arrays.get(access.buffer)
         if array is not None and array.arrangement.unpinned != buffer.arrangement.unpinned:
             raise _unsound(sequence, task, f"takes {access.buffer!r} to lie otherwise than it does")
         if access.writes and buffer.role is Role.ARGUMENT and access.buffer not in sequence.changed:
-            raise _unsound(sequence, task, f"writes {access.buffer!r}, which a call does not change")
+            raise _unsound(
+                sequence, task, f"writes {access.buffer!r}, which a call does not change"
+            )
 
 
 def _check_order(sequence: Sequence) -> None:
@@ -48,15 +55,21 @@ def _check_order(sequence: Sequence) -> None:
     changed: Task | None = None
     for task in sequence.tasks:
         if isinstance(task, Host) and task.gate and changed is not None:
-            raise _unsound(sequence, task, f"may refuse a call after {changed.name} has changed its arguments")
+            raise _unsound(
+                sequence, task, f"may refuse a call after {changed.name} has changed its arguments"
+            )
         # Threads that take turns, which clean memory counts, read what those before them have
         # written.
         in_turns = any(sequence.buffers[a.buffer].clean for a in task.accesses)
         for access in task.accesses:
             if access.reads and access.buffer not in written and not (access.writes and in_turns):
-                raise _unsound(sequence, task, f"reads {access.buffer!r}, which nothing has written before")
+                raise _unsound(
+                    sequence, task, f"reads {access.buffer!r}, which nothing has written before"
+                )
         written |= {a.buffer for a in task.accesses if a.writes}
-        if any(a.writes and sequence.buffers[a.buffer].role is Role.ARGUMENT for a in task.accesses):
+        if any(
+            a.writes and sequence.buffers[a.buffer].role is Role.ARGUMENT for a in task.accesses
+        ):
             changed = task
 
 
@@ -71,7 +84,11 @@ def _check_uses(sequence: Sequence) -> None:
         if buffer.role is Role.RESULT and name not in last_write:
             raise VerificationError(f"{sequence.name}: nothing writes the result {name!r}")
         if buffer.role is Role.TEMPORARY and last_write.get(name, -1) > last_read.get(name, -1):
-            raise _unsound(sequence, sequence.tasks[last_write[name]], f"writes {name!r}, which nothing reads after it")
+            raise _unsound(
+                sequence,
+                sequence.tasks[last_write[name]],
+                f"writes {name!r}, which nothing reads after it",
+            )
         if buffer.clean and (name not in last_read or name not in last_write):
             raise VerificationError(f"{sequence.name}: nothing brings {name!r} back to zero")
 
@@ -82,17 +99,24 @@ def _check_sizes(sequence: Sequence, count: int) -> None:
     for number, counts in launches([task.kernel for task in sequence.launches], environment):
         task = sequence.launches[number]
         if missing := [n for n in reads(task.extent) if n not in counts]:
-            raise _unsound(sequence, task, f"runs over a number of elements that depends on {', '.join(missing)}")
+            raise _unsound(
+                sequence,
+                task,
+                f"runs over a number of elements that depends on {', '.join(missing)}",
+            )
         if (extent := whole(task.extent, counts)) < 0:
             raise _unsound(sequence, task, f"runs over {extent} elements where arrays have {count}")
     for buffer in sequence.beside:
         assert buffer.count is not None
         if missing := [n for n in reads(buffer.count) if n not in environment]:
             raise VerificationError(
-                f"{sequence.name}: the length of {buffer.name!r} depends on {', '.join(missing)}, which no kernel knows"
+                f"{sequence.name}: the length of {buffer.name!r} depends on {', '.join(missing)}, "
+                "which no kernel knows"
             )
         if (length := whole(buffer.count, environment)) < 0:
-            raise VerificationError(f"{sequence.name}: {buffer.name!r} has {length} elements where arrays have {count}")
+            raise VerificationError(
+                f"{sequence.name}: {buffer.name!r} has {length} elements where arrays have {count}"
+            )
 
 
 def _environment(sequence: Sequence, count: int) -> Mapping[str, object]:
@@ -100,7 +124,10 @@ def _environment(sequence: Sequence, count: int) -> Mapping[str, object]:
     kernels = [task.kernel for task in sequence.launches]
     turns = {name for k in kernels for s in k.series for name in (s.first, s.rounds)}
     parameters: list[ir.Parameter] = [p for k in kernels for p in k.counts + k.uniforms]
-    numbers = {p.name: np.int64(count) if p.type.is_integer else p.type.dtype.type(count) for p in parameters}
+    numbers = {
+        p.name: np.int64(count) if p.type.is_integer else p.type.dtype.type(count)
+        for p in parameters
+    }
     return {n: v for n, v in numbers.items() if n not in turns}
 
 

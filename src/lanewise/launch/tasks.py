@@ -5,8 +5,8 @@
         Copy: bytes of one buffer to another one
         Host: a function of the host, what it reads and writes
 Addresses, values and counts are open: one sequence stands for calls of all sizes. The engine makes
-flat lists of launches of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is sound,
-and explanations list it.
+flat lists of launches of it (`launch/forms.py`), `launch/task_verifier.py` says whether it is
+sound, and explanations list it.
 """
 
 from __future__ import annotations
@@ -102,7 +102,9 @@ class Copy:
 
     @property
     def accesses(self) -> tuple[Access, ...]:
-        return Access(self.source, reads=True, writes=False), Access(self.target, reads=False, writes=True)
+        return Access(self.source, reads=True, writes=False), Access(
+            self.target, reads=False, writes=True
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,9 @@ def program_sequence(program: Program) -> Sequence:
     reference, tasks = program.reference, list[Task]()
     buffers: dict[str, Buffer] = {}
     scratch = {s.array: s for kernel in program.kernels for s in kernel.scratch}
-    results = {a.name for a in reference.arrays if a.written and is_own(a.name) and not is_view(a.name)}
+    results = {
+        a.name for a in reference.arrays if a.written and is_own(a.name) and not is_view(a.name)
+    }
     for kernel in program.kernels:
         constants = {b.array for b in kernel.buffers if b.constant}
         for array in kernel.arrays:
@@ -159,7 +163,9 @@ def program_sequence(program: Program) -> Sequence:
                 continue
             if (s := scratch.get(array.name)) is not None:
                 role = Role.KEPT if s.zeroed else Role.TEMPORARY
-                buffers[array.name] = Buffer(array.name, role, array.arrangement, s.length, s.zeroed)
+                buffers[array.name] = Buffer(
+                    array.name, role, array.arrangement, s.length, s.zeroed
+                )
             elif array.name == UNIFORMS:
                 buffers[array.name] = Buffer(array.name, Role.KEPT, array.arrangement)
             else:
@@ -186,8 +192,13 @@ def accesses_of(kernel: ir.Kernel) -> tuple[Access, ...]:
             read, written = _touched(s)
             reads |= {arrays[n] for n in read}
             writes |= {arrays[n] for n in written}
-    names = dict.fromkeys(a.name for a in kernel.arrays if a.name in reads | writes and a.name not in shared)
-    return tuple(Access(constant_of(kernel.name, n) if n in constants else n, n in reads, n in writes) for n in names)
+    names = dict.fromkeys(
+        a.name for a in kernel.arrays if a.name in reads | writes and a.name not in shared
+    )
+    return tuple(
+        Access(constant_of(kernel.name, n) if n in constants else n, n in reads, n in writes)
+        for n in names
+    )
 
 
 def _touched(s: ir.Statement) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -9,8 +9,11 @@ from typing import Any, Literal
 from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 Status = Literal["measured", "illegal", "unpromising", "failed", "wrong"]
-"""illegal: a pass refuses it; unpromising: the model expects too little of it; failed: it does not compile, fit or run, or
-it spills; wrong: its result differs from the default plan's."""
+"""illegal: a pass refuses it; unpromising: the model expects too little of it; failed.
+
+It does not compile, fit or run, or
+it spills; wrong: its result differs from the default plan's.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +28,11 @@ class Failure:
 class Trial:
     """A plan and what was found.
 
-    score: its seconds when it was first timed, on a scale free of changes of the clock; seconds: what it takes on the
-    scale of the last measurement; samples: the seconds of each round of that one, empty if the plan was not in it. All
-    three are empty for a plan that was not timed. structure: that it ran through, as `search.tuning.Configuration` writes it; empty for
-    kernels without a search.
+    score: its seconds when it was first timed, on a scale free of changes of the clock; seconds:
+    what it takes on the scale of the last measurement; samples: the seconds of each round of that
+    one, empty if the plan was not in it. All three are empty for a plan that was not timed.
+    structure: that it ran through, as `search.tuning.Configuration` writes it; empty for kernels
+    without a search.
     """
 
     plan: Decisions
@@ -42,22 +46,35 @@ class Trial:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "plan": changes(self.plan), "status": self.status, "reason": self.reason, "predicted": self.predicted,
-            "seconds": self.seconds, "score": self.score, "samples": self.samples,
+            "plan": changes(self.plan),
+            "status": self.status,
+            "reason": self.reason,
+            "predicted": self.predicted,
+            "seconds": self.seconds,
+            "score": self.score,
+            "samples": self.samples,
             **({"structure": self.structure} if self.structure else {}),
-        }  # fmt: skip
+        }
 
     def short(self) -> str:
-        """What was tried: the structure, if there is one, and what differs from the neutral plan."""
+        """What was tried: the structure, if there is one, and what differs from the neutral
+        plan.
+        """
         return f"{self.structure}: {self.plan.short()}" if self.structure else self.plan.short()
 
 
 def trial_from(data: Mapping[str, Any]) -> Trial:
     """The trial of `Trial.as_dict`."""
     return Trial(
-        plan_from(data["plan"]), data["status"], data["reason"], data["predicted"], data["score"], data["seconds"],
-        data["samples"], data.get("structure", ""),
-    )  # fmt: skip
+        plan_from(data["plan"]),
+        data["status"],
+        data["reason"],
+        data["predicted"],
+        data["score"],
+        data["seconds"],
+        data["samples"],
+        data.get("structure", ""),
+    )
 
 
 def duration(seconds: float | None) -> str:
@@ -76,7 +93,10 @@ def changes(plan: Decisions) -> dict[str, Any]:
 
 
 def plan_from(values: Mapping[str, Any]) -> Decisions:
-    """The complete plan that `changes` describes; raises `ValueError` for fields or types that a plan does not have."""
+    """The complete plan that `changes` describes.
+
+    Raises `ValueError` for fields or types that a plan does not have.
+    """
     neutral = NEUTRAL.as_dict()
     for name, value in values.items():
         if name not in neutral:

@@ -1,9 +1,12 @@
-"""The tuned plans that a kernel knows: what they belong to, the store on disk, and one look into it for each kind of call and process.
+"""The tuned plans that a kernel knows.
 
-A plan is used for calls with an equal key, and for no others. The store has one JSON file a key, written whole or not at all. It lies in
-the folder `tuned` beside the caches of compiled kernels (`$LANEWISE_CACHE_DIR/tuned`, or `~/.cache/lanewise/tuned`): deleting the cache
-of a version loses no measurements. Whatever is wrong with a file, a call goes on with the default plan; the file is set aside as
-`*.damaged` with a `StoreWarning`.
+What they belong to, the store on disk, and one look into it for each kind of call and process.
+
+A plan is used for calls with an equal key, and for no others. The store has one JSON file a key,
+written whole or not at all. It lies in the folder `tuned` beside the caches of compiled kernels
+(`$LANEWISE_CACHE_DIR/tuned`, or `~/.cache/lanewise/tuned`): deleting the cache of a version loses
+no measurements. Whatever is wrong with a file, a call goes on with the default plan; the file is
+set aside as `*.damaged` with a `StoreWarning`.
 """
 
 from __future__ import annotations
@@ -23,7 +26,14 @@ from lanewise.ir.printer import print_kernel
 from lanewise.language.target import is_compiled
 from lanewise.launch.trial import changes, plan_from
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.runtime.cache import cache_root, content_key, file_problem, folder_problem, make_folders, write_whole
+from lanewise.runtime.cache import (
+    cache_root,
+    content_key,
+    file_problem,
+    folder_problem,
+    make_folders,
+    write_whole,
+)
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError, LanewiseWarning
 from lanewise.support.warned import warn_user
@@ -32,7 +42,10 @@ ANYTHING = Plan()
 
 
 class TunedPlans:
-    """What the store says for the calls of one kernel, remembered. Another process may tune meanwhile: this one goes on as it began."""
+    """What the store says for the calls of one kernel, remembered.
+
+    Another process may tune meanwhile: this one goes on as it began.
+    """
 
     def __init__(self) -> None:
         self._plans: dict[Hashable, Decisions | None] = {}
@@ -65,11 +78,15 @@ def _is_complete(plan: Plan) -> bool:
 class Key:
     """Everything that decides which plan is best, as far as it can be known before a call.
 
-    kernel: the function's name; function: a hash of its reference kernel, so that an edited function is another one;
-    layouts: of its records; identical: whether targets and sources are one array; device, arch, driver, compiler,
-    threads: see `runtime.device_facts.Identity`; version: of lanewise; targets, sources: classes of size (see `size_class`);
-    wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over a search, whose structure is
-    chosen, too (see `search_kinds.kind_of_call`), empty for all others.
+    kernel: the function's name; function: a hash of its reference kernel, so that an edited
+    function is another one;
+    layouts: of its records; identical: whether targets and sources are one array; device, arch,
+    driver, compiler,
+    threads: see `runtime.device_facts.Identity`; version: of lanewise; targets, sources: classes of
+    size (see `size_class`);
+    wanted: the fields of the plan that the caller fixes; search: the kind of call of a kernel over
+    a search, whose structure is chosen, too (see `search_kinds.kind_of_call`), empty for all
+    others.
     """
 
     kernel: str
@@ -93,16 +110,25 @@ class Key:
     @property
     def file_name(self) -> str:
         """One file a key: the kernel's name for people, a hash of everything for lanewise."""
-        return f"{self.kernel}-{content_key(*(f'{k}={v!r}' for k, v in self.as_dict().items()))}.json"
+        return (
+            f"{self.kernel}-{content_key(*(f'{k}={v!r}' for k, v in self.as_dict().items()))}.json"
+        )
 
     def differences(self, content: Mapping[str, Any]) -> list[str]:
         """Where another key's content differs: `driver is 570.1, wanted 580.2`."""
         other = {"search": "", **content}
-        return [f"{k} is {other.get(k)!r}, wanted {v!r}" for k, v in asdict(self).items() if other.get(k) != v]
+        return [
+            f"{k} is {other.get(k)!r}, wanted {v!r}"
+            for k, v in asdict(self).items()
+            if other.get(k) != v
+        ]
 
 
 def size_class(count: int) -> int:
-    """The power of two that a number of elements is nearest to (by ratio): 14 for 11,586 to 23,170 elements."""
+    """The power of two that a number of elements is nearest to (by ratio).
+
+    14 for 11,586 to 23,170 elements.
+    """
     return round(math.log2(count)) if count > 0 else 0
 
 
@@ -118,15 +144,26 @@ def make_key(
     """The key of a call, on a device of this machine."""
     machine = get_device(device).identity()
     return Key(
-        reference.name, content_key(print_kernel(reference)), ", ".join(f"{n}: {x}" for n, x in layouts.items()), identical,
-        machine.device, machine.arch, machine.driver, machine.compiler, machine.threads, __version__,
-        size_class(work.targets), size_class(sources), str(wish),
-    )  # fmt: skip
+        reference.name,
+        content_key(print_kernel(reference)),
+        ", ".join(f"{n}: {x}" for n, x in layouts.items()),
+        identical,
+        machine.device,
+        machine.arch,
+        machine.driver,
+        machine.compiler,
+        machine.threads,
+        __version__,
+        size_class(work.targets),
+        size_class(sources),
+        str(wish),
+    )
 
 
 FORMAT = 1
 SWITCH = "LANEWISE_TUNED"
-# What `os.environ` looks into, which raises and catches an error for every name that is not set: a microsecond of each call.
+# What `os.environ` looks into, which raises and catches an error for every name that is not set: a
+# microsecond of each call.
 _VARIABLES: Mapping[Any, Any] = getattr(os.environ, "_data", os.environ)
 _SWITCH: Any = SWITCH if _VARIABLES is os.environ else getattr(os.environ, "encodekey", str)(SWITCH)
 
@@ -137,7 +174,10 @@ class StoreWarning(LanewiseWarning):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tuned plan and how it came about: `log` has the candidates with their times, as plain data."""
+    """A tuned plan and how it came about.
+
+    `log` has the candidates with their times, as plain data.
+    """
 
     plan: Decisions
     seconds: float
@@ -147,9 +187,12 @@ class Entry:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "plan": changes(self.plan), "seconds": self.seconds,
-            "default": changes(self.default), "default_seconds": self.default_seconds, **self.log,
-        }  # fmt: skip
+            "plan": changes(self.plan),
+            "seconds": self.seconds,
+            "default": changes(self.default),
+            "default_seconds": self.default_seconds,
+            **self.log,
+        }
 
 
 def store_directory() -> Path:
@@ -158,7 +201,10 @@ def store_directory() -> Path:
 
 
 def store_enabled() -> bool:
-    """Whether tuned plans are used: `LANEWISE_TUNED=off` ignores them. Every call asks, as a program may set it at any time."""
+    """Whether tuned plans are used: `LANEWISE_TUNED=off` ignores them.
+
+    Every call asks, as a program may set it at any time.
+    """
     if _SWITCH not in _VARIABLES:
         return True
     chosen = os.environ.get(SWITCH, "on")
@@ -168,7 +214,10 @@ def store_enabled() -> bool:
 
 
 def has_entries(kernel: str) -> bool:
-    """Whether anything was tuned for kernels of this name: where nothing was, a key need not be made."""
+    """Whether anything was tuned for kernels of this name.
+
+    Where nothing was, a key need not be made.
+    """
     if not store_enabled():
         return False
     try:
@@ -179,7 +228,9 @@ def has_entries(kernel: str) -> bool:
 
 
 def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) -> Entry | None:
-    """The entry of a key, or None. A file that is damaged, or that belongs to another key, is set aside.
+    """The entry of a key, or None.
+
+    A file that is damaged, or that belongs to another key, is set aside.
 
     `check` raises `ValueError` for an entry that lacks what its reader needs.
     """
@@ -194,13 +245,20 @@ def read_entry(key: Key, check: Callable[[Entry], object] = lambda entry: None) 
     except UnicodeDecodeError:
         return _set_aside(path, "it is no text")
     except OSError as error:
-        warn_user(f"{path}: cannot be read: {error.strerror or error}; the default plan is used", StoreWarning)
+        warn_user(
+            f"{path}: cannot be read: {error.strerror or error}; the default plan is used",
+            StoreWarning,
+        )
         return None
     try:
         data = json.loads(text)
     except (ValueError, RecursionError):
         return _set_aside(path, "it is no JSON")
-    if not isinstance(data, dict) or data.get("format") != FORMAT or not isinstance(data.get("key"), dict):
+    if (
+        not isinstance(data, dict)
+        or data.get("format") != FORMAT
+        or not isinstance(data.get("key"), dict)
+    ):
         return _set_aside(path, f"it is no entry of format {FORMAT}")
     if different := key.differences(data["key"]):
         return _set_aside(path, f"it belongs to something else: {'; '.join(different)}")
@@ -221,11 +279,15 @@ def entry_from(data: dict[str, Any]) -> Entry:
     except (TypeError, AttributeError) as error:
         raise ValueError(f"it does not hold what an entry holds: {error}") from error
     used = ("format", "key", "plan", "seconds", "default", "default_seconds")
-    return Entry(plan, seconds, default, default_seconds, {n: v for n, v in data.items() if n not in used})
+    return Entry(
+        plan, seconds, default, default_seconds, {n: v for n, v in data.items() if n not in used}
+    )
 
 
 def write_entry(key: Key, entry: Entry) -> Path | None:
-    """Put an entry in place of an earlier one; of two writers the last one wins, and a reader sees one of them whole.
+    """Put an entry in place of an earlier one.
+
+    Of two writers the last one wins, and a reader sees one of them whole.
 
     Returns the file, or None with a `StoreWarning` when it cannot be written.
     """
@@ -236,7 +298,8 @@ def write_entry(key: Key, entry: Entry) -> Path | None:
         write_whole(path, content.encode())
     except OSError as error:
         warn_user(
-            f"{path}: cannot be written: {error.strerror or error}; the tuned plan lasts as long as this process",
+            f"{path}: cannot be written: {error.strerror or error}; the tuned plan lasts as long "
+            "as this process",
             StoreWarning,
         )
         return None

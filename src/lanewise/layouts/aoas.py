@@ -1,4 +1,6 @@
-"""AoAS: an array of aligned structures, padded so that a thread reads an element in 16-byte pieces."""
+"""AoAS: an array of aligned structures, padded so that a thread reads an element in 16-byte
+pieces.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ from lanewise.support.errors import RecordError
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoAS(Layout):
-    """AoS with the structure rounded up to `align` bytes (8 or 16): few wide loads instead of many narrow ones."""
+    """AoS with the structure rounded up to `align` bytes (8 or 16).
+
+    Few wide loads instead of many narrow ones.
+    """
 
     align: int = 16
 
@@ -24,7 +29,8 @@ class AoAS(Layout):
         align: Any = self.align
         if not isinstance(align, int) or align not in (8, 16):
             raise RecordError(
-                f"AoAS(align={shown(align)}): a GPU thread loads at most 16 bytes at once; align must be 8 or 16"
+                f"AoAS(align={shown(align)}): a GPU thread loads at most 16 bytes at once; align "
+                "must be 8 or 16"
             )
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:

@@ -18,14 +18,19 @@ _WIDTHS = frozenset(1 << n for n in range(11))
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoSoA(Layout):
-    """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read whole words, one element stays near."""
+    """Each block holds `width` values of the first leaf, then `width` of the next.
+
+    SIMD lanes read whole words, one element stays near.
+    """
 
     width: int = 8
 
     def __post_init__(self) -> None:
         width: Any = self.width
         if not isinstance(width, int) or width not in _WIDTHS:
-            raise RecordError(f"AoSoA(width={shown(width)}): the width must be a power of two from 1 to 1024")
+            raise RecordError(
+                f"AoSoA(width={shown(width)}): the width must be a power of two from 1 to 1024"
+            )
 
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         slots: list[Slot] = []
@@ -35,7 +40,9 @@ class AoSoA(Layout):
             slots.append(Slot(leaf.name, leaf.type, 0, position, leaf.type.size))
             position += leaf.type.size * self.width
         widest = max(leaf.type.size for leaf in leaves)
-        return Arrangement(tuple(slots), (Buffer("blocks", self.width, -(-position // widest) * widest),))
+        return Arrangement(
+            tuple(slots), (Buffer("blocks", self.width, -(-position // widest) * widest),)
+        )
 
     def __str__(self) -> str:
         return f"AoSoA({self.width})"

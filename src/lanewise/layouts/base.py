@@ -1,7 +1,8 @@
 """What every layout answers: where each leaf of a record lies, as one affine form.
 
-A leaf of element i lies in a buffer at byte `start + (i // width) * block + offset + (i % width) * stride`. All
-buffers of a record array lie in one allocation, each starting at a multiple of `ALIGNMENT`.
+A leaf of element i lies in a buffer at byte `start + (i // width) * block + offset + (i % width) *
+stride`. All buffers of a record array lie in one allocation, each starting at a multiple of
+`ALIGNMENT`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class Slot:
 class Buffer:
     """A run of equal blocks; each block holds `width` elements and takes `block` bytes.
 
-    own: the first bytes of a block that are its elements', where other elements lie in the rest; 0: all of them.
+    own: the first bytes of a block that are its elements', where other elements lie in the rest; 0:
+    all of them.
     """
 
     name: str
@@ -44,14 +46,19 @@ class Buffer:
 
     def bytes_for(self, count: int) -> int:
         blocks = -(-count // self.width)
-        return blocks * self.block if not self.own or not blocks else (blocks - 1) * self.block + self.own
+        return (
+            blocks * self.block
+            if not self.own or not blocks
+            else (blocks - 1) * self.block + self.own
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
     """The slots and buffers of one record in one layout, for any number of elements.
 
-    pinned: where the buffers start, for a part of an allocation that was laid out for more elements than there are.
+    pinned: where the buffers start, for a part of an allocation that was laid out for more elements
+    than there are.
     """
 
     slots: tuple[Slot, ...]
@@ -73,8 +80,8 @@ class Arrangement:
     def starts(self, count: int) -> tuple[int, ...]:
         """The byte at which each buffer starts when there are `count` elements.
 
-        Elements of the same index would fall into the same set of a cache if the buffers lay at multiples of its ways apart:
-        then a line more stands between them.
+        Elements of the same index would fall into the same set of a cache if the buffers lay at
+        multiples of its ways apart: then a line more stands between them.
         """
         if self.pinned:
             return self.pinned
@@ -82,16 +89,26 @@ class Arrangement:
         for buffer in self.buffers:
             starts.append(position)
             plain = buffer.width == 1 and not buffer.own
-            size = -(-(count * buffer.block if plain else buffer.bytes_for(count)) // ALIGNMENT) * ALIGNMENT
+            size = (
+                -(-(count * buffer.block if plain else buffer.bytes_for(count)) // ALIGNMENT)
+                * ALIGNMENT
+            )
             position += size + (ALIGNMENT if size >= LARGE and size % WAY == 0 else 0)
         return tuple(starts)
 
     def ends(self, starts: tuple[int, ...], count: int) -> tuple[int, ...]:
-        """The byte behind each buffer that starts there. Calls of new sizes ask: what most buffers are comes first."""
-        return tuple([
-            start + count * b.block if b.width == 1 and not b.own else start + b.bytes_for(count)
-            for start, b in zip(starts, self.buffers, strict=True)
-        ])  # fmt: skip
+        """The byte behind each buffer that starts there. Calls of new sizes ask.
+
+        What most buffers are comes first.
+        """
+        return tuple(
+            [
+                start + count * b.block
+                if b.width == 1 and not b.own
+                else start + b.bytes_for(count)
+                for start, b in zip(starts, self.buffers, strict=True)
+            ]
+        )
 
     def nbytes(self, count: int) -> int:
         """The size of the one allocation; 0 where no leaf is kept."""
@@ -104,10 +121,18 @@ class Arrangement:
         slot = self.slot(leaf)
         buffer = self.buffers[slot.buffer]
         block, lane = divmod(index, buffer.width)
-        return self.starts(count)[slot.buffer] + block * buffer.block + slot.offset + lane * slot.stride
+        return (
+            self.starts(count)[slot.buffer]
+            + block * buffer.block
+            + slot.offset
+            + lane * slot.stride
+        )
 
     def lanes(self, slot: Slot) -> int:
-        """How many scalars one vector load around this slot may bring (1, 2 or 4): aligned, whole, of one type."""
+        """How many scalars one vector load around this slot may bring (1, 2 or 4).
+
+        Aligned, whole, of one type.
+        """
         buffer = self.buffers[slot.buffer]
         if buffer.width != 1:
             return 1
@@ -116,21 +141,32 @@ class Arrangement:
             if size > VECTOR_BYTES or buffer.block % size or buffer.own % size:
                 continue
             start = slot.offset // size * size
-            others = [s for s in self.slots if s.buffer == slot.buffer and start <= s.offset < start + size]
+            others = [
+                s
+                for s in self.slots
+                if s.buffer == slot.buffer and start <= s.offset < start + size
+            ]
             if all(s.type == slot.type for s in others):
                 return lanes
         return 1
 
     def lies_beside(self, slot: Slot, records: int) -> bool:
-        """Whether one vector load may bring this leaf of 2 or 4 neighbouring records, the first at a multiple of their number."""
+        """Whether one vector load may bring this leaf of 2 or 4 neighbouring records, the first at
+        a multiple of their number.
+        """
         buffer, size = self.buffers[slot.buffer], records * slot.type.size
         stride = slot.stride if buffer.width > 1 else buffer.block
-        aligned = slot.offset % size == 0 and (buffer.width == 1 or not (buffer.width % records or buffer.block % size))
+        aligned = slot.offset % size == 0 and (
+            buffer.width == 1 or not (buffer.width % records or buffer.block % size)
+        )
         return records in (2, 4) and size <= VECTOR_BYTES and stride == slot.type.size and aligned
 
 
 class Layout(ABC):
-    """A rule that arranges any record. Layouts are frozen dataclasses, compared and hashed by value."""
+    """A rule that arranges any record.
+
+    Layouts are frozen dataclasses, compared and hashed by value.
+    """
 
     __slots__ = ()
 
@@ -142,7 +178,9 @@ class Layout(ABC):
 def place_structure(
     name: str, leaves: Sequence[Leaf], buffer: int, align: int | None = None
 ) -> tuple[list[Slot], Buffer]:
-    """Lay leaves one behind the other, each on a multiple of its size, and round the whole up to `align` bytes."""
+    """Lay leaves one behind the other, each on a multiple of its size, and round the whole up to
+    `align` bytes.
+    """
     slots: list[Slot] = []
     position = 0
     for leaf in leaves:

@@ -6,7 +6,9 @@ from lanewise.layouts.base import Arrangement
 
 
 def draw(arrangement: Arrangement) -> str:
-    """A picture of the first block of every buffer, with byte offsets and the loads that it allows."""
+    """A picture of the first block of every buffer, with byte offsets and the loads that it
+    allows.
+    """
     lines: list[str] = []
     for number, buffer in enumerate(arrangement.buffers):
         slots = sorted((s for s in arrangement.slots if s.buffer == number), key=lambda s: s.offset)
@@ -20,7 +22,9 @@ def draw(arrangement: Arrangement) -> str:
             boxes.append(f"({_bytes(buffer.block - position)} padding)")
         load = max(arrangement.lanes(s) * s.type.size for s in slots)
         elements = "an element" if buffer.width == 1 else f"{buffer.width} elements"
-        lines.append(f"{buffer.name}: {_bytes(buffer.block)} for {elements}, loads of {_bytes(load)}")
+        lines.append(
+            f"{buffer.name}: {_bytes(buffer.block)} for {elements}, loads of {_bytes(load)}"
+        )
         lines.append("  | " + " | ".join(boxes) + " | ...")
     return "\n".join(lines)
 

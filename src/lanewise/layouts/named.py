@@ -1,4 +1,6 @@
-"""Layouts by the names that command lines and files use, and the layout of arrays that name none."""
+"""Layouts by the names that command lines and files use, and the layout of arrays that name
+none.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ def _grouped(name: str, inside: str) -> Layout:
         return plain(SoAoAS)(name, inside)
     parts = [part.split() for part in inside.split("|")]
     if not all(parts):
-        raise InputError(f"the layout {name!r} has an empty group; wanted names of fields between the bars")
+        raise InputError(
+            f"the layout {name!r} has an empty group; wanted names of fields between the bars"
+        )
     return SoAoAS(parts)
 
 
@@ -67,7 +71,8 @@ LAYOUTS: Mapping[str, Maker] = MappingProxyType({
 
 
 def layout_by_name(name: str) -> Layout:
-    """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas", "soaoas(position mass | velocity)" or "aosoa(16)".
+    """The layout "soa", "aos", "aoas", "aoas(8)", "soaoas", "soaoas(position mass | velocity)" or
+    "aosoa(16)".
 
     Case matters for fields only. Raises `InputError` for another name.
     """
@@ -80,11 +85,15 @@ def layout_by_name(name: str) -> Layout:
 def _unknown(name: str) -> InputError:
     asked = near(name.partition("(")[0].strip().lower(), LAYOUTS)
     return InputError(
-        f"unknown layout {name!r}{asked or ';'} wanted {', '.join(LAYOUTS)}, or a width with it as in aosoa(16)"
+        f"unknown layout {name!r}{asked or ';'} wanted {', '.join(LAYOUTS)}, or a width with it as "
+        "in aosoa(16)"
     )
 
 
 def default_layout(record: Record, device: str) -> Layout:
-    """SoA for SIMD units, whose lanes read neighbours; SoAoAS for GPUs, whose threads read up to 16 bytes at once."""
+    """SoA for SIMD units, whose lanes read neighbours.
+
+    SoAoAS for GPUs, whose threads read up to 16 bytes at once.
+    """
     del record
     return SoAoAS() if target_of(device).has_blocks else SoA()

@@ -10,7 +10,10 @@ from lanewise.support.errors import VerificationError
 
 
 def prove(arrangement: Arrangement, count: int) -> None:
-    """Check every leaf of `count` elements byte by byte; raises `VerificationError` naming the first offender."""
+    """Check every leaf of `count` elements byte by byte.
+
+    Raises `VerificationError` naming the first offender.
+    """
     owner: dict[int, str] = {}
     nbytes = arrangement.nbytes(count)
     for slot in arrangement.slots:
@@ -18,9 +21,13 @@ def prove(arrangement: Arrangement, count: int) -> None:
             name = f"{slot.leaf}[{index}]"
             address = arrangement.address(slot.leaf, index, count)
             if address % slot.type.size:
-                raise VerificationError(f"{name} lies at byte {address}, not a multiple of its size {slot.type.size}")
+                raise VerificationError(
+                    f"{name} lies at byte {address}, not a multiple of its size {slot.type.size}"
+                )
             if address < 0 or address + slot.type.size > nbytes:
-                raise VerificationError(f"{name} lies at byte {address}, outside the allocation of {nbytes} bytes")
+                raise VerificationError(
+                    f"{name} lies at byte {address}, outside the allocation of {nbytes} bytes"
+                )
             for byte in range(address, address + slot.type.size):
                 if byte in owner:
                     raise VerificationError(f"{name} and {owner[byte]} share byte {byte}")
@@ -30,7 +37,10 @@ def prove(arrangement: Arrangement, count: int) -> None:
 
 
 def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) -> None:
-    """The load of `lanes` scalars round a slot: aligned, inside the allocation, over scalars of one type and of one element."""
+    """The load of `lanes` scalars round a slot.
+
+    Aligned, inside the allocation, over scalars of one type and of one element.
+    """
     size = lanes * slot.type.size
     if lanes == 1:
         return
@@ -39,11 +49,15 @@ def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) ->
     what = f"the load of {lanes} x {slot.type} round {slot.leaf}"
     block = buffer.own or buffer.block
     if size > VECTOR_BYTES or offset + size > block:
-        raise VerificationError(f"{what} takes {size} bytes from byte {offset} of a structure of {block}")
+        raise VerificationError(
+            f"{what} takes {size} bytes from byte {offset} of a structure of {block}"
+        )
     for index in range(count):
         start = arrangement.address(slot.leaf, index, count) - slot.offset + offset
         if start % size:
-            raise VerificationError(f"{what}[{index}] starts at byte {start}, not a multiple of {size}")
+            raise VerificationError(
+                f"{what}[{index}] starts at byte {start}, not a multiple of {size}"
+            )
     for other in arrangement.slots:
         if (
             other.buffer == slot.buffer

@@ -1,4 +1,7 @@
-"""SoAoAS: a structure of arrays of aligned structures. The leaves are grouped, each group is an array of its own."""
+"""SoAoAS: a structure of arrays of aligned structures.
+
+The leaves are grouped, each group is an array of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,29 @@ Groups = tuple[tuple[str, ...], ...]
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class SoAoAS(Layout):
-    """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array of its own.
+    """Groups of fields, each padded to 4, 8 or 16 bytes and loaded as one vector, each in an array
+    of its own.
 
-    `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`; fields not named
-    follow in groups of their own. A component such as `"velocity.x"` may stand for a part of a field: groups then need
-    no padding, but the field is no view any more. Without `groups` fields are packed in order of declaration, a vector
-    field never divided, into groups of at most 16 bytes.
+    `groups` names the fields of every group, for example `(("position", "mass"), ("velocity",))`;
+    fields not named follow in groups of their own. A component such as `"velocity.x"` may stand for
+    a part of a field: groups then need no padding, but the field is no view any more. Without
+    `groups` fields are packed in order of declaration, a vector field never divided, into groups of
+    at most 16 bytes.
     """
 
     groups: Groups
 
     def __init__(self, groups: Iterable[Iterable[str]] = ()) -> None:
         try:
-            named = tuple((group,) if isinstance(group, str) else listed(group) for group in listed(groups))
+            named = tuple(
+                (group,) if isinstance(group, str) else listed(group) for group in listed(groups)
+            )
         except Unfit:
             named = ((None,),)
         if not all(isinstance(name, str) for group in named for name in group):
             raise RecordError(
-                f'SoAoAS({shown(groups)}): wanted groups of names of fields, as in (("position", "mass"), ("velocity",))'
+                f'SoAoAS({shown(groups)}): wanted groups of names of fields, as in (("position", '
+                '"mass"), ("velocity",))'
             )
         if not all(named):
             raise RecordError("SoAoAS got an empty group; a group names at least one field")
@@ -47,7 +55,9 @@ class SoAoAS(Layout):
             name = _group_name(group, leaves)
             size = sum(leaf.type.size for leaf in group)
             align = next((a for a in (1, 2, 4, 8) if size <= a), VECTOR_BYTES)
-            placed, buffer = place_structure(name, group, len(buffers), align=max(align, *(x.type.size for x in group)))
+            placed, buffer = place_structure(
+                name, group, len(buffers), align=max(align, *(x.type.size for x in group))
+            )
             slots += placed
             buffers.append(buffer)
         return Arrangement(tuple(slots), tuple(buffers))
@@ -59,22 +69,31 @@ class SoAoAS(Layout):
         for names in self.groups:
             if len(set(names)) < len(names):
                 raise RecordError(f"SoAoAS names a field twice in the group {' '.join(names)}")
-            groups.append([left.pop(leaf.name) for name in names for leaf in _named(name, left, leaves)])
+            groups.append(
+                [left.pop(leaf.name) for name in names for leaf in _named(name, left, leaves)]
+            )
         by_field: dict[str, list[Leaf]] = {}
         for leaf in left.values():
             by_field.setdefault(leaf.field, []).append(leaf)
         return groups + _pack(list(by_field.values()))
 
     def __str__(self) -> str:
-        return f"SoAoAS({' | '.join(' '.join(g) for g in self.groups)})" if self.groups else "SoAoAS"
+        return (
+            f"SoAoAS({' | '.join(' '.join(g) for g in self.groups)})" if self.groups else "SoAoAS"
+        )
 
 
 def _named(name: str, left: Mapping[str, Leaf], leaves: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves of a field, or the one component that is meant; raises `RecordError` when one is missing or was taken."""
+    """The leaves of a field, or the one component that is meant.
+
+    Raises `RecordError` when one is missing or was taken.
+    """
     matches = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
     if not matches or any(leaf.name not in left for leaf in matches):
         fields = ", ".join(dict.fromkeys(leaf.field for leaf in left.values())) or "none"
-        raise RecordError(f"SoAoAS names a field {name!r} that is missing or named twice; left are {fields}")
+        raise RecordError(
+            f"SoAoAS names a field {name!r} that is missing or named twice; left are {fields}"
+        )
     return matches
 
 

@@ -1,4 +1,7 @@
-"""Every n-th element of another layout: what `bodies[::2]` is. The elements between belong to the whole array, and stay untouched."""
+"""Every n-th element of another layout: what `bodies[::2]` is.
+
+The elements between belong to the whole array, and stay untouched.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,12 @@ from lanewise.support.attributes import frozen
 @frozen
 @dataclass(frozen=True, slots=True)
 class Strided(Layout):
-    """Elements of `layout`, `step` of them apart. Views have it; an array of its own has no use for it.
+    """Elements of `layout`, `step` of them apart. Views have it.
 
-    Only layouts without blocks of several elements have such views: within blocks there is no common stride.
+    An array of its own has no use for it.
+
+    Only layouts without blocks of several elements have such views: within blocks there is no
+    common stride.
     """
 
     layout: Layout
@@ -24,7 +30,10 @@ class Strided(Layout):
     def arrange(self, leaves: Sequence[Leaf]) -> Arrangement:
         whole = self.layout.arrange(leaves)
         return replace(
-            whole, buffers=tuple(replace(b, block=b.block * self.step, own=b.own or b.block) for b in whole.buffers)
+            whole,
+            buffers=tuple(
+                replace(b, block=b.block * self.step, own=b.own or b.block) for b in whole.buffers
+            ),
         )
 
     def __str__(self) -> str:
@@ -35,7 +44,11 @@ def strided(layout: Layout, step: int) -> Layout:
     """A layout with a step, however it was strided before."""
     if step == 1:
         return layout
-    return Strided(layout.layout, layout.step * step) if isinstance(layout, Strided) else Strided(layout, step)
+    return (
+        Strided(layout.layout, layout.step * step)
+        if isinstance(layout, Strided)
+        else Strided(layout, step)
+    )
 
 
 def packed(layout: Layout) -> Layout:

@@ -1,4 +1,7 @@
-"""What a layout makes of an access: memory moved in whole sectors or cache lines, and the instructions that move it."""
+"""What a layout makes of an access.
+
+Memory moved in whole sectors or cache lines, and the instructions that move it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ Addresses = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of one element, on average: bytes moved, loads and stores, and lines of 128 bytes that those of a warp touch."""
+    """Of one element, on average.
+
+    Bytes moved, loads and stores, and lines of 128 bytes that those of a warp touch.
+    """
 
     nbytes: float
     instructions: int
@@ -27,18 +33,26 @@ class Traffic:
 
 
 def streamed(
-    arrangement: Arrangement, read: Iterable[str], written: Iterable[str], unit: int, *, vector: bool
+    arrangement: Arrangement,
+    read: Iterable[str],
+    written: Iterable[str],
+    unit: int,
+    *,
+    vector: bool,
 ) -> Traffic:
     """Neighbouring elements are touched together. `unit` is what memory moves at least, in bytes.
 
-    What is stored only in part is read first: by a CPU always, by a GPU (`vector`) where a unit keeps other values.
+    What is stored only in part is read first: by a CPU always, by a GPU (`vector`) where a unit
+    keeps other values.
     """
     read, written = tuple(read), tuple(written)
     addresses = _addresses(arrangement, (*read, *written))
     loaded = _units(addresses, read, unit)
     stored = _units(addresses, written, unit)
     filled = (
-        stored if not vector else stored & _units(_addresses(arrangement, _others(arrangement, written)), None, unit)
+        stored
+        if not vector
+        else stored & _units(_addresses(arrangement, _others(arrangement, written)), None, unit)
     )
     count = _sample(arrangement)
     groups = _groups(arrangement, read, vector) + _groups(arrangement, written, vector)
@@ -48,13 +62,23 @@ def streamed(
 
 
 def gathered(
-    arrangement: Arrangement, read: Iterable[str], written: Iterable[str], unit: int, *, vector: bool
+    arrangement: Arrangement,
+    read: Iterable[str],
+    written: Iterable[str],
+    unit: int,
+    *,
+    vector: bool,
 ) -> Traffic:
-    """Elements in no order: every unit serves one element only, and what is stored is read first."""
+    """Elements in no order.
+
+    Every unit serves one element only, and what is stored is read first.
+    """
     read, written = tuple(read), tuple(written)
     touched = tuple(dict.fromkeys((*read, *written)))
     groups = _groups(arrangement, read, vector) + _groups(arrangement, written, vector)
-    moved = _distinct(arrangement, touched, unit) + (_distinct(arrangement, written, unit) if written else 0.0)
+    moved = _distinct(arrangement, touched, unit) + (
+        _distinct(arrangement, written, unit) if written else 0.0
+    )
     return Traffic(moved * unit, len(groups), float(len(groups)))
 
 
@@ -75,15 +99,25 @@ def _addresses(arrangement: Arrangement, leaves: Iterable[str]) -> dict[str, Add
 
 
 def _places(arrangement: Arrangement, slot: Slot, starts: tuple[int, ...], count: int) -> Addresses:
-    """The bytes at which a leaf of the first `count` elements lies: the affine form of `layouts/base.py`."""
+    """The bytes at which a leaf of the first `count` elements lies.
+
+    The affine form of `layouts/base.py`.
+    """
     buffer: Buffer = arrangement.buffers[slot.buffer]
     block, lane = np.divmod(np.arange(count, dtype=np.int64), buffer.width)
     return starts[slot.buffer] + block * buffer.block + slot.offset + lane * slot.stride
 
 
 def _units(addresses: dict[str, Addresses], leaves: tuple[str, ...] | None, unit: int) -> set[int]:
-    """The units that these leaves (None: all) lie in; no leaf lies across two, since each is aligned to its size."""
-    return {u for n in (addresses if leaves is None else leaves) for u in np.unique(addresses[n] // unit).tolist()}
+    """The units that these leaves (None: all) lie in.
+
+    No leaf lies across two, since each is aligned to its size.
+    """
+    return {
+        u
+        for n in (addresses if leaves is None else leaves)
+        for u in np.unique(addresses[n] // unit).tolist()
+    }
 
 
 def _others(arrangement: Arrangement, written: tuple[str, ...]) -> tuple[str, ...]:

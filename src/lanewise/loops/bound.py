@@ -10,17 +10,27 @@ from lanewise.launch.compiled import Call
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat, in_order
 from lanewise.loops.rows import InRows, rows_of
-from lanewise.loops.searches import FOLLOWS, DeviceLooks, Searching, Structures, in_graph, named, why_alone
+from lanewise.loops.searches import (
+    FOLLOWS,
+    DeviceLooks,
+    Searching,
+    Structures,
+    in_graph,
+    named,
+    why_alone,
+)
 from lanewise.loops.task import Clock, States, Task, has_graphs
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.runtime.prepared import Prepared
 from lanewise.runtime.programs import Checked, NamedLaunch, Work
 
 BESIDES = (
-    "the call does more than to launch its kernel (tests of indices, exact sums, buckets), and the host takes part"
+    "the call does more than to launch its kernel (tests of indices, exact sums, buckets), and the "
+    "host takes part"
 )
 BY_STEP = (
-    "its values are lw.by_step(...), which a graph reads from memory where the plan leaves that open "
+    "its values are lw.by_step(...), which a graph reads from memory where the plan leaves that "
+    "open "
     '(uniforms="global"), and where the call is a launch of its kernel and nothing else'
 )
 
@@ -66,7 +76,9 @@ class Reading:
         """A call by step that graphs can hold; None for any other one."""
         launch, device = stepped.launch, call.compiled.executable.device
         searched = launch if isinstance(launch, SearchedLaunch) else None
-        if not has_graphs(device) or (searched is not None and why_alone(searched, self.structures)):
+        if not has_graphs(device) or (
+            searched is not None and why_alone(searched, self.structures)
+        ):
             return None
         kernel = launch if searched is None else searched.kernel
         packed = rows_of(call, kernel)
@@ -108,7 +120,9 @@ def _none(states: States) -> Sequence[NamedLaunch]:
     return ()
 
 
-def _fixed(task: Task, launches: Sequence[NamedLaunch], *, counted: bool = False, alone: str = "") -> Task:
+def _fixed(
+    task: Task, launches: Sequence[NamedLaunch], *, counted: bool = False, alone: str = ""
+) -> Task:
     """The task with launches that are the same in every step."""
 
     def launches_of(states: States) -> Sequence[NamedLaunch]:

@@ -1,4 +1,7 @@
-"""Bound calls whose values change with the step: what they launch is made a piece of steps ahead."""
+"""Bound calls whose values change with the step.
+
+What they launch is made a piece of steps ahead.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,9 @@ class InSteps:
 
     __slots__ = ("_again", "_coming", "_fill", "_stepped")
 
-    def __init__(self, stepped: SteppedLaunch, again: Callable[[Call], Work], searching: Searching | None) -> None:
+    def __init__(
+        self, stepped: SteppedLaunch, again: Callable[[Call], Work], searching: Searching | None
+    ) -> None:
         """again: what runs a call that was bound anew. searching: where it is over a search."""
         self._stepped, self._again = stepped, again
         self._coming: deque[Work] = deque()

@@ -26,8 +26,8 @@ class Every:
 def every(k: int, call: Any, *, at: int = 0) -> Every:
     """A call of a loop in the steps n with n % k == at: `lw.every(100, count.bind(grains, bins))`.
 
-    call: whatever stands in the list of `lw.steps`. Raises `ArgumentError` for k below 1, and for an
-    `at` that no remainder is.
+    call: whatever stands in the list of `lw.steps`. Raises `ArgumentError` for k below 1, and for
+    an `at` that no remainder is.
     """
     number = whole("lw.every: k", k)
     if number < 1:
@@ -39,7 +39,9 @@ def every(k: int, call: Any, *, at: int = 0) -> Every:
             f"wanted at from 0 to {number - 1}"
         )
     if isinstance(call, Every):
-        raise ArgumentError(f"lw.every({number}, lw.every({call.k}, ...)): wanted one of them, which says all of it")
+        raise ArgumentError(
+            f"lw.every({number}, lw.every({call.k}, ...)): wanted one of them, which says all of it"
+        )
     return Every(number, call, remainder)
 
 

@@ -9,12 +9,17 @@ from lanewise.loops.rhythm import Rhythm
 from lanewise.loops.task import Task, has_graphs
 from lanewise.support.html_tables import html_table
 
-SINGLE = "The steps with it are launched call by call, some microseconds each, and wait for the host: "
+SINGLE = (
+    "The steps with it are launched call by call, some microseconds each, and wait for the host: "
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A call of a loop. steps: those that have it; runs: what launches it; note: what that costs."""
+    """A call of a loop. steps: those that have it; runs: what launches it; note.
+
+    What that costs.
+    """
 
     name: str
     kind: str

@@ -8,7 +8,10 @@ from typing import Any
 from lanewise.loops.task import Task
 from lanewise.runtime.programs import NamedLaunch, Work
 
-HOST = "a function of Python, which the GPU's work waits for; lw.every(k, function) calls it less often"
+HOST = (
+    "a function of Python, which the GPU's work waits for; lw.every(k, function) calls it less "
+    "often"
+)
 
 
 class Called:
@@ -40,7 +43,9 @@ def function_task(function: Callable[[], Any]) -> Task:
 
 
 def end_called(tasks: Iterable[Task], checks: tuple[Work, ...], wait: Work | None) -> None:
-    """Have the functions among these tasks wait for the device, and ask these checks behind them."""
+    """Have the functions among these tasks wait for the device, and ask these checks behind
+    them.
+    """
     for task in tasks:
         for launch in task.launches({}) if task.device is None else ():
             called = launch.call

@@ -46,13 +46,15 @@ def read_lists(
     lists = [_many("lw.steps", calls)] if cycle is None else _of_cycle(calls, cycle)
     reader = _Reader(Reading(structures, clock, apart))
     made = tuple(
-        tuple(reader.timed(_place(cycle, m, n), call) for n, call in enumerate(some)) for m, some in enumerate(lists)
+        tuple(reader.timed(_place(cycle, m, n), call) for n, call in enumerate(some))
+        for m, some in enumerate(lists)
     )
     _refuse_never(made)
     devices = dict.fromkeys(t.device for t in reader.tasks if t.device is not None)
     if len(devices) > 1:
         raise ArgumentError(
-            f"lw.steps: the calls run on {' and '.join(devices)}; wanted calls on one device, and a "
+            f"lw.steps: the calls run on {' and '.join(devices)}; wanted calls on one device, and "
+            "a "
             "loop for each of them"
         )
     device = next(iter(devices), "cpu")
@@ -77,7 +79,8 @@ def _of_cycle(calls: Any, cycle: Any) -> list[Sequence[Any]]:
     lists = _many(f"lw.steps: cycle={number}", calls)
     if number < 1 or len(lists) != number:
         raise ArgumentError(
-            f"lw.steps: cycle={number} takes as many lists, one for each step of a cycle; found {len(lists)}"
+            f"lw.steps: cycle={number} takes as many lists, one for each step of a cycle; found "
+            f"{len(lists)}"
         )
     return [_many(f"lw.steps: list {m} of cycle={number}", some) for m, some in enumerate(lists)]
 
@@ -122,9 +125,13 @@ class _Reader:
             case Call(copied=()):
                 return self._bound.task(call)
             case Call():
-                raise _copied(place, call.compiled.name, call.copied, call.compiled.executable.device)
+                raise _copied(
+                    place, call.compiled.name, call.copied, call.compiled.executable.device
+                )
             case SiteStepper() | CoupledStepper() if call.copied:
-                device = call.sites.device if isinstance(call, SiteStepper) else call.sites[0].device
+                device = (
+                    call.sites.device if isinstance(call, SiteStepper) else call.sites[0].device
+                )
                 raise _copied(place, call.name, call.copied, device)
             case SiteStepper():
                 return stepper_task(call)
@@ -132,21 +139,29 @@ class _Reader:
                 return coupled_task(call)
             case SiteCall() | LatticeKernel():
                 raise ArgumentError(
-                    f"{place} is {shown(call)}, which counts no steps; wanted a stepper: flow.stepper(sites, ...)"
+                    f"{place} is {shown(call)}, which counts no steps; wanted a stepper: "
+                    "flow.stepper(sites, ...)"
                 )
             case Compiled() | Bindable():
                 raise ArgumentError(
-                    f"{place} is {shown(call)}, which is not bound to arrays; wanted a bound call: kernel.bind(...)"
+                    f"{place} is {shown(call)}, which is not bound to arrays; wanted a bound call: "
+                    "kernel.bind(...)"
                 )
             case Loop():
-                raise ArgumentError(f"{place} is a loop of its own, {shown(call)}; wanted its calls in this list")
+                raise ArgumentError(
+                    f"{place} is a loop of its own, {shown(call)}; wanted its calls in this list"
+                )
             case list() | tuple():
-                raise ArgumentError(f"{place} is a list; with cycle=m there are m lists, one for each step of a cycle")
+                raise ArgumentError(
+                    f"{place} is a list; with cycle=m there are m lists, one for each step of a "
+                    "cycle"
+                )
             case _ if callable(call):
                 return function_task(call)
             case _:
                 raise ArgumentError(
-                    f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper of "
+                    f"{place} is {shown(call)}; wanted a bound call (kernel.bind(...)), a stepper "
+                    "of "
                     "sites, lw.every(k, ...) or a function without arguments"
                 )
 
@@ -155,7 +170,10 @@ def _staged(task: Task, stage: str) -> Task:
     """The task with its launches under another stage."""
 
     def launches(states: States) -> list[NamedLaunch]:
-        return [x if x.stage == BUILD else NamedLaunch(stage, x.name, x.call) for x in task.launches(states)]
+        return [
+            x if x.stage == BUILD else NamedLaunch(stage, x.name, x.call)
+            for x in task.launches(states)
+        ]
 
     return replace(task, launches=launches)
 
@@ -164,7 +182,8 @@ def _copied(place: str, name: str, copied: Sequence[str], device: str) -> Argume
     """Of a call that would not see what is written to its arguments."""
     which = " and ".join(map(repr, copied))
     return ArgumentError(
-        f"{place}, {name}, was bound to a copy of {which}: what is written there later the loop would "
+        f"{place}, {name}, was bound to a copy of {which}: what is written there later the loop "
+        "would "
         "not see; wanted a contiguous, writable array of the parameter's type on "
         f"{device}"
     )

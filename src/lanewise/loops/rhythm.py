@@ -71,7 +71,8 @@ class Rhythm:
         numbers: dict[tuple[int, ...], int] = {}
         place = {id(task): n for n, task in enumerate(self.tasks)}
         return tuple(
-            numbers.setdefault(tuple(place[id(t)] for t in self._due(n)), len(numbers)) for n in range(self.steps)
+            numbers.setdefault(tuple(place[id(t)] for t in self._due(n)), len(numbers))
+            for n in range(self.steps)
         )
 
     @cached_property
@@ -88,7 +89,9 @@ class Rhythm:
 
     @cached_property
     def _ahead(self) -> tuple[tuple[Ahead, ...], ...]:
-        of = {k: tuple(t.ahead for t in ts if t.ahead is not None) for k, ts in self._tasks_of.items()}
+        of = {
+            k: tuple(t.ahead for t in ts if t.ahead is not None) for k, ts in self._tasks_of.items()
+        }
         return tuple(of[kind] for kind in self.kinds)
 
     def alone(self, kinds: Iterable[int]) -> bool:
@@ -120,7 +123,10 @@ class Rhythm:
         return left + whole * sum(self._advance(sites, kind) for kind in self.kinds)
 
     def after(self, kinds: Sequence[int], states: Sequence[tuple[bool, int]]) -> tuple[Any, ...]:
-        """How the sites stand after such steps: whether they are as they were set, and their step."""
+        """How the sites stand after such steps.
+
+        Whether they are as they were set, and their step.
+        """
         made: list[tuple[bool, int]] = []
         for sites, (fresh, step) in zip(self.sites, states, strict=True):
             count = sum(self._advance(sites, kind) for kind in kinds)
@@ -134,7 +140,10 @@ class Rhythm:
     # ------------------------------------------------------------ parts of a run
 
     def schedule(self, step: int, end: int) -> list[tuple[Key, int]]:
-        """The steps from one to another: keys of parts in order, each with how often it is repeated."""
+        """The steps from one to another.
+
+        Keys of parts in order, each with how often it is repeated.
+        """
         if self.steps == 1 and not self.sites:
             return [((self.kinds, ()), end - step)] if end > step else []
         states = self.states()
@@ -164,7 +173,9 @@ class Rhythm:
 
     @cached_property
     def _runs(self) -> list[int]:
-        """From each place on, how many steps of one kind follow each other, where these are many."""
+        """From each place on, how many steps of one kind follow each other, where these are
+        many.
+        """
         kinds, runs = self.kinds, [0] * self.steps
         begin = 0
         while begin < len(kinds):

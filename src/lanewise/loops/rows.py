@@ -1,8 +1,11 @@
-"""Calls whose values change with the step, in graphs: the values of the steps of a graph lie in rows.
+"""Calls whose values change with the step, in graphs.
 
-A graph holds arguments, and here one of them is the address of a row: the k-th launch of a call in a
-graph reads row k (`uniforms="global"`). The values of many steps are computed ahead, into memory of the
-host that the device reads; before each launch of a graph those of its steps are copied to the rows.
+The values of the steps of a graph lie in rows.
+
+A graph holds arguments, and here one of them is the address of a row: the k-th launch of a call in
+a graph reads row k (`uniforms="global"`). The values of many steps are computed ahead, into memory
+of the host that the device reads; before each launch of a graph those of its steps are copied to
+the rows.
 """
 
 from __future__ import annotations
@@ -39,7 +42,10 @@ def rows_of(call: Call, kernel: object) -> list[_Packed] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A launch, and where its values lie in a row. size: of a row in bytes, 0 where it reads none."""
+    """A launch, and where its values lie in a row. size.
+
+    Of a row in bytes, 0 where it reads none.
+    """
 
     piece: Piece
     size: int
@@ -51,7 +57,9 @@ class _Packed:
 
 def _packed(piece: Piece, kernel: ir.Kernel, environment: Mapping[str, Any]) -> _Packed:
     record = packed(kernel, environment)
-    taken = next(((places, where) for name, places, where in piece.arrays if name == UNIFORMS), None)
+    taken = next(
+        ((places, where) for name, places, where in piece.arrays if name == UNIFORMS), None
+    )
     if record is None or taken is None:
         return _Packed(piece, 0, None, {}, None, slice(0))
     array, data = record
@@ -60,7 +68,10 @@ def _packed(piece: Piece, kernel: ir.Kernel, environment: Mapping[str, Any]) -> 
 
 
 class _Table:
-    """The rows of one kernel: `ahead` on the host, for all steps that are computed, and those that a graph reads."""
+    """The rows of one kernel.
+
+    `ahead` on the host, for all steps that are computed, and those that a graph reads.
+    """
 
     def __init__(self, kernel: _Packed, device: str, ahead: int, rows: int) -> None:
         self._kernel, self._device = kernel, device
@@ -101,7 +112,9 @@ class _Table:
 class InRows:
     """The launches of a call for the steps to come, from rows of values."""
 
-    def __init__(self, stepped: SteppedLaunch, kernels: Sequence[_Packed], device: str, turns: Any) -> None:
+    def __init__(
+        self, stepped: SteppedLaunch, kernels: Sequence[_Packed], device: str, turns: Any
+    ) -> None:
         self._stepped, self._kernels, self._device, self._turns = stepped, kernels, device, turns
         self._tables: list[_Table | None] = []
         self._rows = 0  # that a graph has
@@ -110,7 +123,9 @@ class InRows:
     def reserve(self, ahead: int, rows: int) -> None:
         """Room for so many steps that are computed, and for so many rows in a graph."""
         self._rows = rows
-        self._tables = [_Table(k, self._device, ahead, rows) if k.size else None for k in self._kernels]
+        self._tables = [
+            _Table(k, self._device, ahead, rows) if k.size else None for k in self._kernels
+        ]
 
     # ------------------------------------------------------------ values
 
@@ -150,7 +165,9 @@ class InRows:
         if get_device(self._device).is_capturing():
             row, self._next = self._next, self._next + 1
             if row >= self._rows:
-                raise ArgumentError(f"a graph has more than {self._rows} launches of a call by step")
+                raise ArgumentError(
+                    f"a graph has more than {self._rows} launches of a call by step"
+                )
         else:
             for table in self._tables:
                 if table is not None:

@@ -1,7 +1,7 @@
 """Runs parts of a loop on its device.
 
-On a CPU they are functions; on a GPU graphs where these hold all launches of a step, and else single
-launches.
+On a CPU they are functions; on a GPU graphs where these hold all launches of a step, and else
+single launches.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class Runner:
         self._parts[key] = Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
 
     def _step(self, kind: int, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
-        """The launches of a step; where something wants to know the step, the last one counts it."""
+        """The launches of a step.
+
+        Where something wants to know the step, the last one counts it.
+        """
         calls: list[NamedLaunch] = []
         stand = dict(zip(map(id, self._rhythm.sites), states, strict=True))
         for task in self._rhythm.tasks_of(kind):

@@ -25,8 +25,10 @@ from lanewise.support.errors import ArgumentError
 Structures = Literal["follow", "keep"]
 BUILD = "build"  # the stage of what is done before a search
 FOLLOWS = (
-    "the host looks in every step where the elements are, as a plain call does, and may choose another "
-    "structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs no look, and "
+    "the host looks in every step where the elements are, as a plain call does, and may choose "
+    "another "
+    "structure or other cells; lw.StaticGrid in lw.Periodic(...) or lw.Bounded(...) needs no look, "
+    "and "
     'structures="keep" goes on with those of bind'
 )
 HOST_BUILDS = 'the host builds its structure; build="device" of the search leaves that to the GPU'
@@ -92,7 +94,9 @@ class Searching:
         return ArgumentError(f"{error}; found in step {self._clock.step} of the loop")
 
 
-def named(launch: SearchedLaunch, name: str, structures: Structures, clock: Clock, *, apart: bool) -> list[NamedLaunch]:
+def named(
+    launch: SearchedLaunch, name: str, structures: Structures, clock: Clock, *, apart: bool
+) -> list[NamedLaunch]:
     """The launches of a call on the host. apart: each for itself, for a profile."""
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
@@ -141,7 +145,10 @@ class DeviceLooks:
             except ArgumentError as error:
                 raise ArgumentError(f"{error}; {where}") from error
         element = unsound if unsound != NONE else outside
-        raise ArgumentError(f"{self._name}: the position of element {element} was one that no search can use; {where}")
+        raise ArgumentError(
+            f"{self._name}: the position of element {element} was one that no search can use; "
+            f"{where}"
+        )
 
 
 def in_graph(launch: SearchedLaunch, name: str, looks: DeviceLooks) -> list[NamedLaunch]:

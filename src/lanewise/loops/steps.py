@@ -42,7 +42,9 @@ class Steps:
         self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
         self._runner = Runner(device, rhythm, clock, profile)
         self._turns, self._running, self._within = Turns("a loop of lw.steps"), 0, False
-        self._whole = WholeSteps("the loop", "set its arrays anew, and say which step they are of with loop.step = n")
+        self._whole = WholeSteps(
+            "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
+        )
         wait: Work | None = get_device(device).synchronize if has_graphs(device) else None
         end_called(rhythm.tasks, self._checks, wait)
 
@@ -86,7 +88,14 @@ class Steps:
         return self._rhythm.period
 
     @brief
-    def run(self, steps: int, callback: Callback | None = None, every: int = 1, *, progress: bool = False) -> Steps:
+    def run(
+        self,
+        steps: int,
+        callback: Callback | None = None,
+        every: int = 1,
+        *,
+        progress: bool = False,
+    ) -> Steps:
         """So many steps; it returns when they are done.
 
         The bits are those of a Python loop of the same calls, however runs are divided. On a GPU
@@ -99,13 +108,17 @@ class Steps:
         """
         count, often = whole("lw.steps: steps", steps), whole("lw.steps: every", every)
         if not 0 <= count <= MOST_STEPS:
-            raise ArgumentError(f"lw.steps: {count:,} steps asked for; wanted from 0 to {MOST_STEPS:,}")
+            raise ArgumentError(
+                f"lw.steps: {count:,} steps asked for; wanted from 0 to {MOST_STEPS:,}"
+            )
         if often < 1:
             raise ArgumentError(f"lw.steps: every is at least 1, found {often}")
         if callback is not None and not callable(callback):
             raise ArgumentError(f"lw.steps: callback is a function, found {shown(callback)}")
         if self._running == threading.get_ident():
-            raise ArgumentError("this loop is running: a callback or a function of its list cannot run it once more")
+            raise ArgumentError(
+                "this loop is running: a callback or a function of its list cannot run it once more"
+            )
         with self._turns:
             self._clock.begin(self._step)
             self._running = threading.get_ident()
@@ -208,24 +221,30 @@ class Steps:
 @settings_by_name
 @brief
 def steps(
-    calls: Any, *, cycle: int | None = None, structures: Structures = "follow", profile: Profile | None = None
-) -> Steps:  # fmt: skip
+    calls: Any,
+    *,
+    cycle: int | None = None,
+    structures: Structures = "follow",
+    profile: Profile | None = None,
+) -> Steps:
     """A time loop: bound calls in order, step after step, as fast as the simulations of lanewise.
 
     `lw.steps([kick_drift.bind(bodies, force.results[0], 1e-3), force]).run(1000)`
 
-    calls: what a step does. Bound calls (`kernel.bind(...)`, where values may be `lw.by_step(...)`),
-    steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), functions of Python without
-    arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m lists, one for
-    each step of a cycle. structures: "follow" looks in each step whether a plain call over a search
-    would choose another structure or other cells; "keep" goes on with those of `bind`. profile: is
-    told where the time goes.
+    calls: what a step does. Bound calls (`kernel.bind(...)`, where values may be
+    `lw.by_step(...)`), steppers of lattices (`flow.stepper(...)`, `lw.couple(...)`), functions of
+    Python without arguments, and `lw.every(k, ...)` of these. cycle: with cycle=m, `calls` are m
+    lists, one for each step of a cycle. structures: "follow" looks in each step whether a plain
+    call over a search would choose another structure or other cells; "keep" goes on with those of
+    `bind`. profile: is told where the time goes.
 
     Nothing is fused, dropped or moved. Raises `ArgumentError` for kernels that are not bound,
     several devices, loops within loops, lists without calls, and cycles of more than 1,024 steps.
     """
     if structures not in ("follow", "keep"):
-        raise ArgumentError(f'lw.steps: structures is "follow" or "keep", found {shown(structures)}')
+        raise ArgumentError(
+            f'lw.steps: structures is "follow" or "keep", found {shown(structures)}'
+        )
     if profile is not None and not isinstance(profile, Profile):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"lw.steps: profile is an lw.Profile(), found {shown(profile)}")
     clock = Clock()
@@ -235,7 +254,8 @@ def steps(
         cycle_of_all = rhythm.period
     if cycle_of_all > LONGEST_CYCLE:
         raise ArgumentError(
-            f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each of "
+            f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each "
+            "of "
             f"these has a list of its own; wanted at most {LONGEST_CYCLE:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )

@@ -1,4 +1,7 @@
-"""How long a CPU needs for the work of a kernel: its SIMD pipes, its divider, the loads that SIMD lanes need, memory."""
+"""How long a CPU needs for the work of a kernel.
+
+Its SIMD pipes, its divider, the loads that SIMD lanes need, memory.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,23 @@ from lanewise.models.devices import DeviceModel
 from lanewise.models.gpu_time import KernelTime
 from lanewise.models.roofline import bound_of, footprint
 
-# Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an AMD EPYC 9004 at 3.7 GHz.
-ADD_SHARE = 0.5  # of an addition that the pipes for multiplications see, which have others beside them (SoA)
+# Calibrated with bench/results/cpu_gravity.md: 16,384 bodies, float32, one and two threads of an
+# AMD EPYC 9004 at 3.7 GHz.
+# of an addition that the pipes for multiplications see, which have others beside them (SoA)
+ADD_SHARE = 0.5
 ROOT_OPERATIONS = 4.0  # multiplications that refine an estimated reciprocal root of float32 (SoA)
 GATHERED_CYCLES = 1.05  # for a scalar that a SIMD lane must load by itself (AoS, AoAS, AoSoA)
-SHUFFLED_CYCLES = 0.12  # for one that comes with a register of neighbours and is moved into its lane (SoAoAS)
+# for one that comes with a register of neighbours and is moved into its lane (SoAoAS)
+SHUFFLED_CYCLES = 0.12
 WIDEST_SHUFFLE = 4  # neighbours that a compiler separates by shuffles when it wants them all
-# Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into the mathematics library.
+# Not fitted: cycles of a SIMD register of 8 floats or 4 doubles in the divider, and of a call into
+# the mathematics library.
 DIVIDER = {("/", 4): 5.0, ("sqrt", 4): 5.0, ("/", 8): 5.0, ("sqrt", 8): 9.0, ("rsqrt", 8): 14.0}
 DIVIDER_BITS = 256
 CALIBRATED_BITS = 256  # what units are counted for
 SCALAR_PIPES = 2.0  # operations a cycle of code that is not vectorised
-CONVERSION_OPERATIONS = 1.0  # a conversion between float32 and float64, and the shuffle that joins or parts registers
+# a conversion between float32 and float64, and the shuffle that joins or parts registers
+CONVERSION_OPERATIONS = 1.0
 CALL_CYCLES = 9.0
 
 
@@ -30,21 +38,30 @@ def cpu_kernel_time(
 ) -> KernelTime:
     """The time of one kernel on the cores that it is worth handing to, its elements spread evenly.
 
-    `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the compiler prefers (`preferred_bits`).
+    `vector_bits` is the plan's: 512 gains what `DeviceModel.vector_gain` says, 0 is what the
+    compiler prefers (`preferred_bits`).
     """
     seconds = cpu_units(work, device, vector_bits)
     pieces = -(-work.blocks // _grain(work, counts))
     cores = max(1, min(device.multiprocessors, pieces))
     keys = {key for r in work.regions if r.executions for key in r.sectors}
-    seconds["memory"] = sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
-    # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots of both.
+    seconds["memory"] = (
+        sum(footprint(work, key, counts) or 0.0 for key in keys) / device.memory_bandwidth
+    )
+    # Loads and arithmetic issue side by side; what lanes gather by themselves takes the issue slots
+    # of both.
     pipes = sum(seconds.get(u, 0.0) for u in ("fp32", "fp64", "conversion"))
     compute = max(pipes, seconds.get("special", 0.0)) + seconds.get("loads", 0.0)
     compute = max(compute, seconds.get("integer", 0.0)) + seconds.get("calls", 0.0)
     compute *= device.multiprocessors / cores
     busy = bound_of({u: s for u, s in seconds.items() if s})
     total = max(compute, seconds["memory"])
-    details = {"elements": float(work.blocks), "cores": float(cores), "compute": compute, "memory": seconds["memory"]}
+    details = {
+        "elements": float(work.blocks),
+        "cores": float(cores),
+        "compute": compute,
+        "memory": seconds["memory"],
+    }
     return KernelTime(total, busy, None, min(1.0, busy.seconds / total) if total else 1.0, details)
 
 
@@ -55,7 +72,10 @@ def cpu_units(work: KernelWork, device: DeviceModel, vector_bits: int = 0) -> di
         units.update({u: c * r.executions for u, c in _region_cycles(r, device).items()})
     bits = vector_bits or device.preferred_bits
     gain = device.vector_gain if bits == device.vector_bits > CALIBRATED_BITS else 1.0
-    return {u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0) for u, c in units.items()}
+    return {
+        u: c * work.blocks / device.cycles / (gain if u in _VECTORISED else 1.0)
+        for u, c in units.items()
+    }
 
 
 def _grain(work: KernelWork, counts: dict[str, float]) -> int:
@@ -66,14 +86,17 @@ def _grain(work: KernelWork, counts: dict[str, float]) -> int:
     if kernel.pattern.inlined:
         return grain
     cells = counts.get(kernel.counts[0].name, 0.0)
-    return max(1, int(grain * work.blocks / cells)) if kernel.pattern.over_items and cells else grain
+    return (
+        max(1, int(grain * work.blocks / cells)) if kernel.pattern.over_items and cells else grain
+    )
 
 
 def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
     """Cycles of one core for one element's (or source's) share of a region, by unit."""
     i = r.instructions
     calls = sum(n for (operation, _), n in r.operations.items() if operation in _LIBRARY)
-    scalar = calls > 0 or i["local load"] > 0 or i["local store"] > 0  # what a compiler does not vectorise
+    # what a compiler does not vectorise
+    scalar = calls > 0 or i["local load"] > 0 or i["local store"] > 0
     lanes = SCALAR_PIPES if scalar else float(device.fp32_lanes)
     wide = SCALAR_PIPES if scalar else float(device.fp64_lanes)
     divider = sum(
@@ -87,7 +110,8 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
         "fp32": (_pipes(simple) + roots) / lanes,
         "fp64": _pipes(doubles) / wide,
         "special": divider,
-        "integer": (i["integer"] + i["compare"] + i["select"]) / (SCALAR_PIPES if scalar else device.int_lanes),
+        "integer": (i["integer"] + i["compare"] + i["select"])
+        / (SCALAR_PIPES if scalar else device.int_lanes),
         "conversion": (i["conversion"] + CONVERSION_OPERATIONS * i["wide conversion"]) / wide,
         "loads": _load_cycles(r),
         "calls": calls * CALL_CYCLES,
@@ -97,9 +121,27 @@ def _region_cycles(r: Region, device: DeviceModel) -> dict[str, float]:
 _VECTORISED = frozenset({"fp32", "fp64", "conversion", "integer"})
 _ARITHMETIC = ("+", "-", "*", "fused", "min", "max", "select", "fma", "mix", "abs")
 _LIBRARY = frozenset(
-    {"exp", "exp2", "log", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
-     "cbrt", "pow", "hypot"}
-)  # fmt: skip
+    {
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "log10",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "atan2",
+        "sinh",
+        "cosh",
+        "tanh",
+        "cbrt",
+        "pow",
+        "hypot",
+    }
+)
 
 
 def _pipes(operations: dict[str, float]) -> float:
@@ -114,6 +156,7 @@ def _load_cycles(r: Region) -> float:
         if a.pattern in ("strided", "gathered"):
             together[a.buffer.partition("/")[0], a.wavefronts] += 1
     return sum(
-        n * (SHUFFLED_CYCLES if 1 < distance <= WIDEST_SHUFFLE and n >= distance else GATHERED_CYCLES)
+        n
+        * (SHUFFLED_CYCLES if 1 < distance <= WIDEST_SHUFFLE and n >= distance else GATHERED_CYCLES)
         for (_, distance), n in together.items()
     )

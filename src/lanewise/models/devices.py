@@ -1,7 +1,10 @@
-"""What the models know of a device: how much of everything it can do in a second, and what a launch costs.
+"""What the models know of a device.
 
-A GPU is read from its driver (`device_model`) or taken from a table, to plan for one that is not there (`table_model`). Of the CPU that
-this process runs on, LLVM tells the cores and the SIMD width; clock and memory are measured.
+How much of everything it can do in a second, and what a launch costs.
+
+A GPU is read from its driver (`device_model`) or taken from a table, to plan for one that is not
+there (`table_model`). Of the CPU that this process runs on, LLVM tells the cores and the SIMD
+width; clock and memory are measured.
 """
 
 from __future__ import annotations
@@ -24,21 +27,24 @@ from lanewise.support.attributes import near
 from lanewise.support.errors import DeviceError
 from lanewise.support.interrupts import interrupts_wait
 
-READ_GAIN = 1.5  # most that kernels which only read get beyond a copy, whose stores also fetch what they replace
+# most that kernels which only read get beyond a copy, whose stores also fetch what they replace
+READ_GAIN = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
     """A GPU or CPU as the models see it.
 
-    `multiprocessors` are the cores of a CPU. Lanes are results a cycle of one multiprocessor (CUDA C++ Programming
-    Guide, "Throughput of Native Arithmetic Instructions"); `special_lanes` compute reciprocals, roots, exponentials and
-    sines, `conversion_lanes` conversions within 32 bits and `wide_conversion_lanes` those from and to 64 bits.
-    Bandwidths are bytes a second, `memory_bandwidth` what a copy reaches. `clock_hz` is the highest clock.
-    `launch_seconds` is a launch by itself, `graph_launch_seconds` one inside a graph. `limits` is None on a CPU, where
-    `vector_bits` is the width of a SIMD register, `preferred_bits` what the compiler takes of it by itself, and `vector_gain` what
-    512 bits gain over 256. `memory_peak` is more than any
-    kernel gets of memory, and `last_cache_bytes` may lie in a cache from one launch to the next: what bounds take.
+    `multiprocessors` are the cores of a CPU. Lanes are results a cycle of one multiprocessor (CUDA
+    C++ Programming Guide, "Throughput of Native Arithmetic Instructions"); `special_lanes` compute
+    reciprocals, roots, exponentials and sines, `conversion_lanes` conversions within 32 bits and
+    `wide_conversion_lanes` those from and to 64 bits. Bandwidths are bytes a second,
+    `memory_bandwidth` what a copy reaches. `clock_hz` is the highest clock. `launch_seconds` is a
+    launch by itself, `graph_launch_seconds` one inside a graph. `limits` is None on a CPU, where
+    `vector_bits` is the width of a SIMD register, `preferred_bits` what the compiler takes of it by
+    itself, and `vector_gain` what 512 bits gain over 256. `memory_peak` is more than any kernel
+    gets of memory, and `last_cache_bytes` may lie in a cache from one launch to the next: what
+    bounds take.
     """
 
     name: str
@@ -79,7 +85,10 @@ class DeviceModel:
 
     @property
     def compiled_for(self) -> str | None:
-        """The architecture that code can be compiled for without the device; None for a CPU, which is the one at hand."""
+        """The architecture that code can be compiled for without the device.
+
+        None for a CPU, which is the one at hand.
+        """
         return self.arch if self.target.has_blocks else None
 
     @property
@@ -89,7 +98,10 @@ class DeviceModel:
 
     @property
     def is_nominal(self) -> bool:
-        """Whether no unit is faster than this says, as a vendor's figures of a GPU: those of a CPU are measured here and now."""
+        """Whether no unit is faster than this says, as a vendor's figures of a GPU.
+
+        Those of a CPU are measured here and now.
+        """
         return self.target.has_blocks
 
     @property
@@ -133,32 +145,58 @@ _LANES = {
     "sm_120": _Lanes(128, 2, 128, 64, 2),
     "sm_121": _Lanes(128, 2, 128, 64, 2),
 }
-COPY_SHARE = 0.87  # of the memory's nominal bandwidth: a copy reaches 4.28 of 4.92 TB/s on an NVIDIA H200
+# of the memory's nominal bandwidth: a copy reaches 4.28 of 4.92 TB/s on an NVIDIA H200
+COPY_SHARE = 0.87
 L2_BYTES_PER_CYCLE = (
-    40  # of one multiprocessor: what a resident working set is read with on an NVIDIA H200 (about 10 TB/s)
+    # of one multiprocessor: what a resident working set is read with on an NVIDIA H200 (about 10
+    # TB/s)
+    40
 )
 
 
 def _gpu(
-    name: str, arch: str, multiprocessors: int, clock_hz: float, nominal_bandwidth: float, l2_mib: int,
+    name: str,
+    arch: str,
+    multiprocessors: int,
+    clock_hz: float,
+    nominal_bandwidth: float,
+    l2_mib: int,
     limits: Limits | None = None,
-) -> DeviceModel:  # fmt: skip
+) -> DeviceModel:
     lanes = _LANES[arch]
     return DeviceModel(
-        name, "cuda", arch, multiprocessors, clock_hz, lanes.fp32, lanes.fp64, 16, lanes.integer, lanes.conversion,
-        lanes.wide, nominal_bandwidth * COPY_SHARE, multiprocessors * clock_hz * L2_BYTES_PER_CYCLE, l2_mib << 20,
-        limits or LIMITS[arch], memory_peak=nominal_bandwidth, last_cache_bytes=l2_mib << 20,
-    )  # fmt: skip
+        name,
+        "cuda",
+        arch,
+        multiprocessors,
+        clock_hz,
+        lanes.fp32,
+        lanes.fp64,
+        16,
+        lanes.integer,
+        lanes.conversion,
+        lanes.wide,
+        nominal_bandwidth * COPY_SHARE,
+        multiprocessors * clock_hz * L2_BYTES_PER_CYCLE,
+        l2_mib << 20,
+        limits or LIMITS[arch],
+        memory_peak=nominal_bandwidth,
+        last_cache_bytes=l2_mib << 20,
+    )
 
 
-# One typical device of each architecture, from the vendor's data sheets: multiprocessors, boost clock, memory, L2 cache.
+# One typical device of each architecture, from the vendor's data sheets: multiprocessors, boost
+# clock, memory, L2 cache.
 _TABLE = {
     "sm_75": _gpu("NVIDIA T4", "sm_75", 40, 1.59e9, 320e9, 4),
     "sm_80": _gpu("NVIDIA A100", "sm_80", 108, 1.41e9, 2039e9, 40),
     "sm_86": _gpu("NVIDIA RTX A6000", "sm_86", 84, 1.80e9, 768e9, 6),
     "sm_87": _gpu("NVIDIA Jetson AGX Orin", "sm_87", 16, 1.30e9, 205e9, 4),
     "sm_89": _gpu("NVIDIA L40S", "sm_89", 142, 2.52e9, 864e9, 96),
-    "sm_90": replace(_gpu("NVIDIA H200", "sm_90", 132, 1.98e9, 4917e9, 50), memory_bandwidth=4.28e12),  # measured copy
+    # measured copy
+    "sm_90": replace(
+        _gpu("NVIDIA H200", "sm_90", 132, 1.98e9, 4917e9, 50), memory_bandwidth=4.28e12
+    ),
     "sm_100": _gpu("NVIDIA B200", "sm_100", 148, 1.965e9, 8000e9, 126),
     "sm_103": _gpu("NVIDIA B300", "sm_103", 148, 2.03e9, 8000e9, 126),
     "sm_120": _gpu("NVIDIA GeForce RTX 5090", "sm_120", 170, 2.41e9, 1792e9, 96),
@@ -167,10 +205,14 @@ _TABLE = {
 
 
 def table_model(arch: str = "sm_90") -> DeviceModel:
-    """A typical device of an architecture, for planning without it; raises `DeviceError` for an unknown one."""
+    """A typical device of an architecture, for planning without it.
+
+    Raises `DeviceError` for an unknown one.
+    """
     if arch not in _TABLE:
         raise DeviceError(
-            f"no device model of the architecture {arch!r}{near(arch, _TABLE) or ';'} known are {', '.join(_TABLE)}"
+            f"no device model of the architecture {arch!r}{near(arch, _TABLE) or ';'} known are "
+            f"{', '.join(_TABLE)}"
         )
     return _TABLE[arch]
 
@@ -179,8 +221,9 @@ def table_model(arch: str = "sm_90") -> DeviceModel:
 def device_model(device: str) -> DeviceModel:
     """The model of a device of this machine: "cpu", "cuda", "cuda:1".
 
-    GPUs are asked through their driver, a CPU is measured for some milliseconds; both once a process. An architecture
-    newer than the table gets the lanes of the newest one that is known. Raises `DeviceError` as `runtime.devices.resolve`.
+    GPUs are asked through their driver, a CPU is measured for some milliseconds; both once a
+    process. An architecture newer than the table gets the lanes of the newest one that is known.
+    Raises `DeviceError` as `runtime.devices.resolve`.
     """
     device = resolve(device)
     there = get_device(device)
@@ -192,43 +235,80 @@ def _told_model(gpu: Device, facts: Facts) -> DeviceModel:
     """The model of what a driver tells of a GPU."""
     arch = gpu.architecture()
     limits = Limits(
-        facts.threads // 32, facts.blocks, facts.shared_bytes, facts.block_shared_bytes, facts.registers,
-        facts.block_registers, facts.reserved_shared_bytes, 256 if arch == "sm_75" else 128,
-    )  # fmt: skip
+        facts.threads // 32,
+        facts.blocks,
+        facts.shared_bytes,
+        facts.block_shared_bytes,
+        facts.registers,
+        facts.block_registers,
+        facts.reserved_shared_bytes,
+        256 if arch == "sm_75" else 128,
+    )
     tabulated = arch if arch in _LANES else max(_LANES, key=lambda a: int(a[3:]))
     like = _TABLE[tabulated]  # for what a driver does not tell
     bandwidth = facts.memory_bandwidth or like.memory_bandwidth / COPY_SHARE
     model = _gpu(
-        gpu.title(), tabulated, gpu.units(), facts.clock_hz or like.clock_hz, bandwidth, facts.l2_bytes >> 20, limits
+        gpu.title(),
+        tabulated,
+        gpu.units(),
+        facts.clock_hz or like.clock_hz,
+        bandwidth,
+        facts.l2_bytes >> 20,
+        limits,
     )
     return replace(model, arch=arch)
 
 
-PORTS = 2  # SIMD registers of floats that a core finishes a cycle: two pipes for fused multiply-adds
+# SIMD registers of floats that a core finishes a cycle: two pipes for fused multiply-adds
+PORTS = 2
 ISSUE_BITS = 256  # what those pipes hold: a 512-bit operation takes both, or two cycles of one
 
 
 @cache
 def _cpu_model() -> DeviceModel:
-    """Cores that kernels use, their SIMD width, a clock, and the memory bandwidth of a copy. Measured once a process."""
+    """Cores that kernels use, their SIMD width, a clock, and the memory bandwidth of a copy.
+
+    Measured once a process.
+    """
     bits = vector_bits()
     cores = cpu_threads()
     fp32 = PORTS * min(bits, ISSUE_BITS) // 32
     bandwidth = host_bandwidth()
     return DeviceModel(
-        name=processor_name(), kind="cpu", arch=platform.machine(), multiprocessors=cores, clock_hz=clock_hz(),
-        fp32_lanes=fp32, fp64_lanes=fp32 // 2, special_lanes=fp32 // 8, int_lanes=fp32, conversion_lanes=fp32,
-        wide_conversion_lanes=fp32 // 2, memory_bandwidth=bandwidth, l2_bandwidth=cores * clock_hz() * 32, l2_bytes=1 << 20,
-        limits=None, schedulers=1, launch_seconds=18e-6, graph_launch_seconds=0.0, vector_bits=bits, preferred_bits=_preferred_bits(),
-        vector_gain=vector_gain(), memory_peak=READ_GAIN * bandwidth, last_cache_bytes=last_cache_bytes(),
-    )  # fmt: skip
+        name=processor_name(),
+        kind="cpu",
+        arch=platform.machine(),
+        multiprocessors=cores,
+        clock_hz=clock_hz(),
+        fp32_lanes=fp32,
+        fp64_lanes=fp32 // 2,
+        special_lanes=fp32 // 8,
+        int_lanes=fp32,
+        conversion_lanes=fp32,
+        wide_conversion_lanes=fp32 // 2,
+        memory_bandwidth=bandwidth,
+        l2_bandwidth=cores * clock_hz() * 32,
+        l2_bytes=1 << 20,
+        limits=None,
+        schedulers=1,
+        launch_seconds=18e-6,
+        graph_launch_seconds=0.0,
+        vector_bits=bits,
+        preferred_bits=_preferred_bits(),
+        vector_gain=vector_gain(),
+        memory_peak=READ_GAIN * bandwidth,
+        last_cache_bytes=last_cache_bytes(),
+    )
 
 
 MANY = 1 << 30  # bytes, of a last cache that the system does not tell
 
 
 def last_cache_bytes() -> int:
-    """The caches of the highest level of all cores together, as Linux tells them; more than any has where it does not."""
+    """The caches of the highest level of all cores together, as Linux tells them.
+
+    More than any has where it does not.
+    """
     found: dict[str, tuple[int, int]] = {}
     for index in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*"):
         try:
@@ -245,7 +325,10 @@ def last_cache_bytes() -> int:
 
 @interrupts_wait()
 def vector_bits() -> int:
-    """The width of the SIMD registers, from the processor's features: 512, 256, or 128 where nothing is known."""
+    """The width of the SIMD registers, from the processor's features.
+
+    512, 256, or 128 where nothing is known.
+    """
     from llvmlite import binding
 
     features = binding.get_host_cpu_features()
@@ -263,18 +346,23 @@ def _preferred_bits() -> int:
 
 
 HALF_WIDE = ("znver4",)  # processors that split operations of 512 bits into two of 256
-WIDE_GAIN = 1.4  # of 512 bits on other processors that have them: 1.3 to 1.5 measured for direct gravity
+# of 512 bits on other processors that have them: 1.3 to 1.5 measured for direct gravity
+WIDE_GAIN = 1.4
 
 
 @interrupts_wait()
 def vector_gain() -> float:
-    """What operations of 512 bits gain over those of 256: nothing where the pipes have 256 (bench/results/cpu_gravity.md)."""
+    """What operations of 512 bits gain over those of 256.
+
+    Nothing where the pipes have 256 (bench/results/cpu_gravity.md).
+    """
     from llvmlite import binding
 
     return 1.0 if vector_bits() < 512 or binding.get_host_cpu_name() in HALF_WIDE else WIDE_GAIN
 
 
-# An exclusive or and a multiplication, each waiting for the one before: no compiler shortens the chain.
+# An exclusive or and a multiplication, each waiting for the one before: no compiler shortens the
+# chain.
 CHAIN_CYCLES = 4  # one and three on every x86 core since 2013 and on Zen
 _CHAIN = """from numba import njit
 

@@ -1,4 +1,7 @@
-"""How long a GPU needs for the work of a kernel: its busiest unit, slowed by what latency is left uncovered."""
+"""How long a GPU needs for the work of a kernel.
+
+Its busiest unit, slowed by what latency is left uncovered.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,44 @@ from lanewise.models.roofline import Bound, bound_of, footprint
 from lanewise.runtime.occupancy import Occupancy, resident
 
 WARP = 32
-# Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md from 16,384 bodies on.
-PEAK = 0.88  # of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a thread)
-SHARED_LOAD_SLOTS = 2.0  # issue slots that a load from shared memory costs (524,288 bodies, one target against four)
+# Calibrated on an NVIDIA H200: the rows of bench/results/sweep_gpu_gravity.md and gpu_gravity.md
+# from 16,384 bodies on.
+# of its busiest unit that a saturated multiprocessor keeps busy (524,288 bodies, four targets a
+# thread)
+PEAK = 0.88
+# issue slots that a load from shared memory costs (524,288 bodies, one target against four)
+SHARED_LOAD_SLOTS = 2.0
 TILE_CYCLES = 500.0  # until a tile is loaded, when nothing else runs (16,384 bodies, tiles of 256)
-BARRIER_CYCLES = {True: 100.0, False: 20.0}  # for blocks of several warps; of one warp, which only has to keep together
-NORM = 8.0  # units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
+# for blocks of several warps; of one warp, which only has to keep together
+BARRIER_CYCLES = {True: 100.0, False: 20.0}
+# units that are nearly as busy get in each other's way a little (16,384 bodies, mixed and float64)
+NORM = 8.0
 HIDING = 8.0  # how sharply enough warps turn into too few (16,384 bodies, float64)
-INDEPENDENT_TURNS = 16  # of an unrolled loop that a compiler interleaves (hand-written, 16,384 bodies, one target)
-START_SECONDS = 1e-6  # until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
+# of an unrolled loop that a compiler interleaves (hand-written, 16,384 bodies, one target)
+INDEPENDENT_TURNS = 16
+# until a kernel's first load is there and its last store done (1,024 bodies, step in a graph)
+START_SECONDS = 1e-6
 # Calibrated with bench/results/optimiser_cuda.md (gathered):
-GATHER_BYTES = 85  # what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three quarters of the rate
+# what memory moves for one place that data tell, beyond the cache: bursts of 64 bytes, three
+# quarters of the rate
+GATHER_BYTES = 85
 CACHED_GATHER = 2.8  # times the bytes, where the cache holds the array
-# Calibrated with bench/results/ladders/lbm.json (AoS and AoAS, 4096 x 4096 and 256 x 256 x 256 sites):
-PART_OF_A_SECTOR = 1.5  # times more that the L2 cache does for a sector of which next to nothing is written at once
+# Calibrated with bench/results/ladders/lbm.json (AoS and AoAS, 4096 x 4096 and 256 x 256 x 256
+# sites):
+# times more that the L2 cache does for a sector of which next to nothing is written at once
+PART_OF_A_SECTOR = 1.5
 # Not fitted:
-LOAD_LATENCY = {"shared": 30.0, "global": 40.0}  # cycles of a load that a loop starts with, here or in the L1 cache
+# cycles of a load that a loop starts with, here or in the L1 cache
+LOAD_LATENCY = {"shared": 30.0, "global": 40.0}
 BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop holds
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Seconds of one kernel without its launch; what its units are expected to do; its occupancy; the share of its busiest unit."""
+    """Seconds of one kernel without its launch; what its units are expected to do; its occupancy.
+
+    The share of its busiest unit.
+    """
 
     seconds: float
     busy: Bound
@@ -43,7 +62,10 @@ class KernelTime:
 
 
 def estimated_registers(work: KernelWork) -> int:
-    """Registers of a thread, guessed from the values that the innermost loop holds; for kernels that are not compiled."""
+    """Registers of a thread, guessed from the values that the innermost loop holds.
+
+    For kernels that are not compiled.
+    """
     words = max((r.words for r in work.regions), default=0)
     return min(255, -(-(BASE_REGISTERS + words) // 8) * 8)
 
@@ -51,7 +73,9 @@ def estimated_registers(work: KernelWork) -> int:
 def unit_cycles(
     instructions: Instructions, accesses: Iterable[tuple[Access, float]], device: DeviceModel
 ) -> dict[str, float]:
-    """Cycles that each unit of a multiprocessor needs for these instructions and accesses (each so often) of one warp."""
+    """Cycles that each unit of a multiprocessor needs for these instructions and accesses (each so
+    often) of one warp.
+    """
     i = instructions
     wavefronts = {"shared": 0.0, "global": 0.0}
     for access, times in accesses:
@@ -60,16 +84,22 @@ def unit_cycles(
         "issue": i.slots / device.schedulers,
         "fp32": i.unit("fp32") * WARP / device.fp32_lanes,
         "fp64": i.unit("fp64") * WARP / device.fp64_lanes,
-        "special": i["special"] * WARP / device.special_lanes + i["wide conversion"] * WARP / device.wide_conversion_lanes,
+        "special": i["special"] * WARP / device.special_lanes
+        + i["wide conversion"] * WARP / device.wide_conversion_lanes,
         "integer": (i["integer"] + i["compare"] + i["select"]) * WARP / device.int_lanes,
         "conversion": i["conversion"] * WARP / device.conversion_lanes,
-        "shared memory": (wavefronts["shared"] + i["shuffle"]) * 128 / device.shared_bytes_per_cycle,
+        "shared memory": (wavefronts["shared"] + i["shuffle"])
+        * 128
+        / device.shared_bytes_per_cycle,
         "l1": wavefronts["global"],
-    }  # fmt: skip
+    }
 
 
 def busy_cycles(units: dict[str, float], instructions: Instructions, device: DeviceModel) -> float:
-    """Cycles that a warp occupies its multiprocessor: those of the busiest unit, and more where several are busy."""
+    """Cycles that a warp occupies its multiprocessor.
+
+    Those of the busiest unit, and more where several are busy.
+    """
     loads = (SHARED_LOAD_SLOTS - 1) * instructions["shared load"] / device.schedulers
     return sum((c + loads * (u == "issue")) ** NORM for u, c in units.items()) ** (1 / NORM)
 
@@ -89,7 +119,11 @@ def memory_seconds(
             # One place for all threads: the warps of a block find it in their L1 cache.
             filtered = warps_per_block if same and all(p == "broadcast" for p in same) else 1
             moved = r.executions * sectors * warps * SECTOR
-            requested = moved if key.endswith("/read") else r.executions * _store_sectors(work, r, key) * warps * SECTOR
+            requested = (
+                moved
+                if key.endswith("/read")
+                else r.executions * _store_sectors(work, r, key) * warps * SECTOR
+            )
             size = footprint(work, key, counts)
             gathered = any(p == "gathered" for p in same)
             beyond = gathered and (size is None or size > device.l2_bytes)
@@ -104,12 +138,22 @@ def memory_seconds(
 
 
 def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
-    """Sectors that the L2 cache is asked to write: no cache before it joins what several stores put into one sector."""
+    """Sectors that the L2 cache is asked to write.
+
+    No cache before it joins what several stores put into one sector.
+    """
     keys = {b.name: f"{b.array}/{b.buffer}/write" for b in work.kernel.buffers}
-    stores = [a for a in region.accesses if a.write and a.space == "global" and keys[a.buffer] == key]
+    stores = [
+        a for a in region.accesses if a.write and a.space == "global" and keys[a.buffer] == key
+    ]
     # Places that data tell have a price of their own (`CACHED_GATHER`).
-    filled = (1.0 if a.pattern == "gathered" else min(1.0, a.bytes * WARP / (a.sectors * SECTOR)) for a in stores)
-    return sum(a.sectors * (1 + PART_OF_A_SECTOR * (1 - f)) for a, f in zip(stores, filled, strict=True))
+    filled = (
+        1.0 if a.pattern == "gathered" else min(1.0, a.bytes * WARP / (a.sectors * SECTOR))
+        for a in stores
+    )
+    return sum(
+        a.sectors * (1 + PART_OF_A_SECTOR * (1 - f)) for a, f in zip(stores, filled, strict=True)
+    )
 
 
 def _array_of(work: KernelWork, buffer: str) -> str:
@@ -117,9 +161,16 @@ def _array_of(work: KernelWork, buffer: str) -> str:
 
 
 def kernel_time(
-    work: KernelWork, counts: dict[str, float], device: DeviceModel, registers: int, shared_bytes: int
+    work: KernelWork,
+    counts: dict[str, float],
+    device: DeviceModel,
+    registers: int,
+    shared_bytes: int,
 ) -> KernelTime:
-    """The time of one kernel: what its busiest multiprocessor does, wave by wave, beside what memory does."""
+    """The time of one kernel.
+
+    What its busiest multiprocessor does, wave by wave, beside what memory does.
+    """
     warps_per_block = -(-work.threads // WARP)
     accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
     cycles = unit_cycles(work.instructions, accesses, device)
@@ -129,7 +180,9 @@ def kernel_time(
     inner = work.inner_loop
     busy = busy_cycles(cycles, work.instructions, device)
     meeting = BARRIER_CYCLES[warps_per_block > 1]
-    waits = sum(r.executions * (r.stages * TILE_CYCLES + r.barriers * meeting) for r in work.regions)
+    waits = sum(
+        r.executions * (r.stages * TILE_CYCLES + r.barriers * meeting) for r in work.regions
+    )
     total = 0.0
     for blocks, times in ((at_once, on_one // at_once), (on_one % at_once, 1)):
         if blocks and times:
@@ -141,15 +194,24 @@ def kernel_time(
     everything = work.blocks * warps_per_block / device.cycles
     expected = bound_of({**{u: c * everything for u, c in cycles.items()}, **outside})
     details = {
-        "compute": compute, **outside, "blocks": float(work.blocks), "blocks at once": float(at_once),
-        "blocks of the busiest": float(on_one), "registers": float(registers),
+        "compute": compute,
+        **outside,
+        "blocks": float(work.blocks),
+        "blocks at once": float(at_once),
+        "blocks of the busiest": float(on_one),
+        "registers": float(registers),
         "balance": work.blocks / (on_one * device.multiprocessors),
-    }  # fmt: skip
-    return KernelTime(seconds, expected, fits, expected.seconds / seconds if seconds else 1.0, details)
+    }
+    return KernelTime(
+        seconds, expected, fits, expected.seconds / seconds if seconds else 1.0, details
+    )
 
 
 def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
-    """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1: latency has to be covered by others' work."""
+    """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1.
+
+    Latency has to be covered by others' work.
+    """
     if inner is None:
         return PEAK
     spaces = {a.space for a in inner.accesses if not a.write}

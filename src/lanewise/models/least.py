@@ -1,7 +1,10 @@
-"""The least time that a program can take on a device: only what is certain to be done counts, each unit at full speed.
+"""The least time that a program can take on a device.
 
-Branches and loops that data decide count as left out, and places that data tell as one place for all. Of memory counts what the last
-cache cannot have kept from the launch before. So no run is faster, whatever the arguments hold and however they are cached.
+Only what is certain to be done counts, each unit at full speed.
+
+Branches and loops that data decide count as left out, and places that data tell as one place for
+all. Of memory counts what the last cache cannot have kept from the launch before. So no run is
+faster, whatever the arguments hold and however they are cached.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from lanewise.models.roofline import Bound, bound_in_sequence, bound_of, footpri
 
 L2_PEAK = 64  # bytes that a multiprocessor takes from the L2 cache in a cycle at most
 LINE = 128  # bytes of a pass through the L1 cache or shared memory
-SURE_ON_A_CPU = ("fp32", "fp64", "special")  # units whose cycles are those of the hardware; others are fitted
-# Instructions that no compiler saves of values that are all different. Indices it adds to addresses, carries from turn to turn, compares
-# once for several, and selects by predicates.
+# units whose cycles are those of the hardware; others are fitted
+SURE_ON_A_CPU = ("fp32", "fp64", "special")
+# Instructions that no compiler saves of values that are all different. Indices it adds to
+# addresses, carries from turn to turn, compares once for several, and selects by predicates.
 SURE_KINDS = (
     "fp32 add",
     "fp32 mul",
@@ -38,12 +42,16 @@ SURE_KINDS = (
 
 
 def least_time(program: Program, environment: Mapping[str, object], device: DeviceModel) -> Bound:
-    """The least time for given counts and uniform arguments, by their names in the IR, without launches."""
+    """The least time for given counts and uniform arguments, by their names in the IR, without
+    launches.
+    """
     bounds: list[Bound] = []
     for kernel in program.kernels:
         counts, launches = typical(kernel, environment) if kernel.series else (environment, 1)
         work = analyse(kernel, counts, fast_math=bool(program.plan.fast_math), least=True)
-        numbers = {n: float(v) for n, v in counts.items() if isinstance(v, (int, float, np.generic))}
+        numbers = {
+            n: float(v) for n, v in counts.items() if isinstance(v, (int, float, np.generic))
+        }
         one = bound_of(least_seconds(work, numbers, device, program.plan.vector_bits or 0))
         bounds += [one] * launches
     return bound_in_sequence(bounds)
@@ -52,7 +60,9 @@ def least_time(program: Program, environment: Mapping[str, object], device: Devi
 def least_seconds(
     work: KernelWork, counts: Mapping[str, float], device: DeviceModel, vector_bits: int = 0
 ) -> dict[str, float]:
-    """Seconds that each unit needs at least for the work of one kernel, which was found with `least`."""
+    """Seconds that each unit needs at least for the work of one kernel, which was found with
+    `least`.
+    """
     moved = _moved(work, counts)
     memory = {"memory": device.beyond_caches(sum(moved.values())) / device.most_bandwidth}
     if not device.target.has_blocks:
@@ -75,7 +85,10 @@ def _passes(access: Access) -> float:
 
 
 def _moved(work: KernelWork, counts: Mapping[str, float]) -> dict[str, float]:
-    """Bytes of every buffer that surely go through the L2 cache: no more than the buffer has, each once."""
+    """Bytes of every buffer that surely go through the L2 cache.
+
+    No more than the buffer has, each once.
+    """
     warps = work.blocks * -(-work.threads // WARP)
     moved: dict[str, float] = {}
     for r in work.regions:

@@ -1,8 +1,11 @@
-"""The least time that a piece of work can take on a device: the busiest of its units at full speed, and the bytes that it touches.
+"""The least time that a piece of work can take on a device.
 
-A step over the sites of a lattice takes what it moves through memory, over the bandwidth that such kernels reach. That is a model of what
-sites do, not of the text of their kernels: there the branches of special sites stand beside those of the bulk, and counting both would
-count every population twice.
+The busiest of its units at full speed, and the bytes that it touches.
+
+A step over the sites of a lattice takes what it moves through memory, over the bandwidth that such
+kernels reach. That is a model of what sites do, not of the text of their kernels: there the
+branches of special sites stand beside those of the bulk, and counting both would count every
+population twice.
 """
 
 from __future__ import annotations
@@ -19,9 +22,11 @@ from lanewise.models.devices import DeviceModel
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least time in seconds, the unit that takes it (`limiter`), and the seconds that every unit needs (`details`).
+    """The least time in seconds, the unit that takes it (`limiter`), and the seconds that every
+    unit needs (`details`).
 
-    Units: "issue", "fp32", "fp64", "integer", "special", "conversion", "shared memory", "l1", "l2", "memory".
+    Units: "issue", "fp32", "fp64", "integer", "special", "conversion", "shared memory", "l1", "l2",
+    "memory".
     """
 
     seconds: float
@@ -30,7 +35,10 @@ class Bound:
 
 
 def bound_of(seconds: Mapping[str, float]) -> Bound:
-    """The bound of units that work side by side, each for its own number of seconds. Without any work it is zero, by "issue"."""
+    """The bound of units that work side by side, each for its own number of seconds.
+
+    Without any work it is zero, by "issue".
+    """
     if not seconds:
         return Bound(0.0, "issue", {})
     limiter = max(seconds, key=lambda unit: seconds[unit])
@@ -38,7 +46,10 @@ def bound_of(seconds: Mapping[str, float]) -> Bound:
 
 
 def bound_in_sequence(bounds: list[Bound]) -> Bound:
-    """The bound of several pieces of work, one after the other: times add, the limiter is that of the longest."""
+    """The bound of several pieces of work, one after the other.
+
+    Times add, the limiter is that of the longest.
+    """
     if not bounds:
         return bound_of({})
     longest = max(bounds, key=lambda b: b.seconds)
@@ -48,17 +59,26 @@ def bound_in_sequence(bounds: list[Bound]) -> Bound:
 
 
 def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
-    """Bytes of one buffer of an array, by its key in `Region.sectors`; None when its length is not known."""
+    """Bytes of one buffer of an array, by its key in `Region.sectors`.
+
+    None when its length is not known.
+    """
     name, number, _ = key.split("/")
     kernel = work.kernel
     array = next((a for a in kernel.arrays if a.name == name), None)
     if array is None or name in {s.array for s in kernel.scratch}:
         return None
     length = length_of(kernel, array, counts)
-    return None if length is None else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+    return (
+        None
+        if length is None
+        else float(array.arrangement.buffers[int(number)].bytes_for(int(length)))
+    )
 
 
-def length_of(kernel: ir.Kernel, array: ir.ArrayArgument, counts: Mapping[str, float]) -> float | None:
+def length_of(
+    kernel: ir.Kernel, array: ir.ArrayArgument, counts: Mapping[str, float]
+) -> float | None:
     """How many elements an array has, by the counts of a call; None where these do not say it."""
     if array.shape:
         lengths = [n if isinstance(n, int) else counts.get(n) for n in array.shape]
@@ -68,8 +88,9 @@ def length_of(kernel: ir.Kernel, array: ir.ArrayArgument, counts: Mapping[str, f
     return counts.get(count_of(array.name), counts.get(COUNT, first))
 
 
-# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the populations: NVIDIA H200 (4.28 TB/s),
-# D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
+# The share of a copy's bandwidth that steps reach, by bytes of a stored number and copies of the
+# populations: NVIDIA H200 (4.28 TB/s), D3Q19 in a cavity of 512 x 512 x 256 sites, words and bits
+# counted as `SiteTraffic` does (bench/results/gpu_lbm.md). Float64: as float32.
 GPU_SHARES = {(2, 2): 0.74, (2, 1): 0.63, (4, 2): 0.97, (4, 1): 0.86, (8, 2): 0.97, (8, 1): 0.86}
 MERGED_SHARE = 0.95  # float16 and two copies, where a thread updates several sites
 STENCIL_SHARES = {
@@ -77,12 +98,15 @@ STENCIL_SHARES = {
     2: 0.98,
     3: 0.91,
 }  # of stencils, by axes: five and seven values a site (bench/results/gpu_stencil.md)
-DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}  # where many sites are special: 30 % of them solid, grains of radius 8
+# where many sites are special: 30 % of them solid, grains of radius 8
+DENSE_SHARES = {2: 0.54, 4: 0.75, 8: 0.75}
 CPU_SHARE = 0.95  # D3Q19 on 120 x 120 x 120 sites in place, two cores of an AMD EPYC 9004
 
 ASSUMED = (
-    "every population is loaded and put once a step, through memory: boxes that caches hold take less",
-    "special sites do as much as the bulk; both sides of a branch of the function count as operations",
+    "every population is loaded and put once a step, through memory: boxes that caches hold take "
+    "less",
+    "special sites do as much as the bulk; both sides of a branch of the function count as "
+    "operations",
 )
 
 
@@ -90,10 +114,12 @@ ASSUMED = (
 class SiteTraffic:
     """What a step over some sites moves.
 
-    sites, fluid: all of them, and those that are updated; special: those that are not of the bulk. populations: of a site;
-    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about itself; bits: or that many bits, and a
-    special site 4 bytes. values: bytes of values that vary from site to site. dense: many sites are special. axes: of the box of a
-    stencil, whose sites hold fields in place of populations; 0 for all others.
+    sites, fluid: all of them, and those that are updated; special: those that are not of the bulk.
+    populations: of a site;
+    storage: bytes of each. copies: of all populations. flags: every site reads 4 bytes about
+    itself; bits: or that many bits, and a special site 4 bytes. values: bytes of values that vary
+    from site to site. dense: many sites are special. axes: of the box of a stencil, whose sites
+    hold fields in place of populations; 0 for all others.
     """
 
     sites: int
@@ -111,25 +137,38 @@ class SiteTraffic:
     @property
     def nbytes(self) -> float:
         """Bytes of a step."""
-        about = 4 * self.sites if self.flags else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
+        about = (
+            4 * self.sites
+            if self.flags
+            else self.bits * self.sites / 8 + (4 * self.special if self.bits else 0)
+        )
         return self.fluid * (2 * self.populations * self.storage + self.values) + about
 
 
 def step_time(
     traffic: SiteTraffic, operations: int, wide: bool, device: DeviceModel, sites_a_thread: int = 1
 ) -> tuple[Bound, Bound, float]:
-    """The least time of a step, what its units are expected to do, and the time to expect, in seconds.
+    """The least time of a step, what its units are expected to do, and the time to expect, in
+    seconds.
 
-    `operations` are those of the function of a site, in float64 if `wide`. A cache may keep what fits it from step to step:
-    memory need not move that.
+    `operations` are those of the function of a site, in float64 if `wide`. A cache may keep what
+    fits it from step to step: memory need not move that.
     """
     lanes = device.fp64_lanes if wide else device.fp32_lanes
     arithmetic = traffic.fluid * operations / (device.cycles * lanes)
     memory = traffic.nbytes / device.memory_bandwidth
     beyond = device.beyond_caches(traffic.nbytes) / device.most_bandwidth
     unit = "fp64" if wide else "fp32"
-    bound, busy = bound_of({"memory": beyond, unit: arithmetic}), bound_of({"memory": memory, unit: arithmetic})
-    return bound, busy, max(memory / _share(traffic, device, sites_a_thread), arithmetic) + device.loop_launch_seconds
+    bound, busy = (
+        bound_of({"memory": beyond, unit: arithmetic}),
+        bound_of({"memory": memory, unit: arithmetic}),
+    )
+    return (
+        bound,
+        busy,
+        max(memory / _share(traffic, device, sites_a_thread), arithmetic)
+        + device.loop_launch_seconds,
+    )
 
 
 def _share(traffic: SiteTraffic, device: DeviceModel, sites_a_thread: int) -> float:

@@ -1,9 +1,9 @@
 """Add the sums of tiles in float64.
 
     for tile: for k: sum += f(...)
-->  for tile: sum = 0; for k: sum += f(...); total += f64(sum)
-Within a tile the sum keeps the precision of the result, so the inner loop costs what it did; rounding grows with the tile, not with all
-sources. Sums of whole numbers and of float64 stay as they are.
+->  for tile: sum = 0; for k: sum += f(...); total += f64(sum) Within a tile the sum keeps the
+precision of the result, so the inner loop costs what it did; rounding grows with the tile, not with
+all sources. Sums of whole numbers and of float64 stay as they are.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ def apply(kernel: ir.Kernel) -> ir.Kernel:
     if reason := legal(kernel):
         raise refuse("float64 accumulation", kernel, reason)
     others = {x.name for a in accumulators_of(kernel) if not a.reduction.widens for x in a.state}
-    sums = {n: k for loop in source_loops(kernel) for s in loop.body for n, k in _summed(s) if n not in others}
+    sums = {
+        n: k
+        for loop in source_loops(kernel)
+        for s in loop.body
+        for n, k in _summed(s)
+        if n not in others
+    }
     wide = {n: ir.Local(n.replace("$sum", "$total", 1), F64) for n in sums}
 
     def total(e: ir.Expression) -> ir.Expression:
@@ -74,7 +80,9 @@ def _widened(a: Accumulator, wide: dict[str, ir.Local]) -> Accumulator:
 def _summed(s: ir.Statement) -> list[tuple[str, Scalar]]:
     """The variable and its type, of a statement `x = x + ...` on floats narrower than float64."""
     match s:
-        case ir.Assign(name=name, value=ir.Binary(operator="+", left=ir.Local(name=left), type=kind)):
+        case ir.Assign(
+            name=name, value=ir.Binary(operator="+", left=ir.Local(name=left), type=kind)
+        ):
             return [(name, kind)] if name == left and kind.is_float and kind != F64 else []
         case _:
             return []

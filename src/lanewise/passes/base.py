@@ -27,7 +27,14 @@ def has_tiles(kernel: ir.Kernel) -> bool:
 
 def find_parallel(kernel: ir.Kernel, variable: str) -> ir.Parallel | None:
     """The parallel loop of this variable, if there is one."""
-    return next((s for s in statements(kernel.body) if isinstance(s, ir.Parallel) and s.variable == variable), None)
+    return next(
+        (
+            s
+            for s in statements(kernel.body)
+            if isinstance(s, ir.Parallel) and s.variable == variable
+        ),
+        None,
+    )
 
 
 def refuse(pass_name: str, kernel: ir.Kernel, reason: str) -> PlanError:

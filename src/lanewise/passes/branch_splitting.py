@@ -1,11 +1,14 @@
 """Give each side of a branch a kernel of its own (Carrillo, Siegel and Li, 2009).
 
     for i: load cell[i]; f(cell): a = ...; if a > 0: <then> else: <otherwise>; store cell[i]
-->  for i: load what a > 0 needs; if a > 0: load the rest of cell[i]; f(cell): a = ...; <then>; store cell[i]          and
-    for i: load what a > 0 needs; if not a > 0: load the rest; f(cell): a = ...; <otherwise>; store cell[i]
-A kernel takes the registers of its hungriest path, and with them the threads that fit a multiprocessor; apart, the lighter side has as
-many threads as it needs alone. Every element belongs to exactly one kernel, so both have to find the same condition: nothing that
-it reads may be changed before the second kernel looks, and it may compute nothing that two compilations round in two ways.
+->  for i: load what a > 0 needs; if a > 0: load the rest of cell[i]; f(cell): a = ...; <then>;
+store cell[i]          and
+    for i: load what a > 0 needs; if not a > 0: load the rest; f(cell): a = ...; <otherwise>; store
+    cell[i]
+A kernel takes the registers of its hungriest path, and with them the threads that fit a
+multiprocessor; apart, the lighter side has as many threads as it needs alone. Every element belongs
+to exactly one kernel, so both have to find the same condition: nothing that it reads may be changed
+before the second kernel looks, and it may compute nothing that two compilations round in two ways.
 """
 
 from __future__ import annotations
@@ -54,13 +57,21 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
         return "one side of its branch does nothing, which needs no kernel"
     changed = [side & {p.name for p in condition.parameters} for side in sides]
     if all(changed):
-        fields = sorted({name.split(".")[1] if "." in name else name for name in changed[0] | changed[1]})
-        return f"both sides change {' and '.join(fields)}, which the condition reads: the second kernel would find other values"
+        fields = sorted(
+            {name.split(".")[1] if "." in name else name for name in changed[0] | changed[1]}
+        )
+        return (
+            f"both sides change {' and '.join(fields)}, which the condition reads: the second "
+            "kernel would find other values"
+        )
     return None
 
 
 def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernels of the two sides, in the order in which they have to run; raises `PlanError` for functions without such a branch."""
+    """The kernels of the two sides, in the order in which they have to run.
+
+    Raises `PlanError` for functions without such a branch.
+    """
     if reason := legal(kernel, fast_math=fast_math):
         raise refuse("branch splitting", kernel, reason)
     split = _find(kernel)
@@ -83,7 +94,8 @@ def _find(kernel: ir.Kernel) -> _Branch | str:
         return "its function has no branch"
     if len(places) > 1:
         return (
-            f"its function has {len(places)} branches one after the other, which would make {2 ** len(places)} kernels"
+            f"its function has {len(places)} branches one after the other, which would make "
+            f"{2 ** len(places)} kernels"
         )
     branch = body[places[0]]
     assert isinstance(branch, ir.If)
@@ -113,7 +125,9 @@ def _condition(kernel: ir.Kernel, split: _Branch) -> ir.Function:
         name += "_"
     body = sliced((*split.before, result), set(), lambda s: isinstance(s, ir.Return))
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)
-    return dead_code.clean_function(ir.Function(name, parameters, (ir.Parameter("holds", BOOL),), body, f.location))
+    return dead_code.clean_function(
+        ir.Function(name, parameters, (ir.Parameter("holds", BOOL),), body, f.location)
+    )
 
 
 def _side(kernel: ir.Kernel, split: _Branch, condition: ir.Function, side: bool) -> ir.Kernel:
@@ -121,12 +135,20 @@ def _side(kernel: ir.Kernel, split: _Branch, condition: ir.Function, side: bool)
     path, changed = _path(split, side), _changed(split, side)
     parameters = tuple(replace(p, mutable=p.name in changed) for p in path.parameters)
     function = dead_code.clean_function(replace(path, parameters=parameters))
-    arguments = {p.name: a for p, a in zip(split.call.function.parameters, split.call.arguments, strict=True)}
+    arguments = {
+        p.name: a for p, a in zip(split.call.function.parameters, split.call.arguments, strict=True)
+    }
     early = {p.name for p in condition.parameters}
     late = {p.name for p in function.parameters} - early
     holds = ir.Local(HOLDS, BOOL)
-    call = replace(split.call, function=function, arguments=tuple(arguments[p.name] for p in function.parameters))
-    stores = tuple(s for x in split.loop.body if isinstance(x, ir.StoreRecord) for s in _store(x, changed))
+    call = replace(
+        split.call,
+        function=function,
+        arguments=tuple(arguments[p.name] for p in function.parameters),
+    )
+    stores = tuple(
+        s for x in split.loop.body if isinstance(x, ir.StoreRecord) for s in _store(x, changed)
+    )
     inner = (*_loads(split.loop.body, late), call, *stores)
     body: ir.Block = (
         *_loads(split.loop.body, early),
@@ -139,12 +161,18 @@ def _side(kernel: ir.Kernel, split: _Branch, condition: ir.Function, side: bool)
     names = early | late
     uniforms = tuple(u for u in kernel.uniforms if u.name in names)
     name = f"{kernel.name}_{'if' if side else 'else'}"
-    return replace(kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(split.loop, body=body),))
+    return replace(
+        kernel, name=name, arrays=arrays, uniforms=uniforms, body=(replace(split.loop, body=body),)
+    )
 
 
 def _loads(block: ir.Block, names: set[str]) -> ir.Block:
     """The loads of an element, as far as they bring these variables."""
-    loads = ((s, tuple(r for r in s.reads if r[1] in names)) for s in block if isinstance(s, ir.LoadRecord))
+    loads = (
+        (s, tuple(r for r in s.reads if r[1] in names))
+        for s in block
+        if isinstance(s, ir.LoadRecord)
+    )
     return tuple(replace(s, reads=reads) for s, reads in loads if reads)
 
 

@@ -1,7 +1,8 @@
 """Compute at compile time what has only literals in it, and drop branches that cannot be taken.
 
     if 2.0 * 3.0 > 5.0: a = x * 1.0   ->   a = x
-Float identities are used only where they are exact for every value: `x * 1` is, `x + 0` (minus zero) and `x * 0` (NaN) are not.
+Float identities are used only where they are exact for every value: `x * 1` is, `x + 0` (minus
+zero) and `x * 0` (NaN) are not.
 """
 
 from __future__ import annotations

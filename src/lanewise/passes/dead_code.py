@@ -1,4 +1,7 @@
-"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were loaded for them; and what no path reaches.
+"""Drop what nobody reads.
+
+Assignments, parameters of functions, and the leaves that were loaded for them; and what no path
+reaches.
 
 unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
 load source[j]: position.x, mass                   ->   load source[j]: position.x
@@ -51,12 +54,15 @@ def clean_function(f: ir.Function) -> ir.Function:
             break
         body = _without_unread(kept, {p.name for p in f.parameters if p.mutable})
     used = _read_names(body) | {n for s in statements(body) for n in writes(s)}
-    return replace(f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable))
+    return replace(
+        f, body=body, parameters=tuple(p for p in f.parameters if p.name in used or p.mutable)
+    )
 
 
 def _without_unread(block: ir.Block, outputs: set[str]) -> ir.Block:
     """Repeat until nothing changes: removing one assignment can make another one dead."""
-    known: dict[int, tuple[ir.Expression, frozenset[str]]] = {}  # what expressions read, by identity
+    # what expressions read, by identity
+    known: dict[int, tuple[ir.Expression, frozenset[str]]] = {}
 
     def names(e: ir.Expression) -> frozenset[str]:
         if id(e) not in known:
@@ -105,7 +111,12 @@ def _drop(s: ir.Statement, used: set[str]) -> ir.Block:
             return ()
         case ir.If(then=()):
             return (
-                replace(s, condition=ir.Unary("not", s.condition, s.condition.type), then=s.otherwise, otherwise=()),
+                replace(
+                    s,
+                    condition=ir.Unary("not", s.condition, s.condition.type),
+                    then=s.otherwise,
+                    otherwise=(),
+                ),
             )
         case _:
             return (s,)

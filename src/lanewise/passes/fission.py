@@ -3,11 +3,13 @@
     for i: load body[i]: x, v; f(mutable x, mutable v); store body[i]: x, v
 ->  for i: load body[i]: x, v; f(mutable x, v); store body[i]: x          then
     for i: load body[i]: v;    f(mutable v);    store body[i]: v
-A kernel with fewer results needs fewer registers, and threads that need fewer fit a multiprocessor in greater number; what several
-results need is loaded and computed once for each. Results are whole: a field of a record, or an array that the function returns.
+A kernel with fewer results needs fewer registers, and threads that need fewer fit a multiprocessor
+in greater number; what several results need is loaded and computed once for each. Results are
+whole: a field of a record, or an array that the function returns.
 
-Every kernel has to find the values that the function was written for, so the kernels stand in an order in which none overwrites what a
-later one reads. Results that read each other's old values stay together, and so do results that hang on one test of rounded values.
+Every kernel has to find the values that the function was written for, so the kernels stand in an
+order in which none overwrites what a later one reads. Results that read each other's old values
+stay together, and so do results that hang on one test of rounded values.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from lanewise.passes import dead_code
 from lanewise.passes.base import refuse
 from lanewise.passes.outputs import decisions, keep_stores
 
-Output = tuple[str, str]  # an array, and the field of it that is written; no field for an array that is one result
+# an array, and the field of it that is written; no field for an array that is one result
+Output = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +44,10 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
 
 
 def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ...]:
-    """The kernels of the parts, in the order in which they have to run; raises `PlanError` when there is one part only."""
+    """The kernels of the parts, in the order in which they have to run.
+
+    Raises `PlanError` when there is one part only.
+    """
     parts = _parts(kernel, fast_math)
     if isinstance(parts, str):
         raise refuse("loop splitting", kernel, parts)
@@ -68,17 +74,27 @@ def _part(kernel: ir.Kernel, outputs: tuple[Output, ...], fast_math: bool) -> _P
     loads = (s for s in statements(own.body) if isinstance(s, ir.LoadRecord))
     reads = frozenset(_output(s.array, leaf) for s in loads for leaf, _ in s.reads)
     name = f"{kernel.name}_{'_'.join(map(_name, outputs))}"
-    return _Part(outputs, replace(own, name=name), reads, frozenset(decisions(own.body, fast_math=fast_math)))
+    return _Part(
+        outputs, replace(own, name=name), reads, frozenset(decisions(own.body, fast_math=fast_math))
+    )
 
 
 def _parts(kernel: ir.Kernel, fast_math: bool) -> list[_Part] | str:
-    """One part for each output, or for several that have to stay together; the reason, when none is left to be apart."""
+    """One part for each output, or for several that have to stay together.
+
+    The reason, when none is left to be apart.
+    """
     outputs = _outputs(kernel)
     if len(outputs) < 2:
         return "it computes one result only"
     parts = [_part(kernel, (o,), fast_math) for o in outputs]
     while True:
-        pairs = ((a, b, why) for n, a in enumerate(parts) for b in parts[n + 1 :] if (why := _bound(a, b, parts)))
+        pairs = (
+            (a, b, why)
+            for n, a in enumerate(parts)
+            for b in parts[n + 1 :]
+            if (why := _bound(a, b, parts))
+        )
         a, b, why = next(pairs, (None, None, ""))
         if a is None or b is None:
             return parts
@@ -97,17 +113,25 @@ def _bound(a: _Part, b: _Part, parts: list[_Part]) -> str | None:
     if shared := a.decisions & b.decisions:
         return f"hang on one decision, {min(shared)[1]}, that two kernels may round in two ways"
     if b in _overwriting(a, parts) and a in _overwriting(b, parts):
-        return "are computed from each other's old values, and no order of the kernels keeps them for both"
+        return (
+            "are computed from each other's old values, and no order of the kernels keeps them for "
+            "both"
+        )
     return None
 
 
 def _overwriting(part: _Part, parts: list[_Part]) -> list[_Part]:
-    """The parts that have to run after a part: they overwrite what it reads, or what one of them reads."""
+    """The parts that have to run after a part.
+
+    They overwrite what it reads, or what one of them reads.
+    """
     later: list[_Part] = []
     waiting = [part]
     while waiting:
         reads = waiting.pop().reads
-        new = [p for p in parts if p not in later and p is not part and not reads.isdisjoint(p.outputs)]
+        new = [
+            p for p in parts if p not in later and p is not part and not reads.isdisjoint(p.outputs)
+        ]
         later += new
         waiting += new
     return later

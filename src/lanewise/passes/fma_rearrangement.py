@@ -1,10 +1,12 @@
 """Reorder sums of products so that each product joins the running sum in one fused multiply-add.
 
-    d.x * d.x + d.y * d.y + d.z * d.z + e        one multiplication, two fused multiply-adds, one addition
-->  d.x * d.x + (d.y * d.y + (d.z * d.z + e))    three fused multiply-adds
-The compilers contract `a * b + c` (that is how the user's arithmetic is defined), so the order of the additions is all it takes. The sum
-starts with the addends that are no products. Variables that are read once are looked through. This changes rounding, as any other order of
-the same additions does: results differ in the last places.
+    d.x * d.x + d.y * d.y + d.z * d.z + e        one multiplication, two fused multiply-adds, one
+    addition
+->  d.x * d.x + (d.y * d.y + (d.z * d.z + e))    three fused multiply-adds The compilers contract `a
+* b + c` (that is how the user's arithmetic is defined), so the order of the additions is all it
+takes. The sum starts with the addends that are no products. Variables that are read once are looked
+through. This changes rounding, as any other order of the same additions does: results differ in the
+last places.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ def saved(kernel: ir.Kernel) -> int:
 
 def legal(kernel: ir.Kernel) -> str | None:
     """Why the pass does not apply, or None."""
-    return None if saved(kernel) else "every product in its sums joins them in a fused multiply-add already"
+    return (
+        None
+        if saved(kernel)
+        else "every product in its sums joins them in a fused multiply-add already"
+    )
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
@@ -89,7 +95,10 @@ class _Rearrangement:
                 return [(negative, other)]
 
     def _instructions(self, e: ir.Expression) -> int:
-        """Additions, multiplications and fused multiply-adds of a sum as it is contracted; not those within its terms."""
+        """Additions, multiplications and fused multiply-adds of a sum as it is contracted.
+
+        Not those within its terms.
+        """
         x = self._seen(e)
         while isinstance(x, ir.Unary) and x.operator == "-":
             x = self._seen(x.operand)
@@ -101,7 +110,9 @@ class _Rearrangement:
 
 
 def _chain(terms: list[Term], old: ir.Expression) -> ir.Expression:
-    """The addends that are no products, those with a plus sign first, then every product, the last one innermost."""
+    """The addends that are no products, those with a plus sign first, then every product, the last
+    one innermost.
+    """
     others = sorted((t for t in terms if not _is_product(t[1])), key=lambda t: t[0])
     products = [t for t in terms if _is_product(t[1])][::-1]
     (negative, total), *rest = others + products
@@ -115,7 +126,9 @@ def _chain(terms: list[Term], old: ir.Expression) -> ir.Expression:
     return total
 
 
-def _sum(operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression, location: Location) -> ir.Binary:
+def _sum(
+    operator: ir.BinaryOperator, left: ir.Expression, right: ir.Expression, location: Location
+) -> ir.Binary:
     return ir.Binary(operator, left, right, left.type, location)
 
 

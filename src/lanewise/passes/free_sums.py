@@ -1,8 +1,10 @@
-"""Mark the sums of a thread's loop as free: a CPU may then add neighbouring rounds in the lanes of SIMD registers.
+"""Mark the sums of a thread's loop as free.
+
+A CPU may then add neighbouring rounds in the lanes of SIMD registers.
 
     for k in range(n): s = s + a * x    ->   the same, with a sum that may be added in any order
-Only the sum itself: what is added is computed as it is written. Legal where rounds can be shared (analysis/reductions.py), and of use where
-the loop runs along rows alone.
+Only the sum itself: what is added is computed as it is written. Legal where rounds can be shared
+(analysis/reductions.py), and of use where the loop runs along rows alone.
 """
 
 from __future__ import annotations
@@ -51,6 +53,8 @@ def _free(e: ir.Expression, name: str) -> ir.Expression:
         case ir.Binary(operator="+" | "*", left=left, right=right) if name in reads(e):
             return replace(e, left=_free(left, name), right=_free(right, name), free=True)
         case ir.Binary(operator="-", left=left, right=right) if name in reads(left):
-            return ir.Binary("+", _free(left, name), ir.Unary("-", right, e.type), e.type, e.location, free=True)
+            return ir.Binary(
+                "+", _free(left, name), ir.Unary("-", right, e.type), e.type, e.location, free=True
+            )
         case _:
             return e

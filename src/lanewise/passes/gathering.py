@@ -1,8 +1,10 @@
-"""Read the records of an array through an array of indices: element i of the kernel takes record `$index[i]`.
+"""Read the records of an array through an array of indices.
+
+Element i of the kernel takes record `$index[i]`.
 
     load body[$i]: position.x, mass
-->  load $index[$i]: $place; load body[$place]: position.x, mass
-The language has no such access of its own yet. The ladder of memory accesses uses this one, and so can search structures.
+->  load $index[$i]: $place; load body[$place]: position.x, mass The language has no such access of
+its own yet. The ladder of memory accesses uses this one, and so can search structures.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ INDEX, PLACE = own("index"), own("place")
 def legal(kernel: ir.Kernel, array: str) -> str | None:
     """Why the pass does not apply, or None."""
     if not kernel.pattern.one_record:
-        return f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an element"
+        return (
+            f"it is a {kernel.pattern.name} kernel, and only an elementwise one reads a record an "
+            "element"
+        )
     gathered = next((a for a in kernel.arrays if a.name == array), None)
     if gathered is None:
         return f"it has no array {array}"
@@ -38,7 +43,9 @@ def legal(kernel: ir.Kernel, array: str) -> str | None:
 
 
 def apply(kernel: ir.Kernel, array: str) -> ir.Kernel:
-    """LoadRecord `array` at the places that a new argument `$index` (one i32 an element, 0 to the array's length - 1) holds."""
+    """LoadRecord `array` at the places that a new argument `$index` (one i32 an element, 0 to the
+    array's length - 1) holds.
+    """
     if reason := legal(kernel, array):
         raise refuse("gathering", kernel, reason)
     place = ir.Local(PLACE, I32)
@@ -49,7 +56,9 @@ def apply(kernel: ir.Kernel, array: str) -> ir.Kernel:
         return (ir.LoadRecord(INDEX, s.index, (("value", PLACE),)), replace(s, index=place))
 
     return replace(
-        kernel, body=flat_map(kernel.body, visit), arrays=(*kernel.arrays, value_array(INDEX, I32, written=False))
+        kernel,
+        body=flat_map(kernel.body, visit),
+        arrays=(*kernel.arrays, value_array(INDEX, I32, written=False)),
     )
 
 

@@ -1,9 +1,12 @@
-"""Accesses that are made where their indices are inside: what `checks=True` makes of those that are not proved.
+"""Accesses that are made where their indices are inside.
+
+What `checks=True` makes of those that are not proved.
 
 load a[i + 1]: a_1   ->   a_1 = 0; if i + 1 < $a.shape0: load a[i + 1]: a_1
                           else: $outside = min($outside, 3 << 51 + 1 << 50 + (i + 1))
-Each thread or element keeps the first of its failures, by the number of the access in the text, the dimension and the index, as one
-whole number. The minimum of such numbers is a fold like any other, so that every pass goes on as before.
+Each thread or element keeps the first of its failures, by the number of the access in the text, the
+dimension and the index, as one whole number. The minimum of such numbers is a fold like any other,
+so that every pass goes on as before.
 """
 
 from __future__ import annotations
@@ -16,18 +19,28 @@ from lanewise.analysis.bounds import Reached, sites
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import length_of, own
-from lanewise.ir.traverse import apart, expressions, flat_map, rewrite_statement, statements, subexpressions
+from lanewise.ir.traverse import (
+    apart,
+    expressions,
+    flat_map,
+    rewrite_statement,
+    statements,
+    subexpressions,
+)
 from lanewise.language.types import BOOL, I32, I64, Scalar
 
 OUTSIDE = own("outside")
 NONE = 2**63 - 1  # nothing was outside
-INDEX_BITS = 51  # of an index in the number of a failure; the others are for the access and its dimension
+# of an index in the number of a failure; the others are for the access and its dimension
+INDEX_BITS = 51
 MOST = 2 ** (INDEX_BITS - 1) - 1  # what an index is told as, where it is larger
 RANK = 3
 
 Side = Literal["below", "beyond"]
 Guards = tuple[tuple[int, int, Side], ...]
-"""What is tested: the number of an access, a dimension, and whether its index may be negative or too large."""
+"""What is tested: the number of an access, a dimension, and whether its index may be negative or
+too large.
+"""
 
 
 def guards_of(places: Iterable[Reached]) -> Guards:
@@ -56,19 +69,29 @@ def failure(number: int) -> Failure:
     return Failure(place // RANK, place % RANK, index - MOST - 1)
 
 
-def guarded(body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Callable[[str], Scalar]) -> ir.Block:
-    """The statements of a thread with these tests. kinds: of the elements of arrays. count: the type of the lengths of an array."""
+def guarded(
+    body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Callable[[str], Scalar]
+) -> ir.Block:
+    """The statements of a thread with these tests. kinds: of the elements of arrays. count.
+
+    The type of the lengths of an array.
+    """
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:
         tests.setdefault(site, []).append((dimension, side))
     body = apart(body)  # accesses are known by identity
-    pass_ = _Guarding({id(s): n for n, s in enumerate(sites(body)) if n in tests}, tests, kinds, count)
+    pass_ = _Guarding(
+        {id(s): n for n, s in enumerate(sites(body)) if n in tests}, tests, kinds, count
+    )
     begin = ir.Assign(OUTSIDE, ir.Literal(NONE, I64))
     return (begin, *pass_.block(body))
 
 
-def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: Container[str]) -> ir.Function:
-    """A function that returns the number of its first failure in place of its results, and changes nothing: it does not scatter.
+def testing(
+    f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: Container[str]
+) -> ir.Function:
+    """A function that returns the number of its first failure in place of its results, and changes
+    nothing: it does not scatter.
 
     wide: the arrays whose lengths have 64 bits.
     """
@@ -86,7 +109,14 @@ def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: C
             case ir.If(then=(), otherwise=()) | ir.For(body=()):
                 return ()
             case ir.If(then=()):
-                return (replace(s, condition=ir.Unary("not", s.condition, BOOL), then=s.otherwise, otherwise=()),)
+                return (
+                    replace(
+                        s,
+                        condition=ir.Unary("not", s.condition, BOOL),
+                        then=s.otherwise,
+                        otherwise=(),
+                    ),
+                )
             case _:
                 return (s,)
 
@@ -94,12 +124,24 @@ def testing(f: ir.Function, guards: Guards, kinds: Mapping[str, Scalar], wide: C
     parameters = tuple(replace(p, mutable=False) for p in f.parameters)
     names = {p.name for p in parameters}
     lengths = {
-        x.name for s in statements(body) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Local)
+        x.name
+        for s in statements(body)
+        for e in expressions(s)
+        for x in subexpressions(e)
+        if isinstance(x, ir.Local)
     }
-    tested = {length_of(s.array, d): count(s.array) for s in sites(f.body) for d in range(len(s.indices))}
-    new = tuple(ir.Parameter(n, tested[n]) for n in sorted(tested.keys() & lengths) if n not in names)
+    tested = {
+        length_of(s.array, d): count(s.array) for s in sites(f.body) for d in range(len(s.indices))
+    }
+    new = tuple(
+        ir.Parameter(n, tested[n]) for n in sorted(tested.keys() & lengths) if n not in names
+    )
     return ir.Function(
-        f"{f.name}_indices", (*new, *parameters), (ir.Parameter("result", I64),), (*body, number), f.location
+        f"{f.name}_indices",
+        (*new, *parameters),
+        (ir.Parameter("result", I64),),
+        (*body, number),
+        f.location,
     )
 
 
@@ -118,7 +160,8 @@ class _Guarding:
             return self.access(s) if id(s) in self.numbers else (s,)
         inside = any(id(x) in self.numbers for x in statements((s,)))
         done = rewrite_statement(s, lambda e: e, self.block)
-        if isinstance(done, ir.While) and inside:  # a zero in place of an element must not keep a thread for ever
+        # a zero in place of an element must not keep a thread for ever
+        if isinstance(done, ir.While) and inside:
             fine = ir.Compare("==", ir.Local(OUTSIDE, I64), ir.Literal(NONE, I64))
             done = replace(done, condition=ir.Logical("and", fine, done.condition))
         return (done,)
@@ -143,7 +186,10 @@ class _Guarding:
 
     def test(self, s: ir.ElementAccess, dimension: int, sides: list[Side]) -> ir.Expression:
         """Whether an index is inside, as far as that is open."""
-        index, length = s.indices[dimension], ir.Local(length_of(s.array, dimension), self.count(s.array))
+        index, length = (
+            s.indices[dimension],
+            ir.Local(length_of(s.array, dimension), self.count(s.array)),
+        )
         parts: list[ir.Expression] = []
         if "below" in sides:
             parts.append(ir.Compare("<=", ir.Literal(0, index.type), index))

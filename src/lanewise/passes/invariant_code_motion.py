@@ -4,11 +4,13 @@
 ->  $invariant0 = f_invariants(t)         f_invariants(t): return exp(t.q * 0.5)
     $invariant1 = f_constants(e)          f_constants(e): return sqrt(e)
     for j: sum += f(s, $invariant0, $invariant1)
-                                          f(s, $invariant0, $invariant1): return $invariant0 * s.q + $invariant1
-The largest such expressions move, equal ones together; a lone sign stays, because it costs nothing. Those of uniform arguments are
-apart, so that the targets that one thread computes share them. They are computed even where the function would not reach them: they
-have no effect. The operations and their order stay. A product that moves is rounded before it meets a sum; in place it may have been
-contracted with it.
+                                          f(s, $invariant0, $invariant1): return $invariant0 * s.q +
+                                          $invariant1
+The largest such expressions move, equal ones together; a lone sign stays, because it costs nothing.
+Those of uniform arguments are
+apart, so that the targets that one thread computes share them. They are computed even where the
+function would not reach them: they have no effect. The operations and their order stay. A product
+that moves is rounded before it meets a sum; in place it may have been contracted with it.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ def legal(kernel: ir.Kernel) -> str | None:
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """Move the invariants out; raises `PlanError` when there are none. The kernel is not tiled or merged yet."""
+    """Move the invariants out; raises `PlanError` when there are none.
+
+    The kernel is not tiled or merged yet.
+    """
     if reason := legal(kernel):
         raise refuse("invariant code motion", kernel, reason)
     (outer,) = kernel.body
@@ -64,7 +69,10 @@ def _pair(kernel: ir.Kernel) -> ir.Apply:
 
 
 class _Motion:
-    """Finds the invariants of a pair function: `moved` maps the name of each to its value, in order of text."""
+    """Finds the invariants of a pair function.
+
+    `moved` maps the name of each to its value, in order of text.
+    """
 
     def __init__(self, kernel: ir.Kernel, outer: ir.Parallel) -> None:
         self.kernel, self.outer, self.call = kernel, outer, _pair(kernel)
@@ -78,10 +86,18 @@ class _Motion:
         self.candidates: dict[ir.Expression, str] = {}
         self.values: dict[str, ir.Expression] = {}
         body = self._block(self.function.body)
-        read = dict.fromkeys(n for s in statements(body) for e in expressions(s) for n in reads(e) if n in self.values)
+        read = dict.fromkeys(
+            n
+            for s in statements(body)
+            for e in expressions(s)
+            for n in reads(e)
+            if n in self.values
+        )
         self.moved = {n: self.values[n] for n in read}
         self.names = {n: own(f"invariant{place}") for place, n in enumerate(self.moved)}
-        self.body = flat_map(body, lambda s: (rewrite_statement(s, lambda e: rewrite(e, self._final), lambda b: b),))
+        self.body = flat_map(
+            body, lambda s: (rewrite_statement(s, lambda e: rewrite(e, self._final), lambda b: b),)
+        )
 
     def run(self) -> ir.Parallel:
         """The loop over targets with the invariants in front of the loop over sources."""
@@ -95,17 +111,30 @@ class _Motion:
             if not isinstance(s, ir.Apply) or s.function != self.function:
                 return (s,)
             tests = s.arguments[len(kept) :] if own_test else ()
-            arguments = (*s.arguments[: len(kept)], *(ir.Local(p.name, p.type) for p in new), *tests)
+            arguments = (
+                *s.arguments[: len(kept)],
+                *(ir.Local(p.name, p.type) for p in new),
+                *tests,
+            )
             return (replace(s, function=function, arguments=arguments),)
 
         first = next(n for n, s in enumerate(self.outer.body) if is_source_loop(s))
-        head = self._computed(of_target=True, ending="invariants") + self._computed(of_target=False, ending="constants")
+        head = self._computed(of_target=True, ending="invariants") + self._computed(
+            of_target=False, ending="constants"
+        )
         body = (*self.outer.body[:first], *head, *flat_map(self.outer.body[first:], visit))
         return replace(self.outer, body=body)
 
     def _fixed(self) -> dict[str, bool]:
-        """The names of the function whose values are known before the loop, and whether the target decides them."""
-        inside = {n for loop in source_loops(self.kernel) for s in (loop, *statements(loop.body)) for n in writes(s)}
+        """The names of the function whose values are known before the loop, and whether the target
+        decides them.
+        """
+        inside = {
+            n
+            for loop in source_loops(self.kernel)
+            for s in (loop, *statements(loop.body))
+            for n in writes(s)
+        }
         uniforms = {p.name for p in self.kernel.uniforms}
         fixed: dict[str, bool] = {}
         for p, a in zip(self.function.parameters, self.call.arguments, strict=True):
@@ -120,7 +149,9 @@ class _Motion:
     def _takes_work(self, e: ir.Expression) -> bool:
         """Whether computing it takes an operation other than a sign."""
         return any(
-            x.name in self.work if isinstance(x, ir.Local) else not isinstance(x, ir.Literal) and not _is_sign(x)
+            x.name in self.work
+            if isinstance(x, ir.Local)
+            else not isinstance(x, ir.Literal) and not _is_sign(x)
             for x in subexpressions(e)
         )
 
@@ -147,23 +178,39 @@ class _Motion:
 
     def _computed(self, *, of_target: bool, ending: str) -> ir.Block:
         """The function that computes the invariants of one kind, applied."""
-        moved = {n: e for n, e in self.moved.items() if any(self.of_target[x] for x in reads(e)) == of_target}
+        moved = {
+            n: e
+            for n, e in self.moved.items()
+            if any(self.of_target[x] for x in reads(e)) == of_target
+        }
         if not moved:
             return ()
         assigns = tuple(
-            s for s in statements(self.function.body)
-            if isinstance(s, ir.Assign) and s.name in self.of_target and self.of_target[s.name] <= of_target
-        )  # fmt: skip
-        results = tuple(ir.Parameter(self.names[n].removeprefix(own("")), e.type) for n, e in moved.items())
+            s
+            for s in statements(self.function.body)
+            if isinstance(s, ir.Assign)
+            and s.name in self.of_target
+            and self.of_target[s.name] <= of_target
+        )
+        results = tuple(
+            ir.Parameter(self.names[n].removeprefix(own("")), e.type) for n, e in moved.items()
+        )
         needed = [
             (p, a) for p, a in zip(self.function.parameters, self.call.arguments, strict=True)
             if p.name in self.of_target and self.of_target[p.name] <= of_target
         ]  # fmt: skip
         body = (*assigns, ir.Return(tuple(moved.values())))
         name = _free_name(self.kernel, f"{self.function.name}_{ending}")
-        function = ir.Function(name, tuple(p for p, _ in needed), results, body, self.function.location)
+        function = ir.Function(
+            name, tuple(p for p, _ in needed), results, body, self.function.location
+        )
         return (
-            ir.Apply(function, tuple(a for _, a in needed), tuple(self.names[n] for n in moved), self.call.location),
+            ir.Apply(
+                function,
+                tuple(a for _, a in needed),
+                tuple(self.names[n] for n in moved),
+                self.call.location,
+            ),
         )
 
 

@@ -1,14 +1,18 @@
-"""Keep what the rounds of a panel write in registers, for the later rounds that read it: scalar replacement across rounds.
+"""Keep what the rounds of a panel write in registers, for the later rounds that read it.
 
-    for i in range(first, first + rounds): s = b[i, x]; for k in range(first, i): s -= l[i, k] * b[k, x]; b[i, x] = s / l[i, i]
+Scalar replacement across rounds.
+
+    for i in range(first, first + rounds): s = b[i, x]; for k in range(first, i): s -= l[i, k] *
+    b[k, x]; b[i, x] = s / l[i, i]
 ->  if rounds == 64:
-        for row in range(64): i = first + row; load b[i, x]: b_1; s = b_1; begin[row] = s                          written out
-        for row in range(64): i = first + row; s = begin[row]
-            for k.row in range(row): k = first + k.row; load l[i, k]: l_2; s = s - l_2 * kept[k.row]               written out
-            load l[i, i]: l_4; kept[row] = s / l_4
+        for row in range(64): i = first + row; load b[i, x]: b_1; s = b_1; begin[row] = s
+        written out for row in range(64): i = first + row; s = begin[row]
+            for k.row in range(row): k = first + k.row; load l[i, k]: l_2; s = s - l_2 * kept[k.row]
+            written out load l[i, i]: l_4; kept[row] = s / l_4
         for row in range(64): store b[first + row, x] = kept[row]
     else: as before
-All that the rounds read of memory is loaded before anything is stored, so that a compiler can load ahead.
+All that the rounds read of memory is loaded before anything is stored, so that a compiler can load
+ahead.
 """
 
 from __future__ import annotations
@@ -21,7 +25,15 @@ from lanewise.analysis.recurrences import Recurrence, inside, recurrence, resolv
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import expressions, flat_map, reads, rename, statements, subexpressions, writes
+from lanewise.ir.traverse import (
+    expressions,
+    flat_map,
+    reads,
+    rename,
+    statements,
+    subexpressions,
+    writes,
+)
 from lanewise.language.types import LocalArray, Scalar
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_splitting import clean, nested, points_of
@@ -39,14 +51,19 @@ def legal(kernel: ir.Kernel, rounds: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, rounds: int) -> ir.Kernel:
-    """The kernel of a panel that keeps its rounds in registers, where there are so many; raises `PlanError` where it does not fit."""
+    """The kernel of a panel that keeps its rounds in registers, where there are so many.
+
+    Raises `PlanError` where it does not fit.
+    """
     if reason := legal(kernel, rounds):
         raise refuse("keeping of rounds", kernel, reason)
     blocked = recurrence(kernel)
     assert isinstance(blocked, Recurrence)
     _, body = nest_of(kernel)
     count = ir.Local(kernel.series[-1].rounds, blocked.outer.start.type)
-    kept = ir.If(build.equal(count, rounds), _Kept(kernel, blocked, rounds).rounds(), (blocked.outer,))
+    kept = ir.If(
+        build.equal(count, rounds), _Kept(kernel, blocked, rounds).rounds(), (blocked.outer,)
+    )
     return clean(replace(kernel, body=nested((*body[:-1], kept), points_of(kernel))))
 
 
@@ -110,12 +127,21 @@ class _Kept:
         self.kernel, self.blocked, self.count = kernel, blocked, rounds
         self.index = blocked.outer.start.type
         v, k = (n.removeprefix(MARK) for n in (blocked.outer.variable, blocked.inner.variable))
-        self.row, self.earlier = ir.Local(own(f"{v}.row"), self.index), ir.Local(own(f"{k}.row"), self.index)
-        self.now = {blocked.outer.variable: own(f"{v}.now"), blocked.inner.variable: own(f"{k}.now")}
+        self.row, self.earlier = (
+            ir.Local(own(f"{v}.row"), self.index),
+            ir.Local(own(f"{k}.row"), self.index),
+        )
+        self.now = {
+            blocked.outer.variable: own(f"{v}.now"),
+            blocked.inner.variable: own(f"{k}.now"),
+        }
         (self.store,) = (s for s in blocked.outer.body if isinstance(s, ir.StoreElement))
         self.kind = kernel.array(self.store.array).leaves[0].type
         self.kept = own(f"kept.{self.store.array}")
-        self.meant, self.fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, blocked.outer.variable)
+        self.meant, self.fixed = (
+            definitions(nest_of(kernel)[1]),
+            _fixed(kernel, blocked.outer.variable),
+        )
 
     def rounds(self) -> ir.Block:
         blocked, body = self.blocked, self.blocked.outer.body
@@ -123,7 +149,9 @@ class _Kept:
         same = tuple(s for s in head if isinstance(s, ir.Assign) and self._is_fixed(s))
         begun = {n: own(f"begin.{n.removeprefix(MARK)}") for n in self._begun(head, tail, same)}
         kinds = self._kinds(begun)
-        declared = tuple(ir.DeclareArray(a, LocalArray(kinds[n], self.count)) for n, a in begun.items())
+        declared = tuple(
+            ir.DeclareArray(a, LocalArray(kinds[n], self.count)) for n, a in begun.items()
+        )
         begin = tuple(ir.SetElement(a, self.row, ir.Local(n, kinds[n])) for n, a in begun.items())
         resume = tuple(ir.Assign(n, ir.Element(a, self.row, kinds[n])) for n, a in begun.items())
         end = ir.StoreElement(
@@ -143,7 +171,14 @@ class _Kept:
         blocked, first = self.blocked, self.blocked.outer.start
         place = build.add(first, self.row) if blocked.step > 0 else build.subtract(first, self.row)
         zero, one, last = (ir.Literal(n, self.index) for n in (0, 1, self.count))
-        return ir.For(self.row.name, zero, last, one, (ir.Assign(blocked.outer.variable, place), *body), unroll=0)
+        return ir.For(
+            self.row.name,
+            zero,
+            last,
+            one,
+            (ir.Assign(blocked.outer.variable, place), *body),
+            unroll=0,
+        )
 
     def _inner(self) -> ir.For:
         """The rounds of the inner loop, which are those of the rows before this one."""
@@ -156,9 +191,14 @@ class _Kept:
         )
         body = (ir.Assign(inner.variable, k), *flat_map(inner.body, self._kept))
         return replace(
-            inner, variable=self.earlier.name, start=ir.Literal(0, self.index), stop=self.row, step=ir.Literal(1, self.index),
-            body=body, unroll=0,
-        )  # fmt: skip
+            inner,
+            variable=self.earlier.name,
+            start=ir.Literal(0, self.index),
+            stop=self.row,
+            step=ir.Literal(1, self.index),
+            body=body,
+            unroll=0,
+        )
 
     def _kept(self, s: ir.Statement) -> ir.Block:
         if isinstance(s, ir.LoadElement) and s.array == self.store.array:
@@ -183,5 +223,10 @@ class _Kept:
         return [n for n in written if n in used and n not in {s.name for s in same}]
 
     def _kinds(self, names: dict[str, str]) -> dict[str, Scalar]:
-        every = (x for s in statements(self.blocked.outer.body) for e in expressions(s) for x in subexpressions(e))
+        every = (
+            x
+            for s in statements(self.blocked.outer.body)
+            for e in expressions(s)
+            for x in subexpressions(e)
+        )
         return {x.name: x.type for x in every if isinstance(x, ir.Local) and x.name in names}

@@ -1,12 +1,18 @@
-"""Keep values that several loops over one range compute alike: an exponential or a quotient is computed once, and read again.
+"""Keep values that several loops over one range compute alike.
 
-    for k in range(n): load a[y, k]: u; s += exp(u - m)          for k in range(n): load a[y, k]: v; store c[y, k] = exp(v - m) / s
-->  for k in range(min(n, 16384)): load a[y, k]: u; $value = exp(u - m); store $values[k] = $value; s += $value
+An exponential or a quotient is computed once, and read again.
+
+    for k in range(n): load a[y, k]: u; s += exp(u - m)          for k in range(n): load a[y, k]: v;
+    store c[y, k] = exp(v - m) / s
+->  for k in range(min(n, 16384)): load a[y, k]: u; $value = exp(u - m); store $values[k] = $value;
+s += $value
     for k in range(min(n, 16384)): load $values[k]: $value; store c[y, k] = $value / s
-Further rounds compute them again. A value is the same in both loops where it is made of elements of arrays that the kernel does not
-write and of variables that nothing between the loops changes. Functions and quotients are worth it, whose results are rounded where they
-end: what is kept has the bits that would be computed again. Loops that share rounds (loop_sharing.py) give a round to one thread in
-all loops, so that every thread reads what it kept itself.
+Further rounds compute them again. A value is the same in both loops where it is made of elements of
+arrays that the kernel does not write and of variables that nothing between the loops changes.
+Functions and quotients are worth it, whose results are rounded where they
+end: what is kept has the bits that would be computed again. Loops that share rounds
+(loop_sharing.py) give a round to one thread in all loops, so that every thread reads what it kept
+itself.
 """
 
 from __future__ import annotations
@@ -29,13 +35,17 @@ from lanewise.ir.traverse import (
 from lanewise.ir.values import value_array
 from lanewise.language.types import Scalar
 
-CHEAP = frozenset(("min", "max", "clamp", "mix", "abs", "fma", "floor", "ceil", "trunc"))  # as fast as a load
+# as fast as a load
+CHEAP = frozenset(("min", "max", "clamp", "mix", "abs", "fma", "floor", "ceil", "trunc"))
 NOTHING = "no two of its loops over one range, from 0 on, compute the same value"
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that several loops compute: what it is in the words of the first of them, and the numbers of the loops."""
+    """A value that several loops compute.
+
+    What it is in the words of the first of them, and the numbers of the loops.
+    """
 
     name: str
     type: Scalar
@@ -54,37 +64,67 @@ class Value:
 
 
 def values_of(kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]) -> tuple[Value, ...]:
-    """The values worth keeping, of the shareable loops of a thread's body (by their places in it) that begin at 0."""
+    """The values worth keeping, of the shareable loops of a thread's body (by their places in it)
+    that begin at 0.
+    """
     plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
     if not plain:
         return ()
     first = next(iter(plain.values()))
-    if first.start != ir.Literal(0, first.start.type) or not all(alike(x, first) for x in plain.values()):
+    if first.start != ir.Literal(0, first.start.type) or not all(
+        alike(x, first) for x in plain.values()
+    ):
         return ()
     meanings: dict[ir.Expression, list[int]] = {}
     for n, loop in plain.items():
         loads = _Loads(kernel, loop, first)
-        costly = (x for s in loop.body for e in expressions(s) for x in subexpressions(e) if _is_costly(x))
+        costly = (
+            x for s in loop.body for e in expressions(s) for x in subexpressions(e) if _is_costly(x)
+        )
         for meaning in dict.fromkeys(m for x in costly if (m := loads.meaning(x)) is not None):
             meanings.setdefault(meaning, []).append(n)
-    steady = {m: numbers for m, numbers in meanings.items() if len(numbers) > 1 and _is_steady(m, body, numbers, first)}
-    whole = [m for m in steady if not any(m is not o and m in _below(o) and steady[o] == steady[m] for o in steady)]
-    return tuple(Value(own(f"value.{i}"), m.type, m, tuple(steady[m]), first) for i, m in enumerate(whole))
+    steady = {
+        m: numbers
+        for m, numbers in meanings.items()
+        if len(numbers) > 1 and _is_steady(m, body, numbers, first)
+    }
+    whole = [
+        m
+        for m in steady
+        if not any(m is not o and m in _below(o) and steady[o] == steady[m] for o in steady)
+    ]
+    return tuple(
+        Value(own(f"value.{i}"), m.type, m, tuple(steady[m]), first) for i, m in enumerate(whole)
+    )
 
 
-def kept(kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...], lane: ir.Expression) -> ir.Block:
-    """The body of a loop that keeps the values (the first of their loops) or reads them. lane: the point among those of a block."""
+def kept(
+    kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...], lane: ir.Expression
+) -> ir.Block:
+    """The body of a loop that keeps the values (the first of their loops) or reads them. lane.
+
+    The point among those of a block.
+    """
     block = loop.body
     for value in values:
         if number in value.loops:
-            block = _with_value(kernel, replace(loop, body=block), value, lane, computes=number == value.loops[0])
+            block = _with_value(
+                kernel, replace(loop, body=block), value, lane, computes=number == value.loops[0]
+            )
     used = {n for s in statements(block) for e in expressions(s) for n in reads(e)}
-    return tuple(s for s in block if not isinstance(s, ir.LoadElement) or not used.isdisjoint(s.names))
+    return tuple(
+        s for s in block if not isinstance(s, ir.LoadElement) or not used.isdisjoint(s.names)
+    )
 
 
-def _with_value(kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expression, *, computes: bool) -> ir.Block:
+def _with_value(
+    kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expression, *, computes: bool
+) -> ir.Block:
     loads = _Loads(kernel, loop, value.first)
-    place, local = (lane, ir.Local(loop.variable, loop.start.type)), ir.Local(value.name, value.type)
+    place, local = (
+        (lane, ir.Local(loop.variable, loop.start.type)),
+        ir.Local(value.name, value.type),
+    )
 
     def read(e: ir.Expression) -> ir.Expression:
         return rewrite(e, lambda x: local if loads.meaning(x) == value.meaning else x)
@@ -92,7 +132,15 @@ def _with_value(kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expressi
     done: list[ir.Statement] = []
     is_there = False
     for s in loop.body:
-        same = next((x for e in expressions(s) for x in subexpressions(e) if loads.meaning(x) == value.meaning), None)
+        same = next(
+            (
+                x
+                for e in expressions(s)
+                for x in subexpressions(e)
+                if loads.meaning(x) == value.meaning
+            ),
+            None,
+        )
         if same is None:
             done.append(s)
             continue
@@ -106,11 +154,18 @@ def _with_value(kernel: ir.Kernel, loop: ir.For, value: Value, lane: ir.Expressi
 
 
 class _Loads:
-    """What the variables of a loop's round stand for: elements of arrays that the kernel does not write, and values made of them."""
+    """What the variables of a loop's round stand for.
+
+    Elements of arrays that the kernel does not write, and values made of them.
+    """
 
     def __init__(self, kernel: ir.Kernel, loop: ir.For, first: ir.For) -> None:
         self.loop, self.first = loop, first
-        written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement | ir.ScatterElement)}
+        written = {
+            s.array
+            for s in statements(kernel.body)
+            if isinstance(s, ir.StoreElement | ir.ScatterElement)
+        }
         often = [n for s in statements(loop.body) for n in writes(s)]
         self.changed = set(often)
         self.stands_for: dict[str, ir.Expression] = {}
@@ -121,13 +176,17 @@ class _Loads:
                         kind = kernel.array(s.array).leaves[0].type
                         element = f"element of {s.array}"  # compared, and never computed
                         self.stands_for[s.name] = ir.Call(element, indices_in(s, loop, first), kind)
-                case ir.Assign() if often.count(s.name) == 1 and (meaning := self.meaning(s.value)) is not None:
+                case ir.Assign() if (
+                    often.count(s.name) == 1 and (meaning := self.meaning(s.value)) is not None
+                ):
                     self.stands_for[s.name] = meaning
                 case _:
                     pass
 
     def meaning(self, e: ir.Expression) -> ir.Expression | None:
-        """An expression of a round in the words of the first loop, or None where it is made of what rounds change."""
+        """An expression of a round in the words of the first loop, or None where it is made of what
+        rounds change.
+        """
         if any(n in self.changed and n not in self.stands_for for n in reads(e)):
             return None
 
@@ -156,7 +215,9 @@ def _is_costly(e: ir.Expression) -> bool:
 
 
 def _is_steady(meaning: ir.Expression, body: ir.Block, numbers: list[int], first: ir.For) -> bool:
-    """Whether a value hangs on the round, and nothing from the first of its loops to the last one changes what else it is made of."""
+    """Whether a value hangs on the round, and nothing from the first of its loops to the last one
+    changes what else it is made of.
+    """
     names = {*reads(meaning)}
     changed = {n for s in statements(body[numbers[0] : numbers[-1] + 1]) for n in writes(s)}
     return first.variable in names and changed.isdisjoint(names - {first.variable})

@@ -1,9 +1,13 @@
 """Turn loads and stores of records into loads and stores of buffers, as wide as the layout allows.
 
-    load body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y, z, mass      (SoAoAS, one 16-byte load)
-                                                              ->   load body_position_x[i]: x; ...                (SoA, four 4-byte loads)
-    load body[i, 2 records]: mass#0, mass#1                  ->   load body_mass[i / 2]: mass#0, mass#1          (SoA, one 8-byte load)
-A store that covers a vector only in part writes the rest back unchanged when it was loaded anyway, else it stores scalars.
+    load body[i]: position.x, position.y, position.z, mass   ->   load body_position_mass[i]: x, y,
+    z, mass      (SoAoAS, one 16-byte load)
+                                                              ->   load body_position_x[i]: x; ...
+                                                              (SoA, four 4-byte loads)
+    load body[i, 2 records]: mass#0, mass#1                  ->   load body_mass[i / 2]: mass#0,
+    mass#1          (SoA, one 8-byte load)
+A store that covers a vector only in part writes the rest back unchanged when it was loaded anyway,
+else it stores scalars.
 """
 
 from __future__ import annotations
@@ -22,15 +26,22 @@ WIDEST = 16  # bytes of a copy, and those that may go past the L1 cache
 
 
 def apply(kernel: ir.Kernel, *, vector_loads: bool) -> ir.Kernel:
-    """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector types)."""
+    """Lower every access; `vector_loads` allows more than one scalar in a load (a GPU's vector
+    types).
+    """
     lowering = _Lowering(kernel, vector_loads)
-    if any(isinstance(s, ir.LoadRecord) for f in functions(kernel.body) for s in statements(f.body)):
-        reading = map_functions(kernel, lambda f: replace(f, body=flat_map(f.body, lowering.statement)))
+    if any(
+        isinstance(s, ir.LoadRecord) for f in functions(kernel.body) for s in statements(f.body)
+    ):
+        reading = map_functions(
+            kernel, lambda f: replace(f, body=flat_map(f.body, lowering.statement))
+        )
         body = flat_map(reading.body, lowering.statement)
     else:
         body = flat_map(kernel.body, lowering.statement)
     lowered = replace(kernel, body=body, buffers=tuple(lowering.buffers.values()))
-    shaped = lowered.buffers and any(a.shape for a in kernel.arrays)  # without buffers it touches nothing
+    # without buffers it touches nothing
+    shaped = lowered.buffers and any(a.shape for a in kernel.arrays)
     return _without_unread_counts(lowered) if shaped else lowered
 
 
@@ -56,12 +67,17 @@ class _Lowering:
     def __init__(self, kernel: ir.Kernel, vector_loads: bool) -> None:
         self.kernel, self.vector_loads = kernel, vector_loads
         self.buffers: dict[tuple[str, int, str, int], ir.BufferArgument] = {}
-        # Records whose variables keep the names of their leaves: the rest of a vector can be written back from them.
+        # Records whose variables keep the names of their leaves: the rest of a vector can be
+        # written back from them.
         self.loaded = {
-            (s.array, s.index) for s in statements(kernel.body) if isinstance(s, ir.LoadRecord) and _keeps_names(s)
+            (s.array, s.index)
+            for s in statements(kernel.body)
+            if isinstance(s, ir.LoadRecord) and _keeps_names(s)
         }
         self.stored = {
-            s.array: {leaf for leaf, _ in s.writes} for s in statements(kernel.body) if isinstance(s, ir.StoreRecord)
+            s.array: {leaf for leaf, _ in s.writes}
+            for s in statements(kernel.body)
+            if isinstance(s, ir.StoreRecord)
         }
 
     def statement(self, s: ir.Statement) -> ir.Block:
@@ -96,7 +112,11 @@ class _Lowering:
         size = lanes * slot.type.size
         start = slot.offset // size * size
         own = {s.offset: s for s in array.arrangement.slots if s.buffer == slot.buffer}
-        slots = tuple(own.get(start + i * slot.type.size) for i in range(lanes)) if lanes > 1 else (slot,)
+        slots = (
+            tuple(own.get(start + i * slot.type.size) for i in range(lanes))
+            if lanes > 1
+            else (slot,)
+        )
         return _Group(slot.buffer, start if lanes > 1 else slot.offset, lanes, slots)
 
     def _lanes(self, array: ir.ArrayArgument, slot: Slot) -> int:
@@ -110,7 +130,9 @@ class _Lowering:
     def _load(self, s: ir.LoadRecord) -> ir.Block:
         array = self.kernel.array(s.array)
         names = dict(s.reads)
-        groups = dict.fromkeys(self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names))
+        groups = dict.fromkeys(
+            self._group(array, x, self._lanes(array, x)) for x in map(array.arrangement.slot, names)
+        )
         whole = set[str]()
         if array.written and array.space == "global" and _keeps_names(s):
             whole = self.stored.get(s.array, whole)
@@ -120,7 +142,10 @@ class _Lowering:
                 x and x.leaf in whole for x in g.slots
             )  # the rest of this vector is needed for the store
             lanes = tuple(
-                "" if x is None else names.get(x.leaf, f"{s.array}.{x.leaf}" if written_back else "") for x in g.slots
+                ""
+                if x is None
+                else names.get(x.leaf, f"{s.array}.{x.leaf}" if written_back else "")
+                for x in g.slots
             )
             buffer = self._buffer(array, g)
             loads.append(ir.Load(buffer.name, self._index(array, g, s.index), lanes))
@@ -139,7 +164,9 @@ class _Lowering:
                 return ir.Scatter(buffer, place, s.operation, s.value, s.location)
 
     def _copy(self, s: ir.CopyElement) -> ir.Statement:
-        """Blocks that read the same elements are far apart, so that copies as wide as the L2 cache takes them leave L1 alone."""
+        """Blocks that read the same elements are far apart, so that copies as wide as the L2 cache
+        takes them leave L1 alone.
+        """
         (to, place), (source, origin) = (
             self._place(name, indices, s.across)
             for name, indices in ((s.array, s.indices), (s.source, s.source_indices))
@@ -147,21 +174,27 @@ class _Lowering:
         once = s.across * self.kernel.array(s.array).leaves[0].type.size == WIDEST
         return ir.CopyLanes(to, place, 0, source, origin, 0, s.across, s.there, once)
 
-    def _place(self, name: str, indices: tuple[ir.Expression, ...], across: int) -> tuple[str, ir.Expression]:
+    def _place(
+        self, name: str, indices: tuple[ir.Expression, ...], across: int
+    ) -> tuple[str, ir.Expression]:
         """The buffer of an array with a shape, and where in it `across` neighbours are."""
         array = self.kernel.array(name)
         kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
         index = I32 if self.vector_loads and (array.narrow or array.space == "shared") else I64
         place: ir.Expression = _as(indices[0], index)
         for i, n in zip(indices[1:], array.shape[1:], strict=True):
-            length = ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
+            length = (
+                ir.Literal(n, index) if isinstance(n, int) else _as(ir.Local(n, kinds[n]), index)
+            )
             place = build.add(build.multiply(place, length), _as(i, index))
         slot = array.arrangement.slots[0]
         group = _Group(slot.buffer, slot.offset, across, (slot,) * across)
         return self._buffer(array, group).name, _in_groups(place, across)
 
     def _across(self, s: ir.LoadRecord | ir.StoreRecord) -> ir.Block:
-        """A leaf of neighbouring records at once where they lie side by side, else record by record."""
+        """A leaf of neighbouring records at once where they lie side by side, else record by
+        record.
+        """
         array, body = self.kernel.array(s.array), list[ir.Statement]()
         each = len(_leaves(s)) // s.across
         for n, leaf in enumerate(_leaves(s)[:each]):
@@ -176,17 +209,28 @@ class _Lowering:
                 case ir.LoadRecord():
                     body.append(ir.Load(buffer, index, tuple(name for _, name in s.reads[n::each])))
                 case ir.StoreRecord():
-                    body.append(ir.Store(buffer, index, tuple(value for _, value in s.writes[n::each])))
+                    body.append(
+                        ir.Store(buffer, index, tuple(value for _, value in s.writes[n::each]))
+                    )
         return tuple(body)
 
-    def _index_across(self, array: ir.ArrayArgument, row: _Group, index: ir.Expression) -> ir.Expression:
-        """The place of a group of neighbouring records, counted in such groups; `index` is that of the first."""
+    def _index_across(
+        self, array: ir.ArrayArgument, row: _Group, index: ir.Expression
+    ) -> ir.Expression:
+        """The place of a group of neighbouring records, counted in such groups.
+
+        `index` is that of the first.
+        """
         buffer = array.arrangement.buffers[row.buffer]
         if buffer.width == 1:
             return build.divide(index, row.lanes)
         size = row.lanes * (row.slots[0] or array.arrangement.slots[0]).type.size
-        within = build.add(build.divide(build.remainder(index, buffer.width), row.lanes), row.start // size)
-        block = build.multiply(_wide(array, build.divide(index, buffer.width)), buffer.block // size)
+        within = build.add(
+            build.divide(build.remainder(index, buffer.width), row.lanes), row.start // size
+        )
+        block = build.multiply(
+            _wide(array, build.divide(index, buffer.width)), buffer.block // size
+        )
         return build.add(block, _wide(array, within))
 
     def _store(self, s: ir.StoreRecord) -> ir.Block:
@@ -199,27 +243,43 @@ class _Lowering:
             if missing and not ((s.array, s.index) in self.loaded and self._touched(array, group)):
                 group = self._group(array, slot, 1)
             stores[group] = tuple(
-                build.zero(slot.type) if x is None
-                else values.get(x.leaf, ir.Local(f"{s.array}.{x.leaf}", x.type)) for x in group.slots
-            )  # fmt: skip
+                build.zero(slot.type)
+                if x is None
+                else values.get(x.leaf, ir.Local(f"{s.array}.{x.leaf}", x.type))
+                for x in group.slots
+            )
         return tuple(
-            ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v) for g, v in stores.items()
+            ir.Store(self._buffer(array, g).name, self._index(array, g, s.index), v)
+            for g, v in stores.items()
         )
 
     def _copies(self, s: ir.CopyAsync) -> ir.Block:
-        """As few copies as both layouts allow: neighbours in one that are neighbours in the other go together, up to 16 bytes."""
+        """As few copies as both layouts allow.
+
+        Neighbours in one that are neighbours in the other go together, up to 16 bytes.
+        """
         to, source = self.kernel.array(s.array), self.kernel.array(s.source)
         copies: dict[ir.CopyLanes, None] = {}
         for leaf in s.leaves:
             slot, origin = to.arrangement.slot(leaf), source.arrangement.slot(leaf)
-            group, origins = (self._group(a, x, self._lanes(a, x)) for a, x in ((to, slot), (source, origin)))
+            group, origins = (
+                self._group(a, x, self._lanes(a, x)) for a, x in ((to, slot), (source, origin))
+            )
             lane, source_lane = group.slots.index(slot), origins.slots.index(origin)
-            lanes = max(n for n in (1, 2, 4) if _alike(group, lane // n * n, origins, source_lane // n * n, n))
+            lanes = max(
+                n
+                for n in (1, 2, 4)
+                if _alike(group, lane // n * n, origins, source_lane // n * n, n)
+            )
             copy = ir.CopyLanes(
-                self._buffer(to, group).name, self._index(to, group, s.index), lane // lanes * lanes,
-                self._buffer(source, origins).name, self._index(source, origins, s.source_index),
-                source_lane // lanes * lanes, lanes,
-            )  # fmt: skip
+                self._buffer(to, group).name,
+                self._index(to, group, s.index),
+                lane // lanes * lanes,
+                self._buffer(source, origins).name,
+                self._index(source, origins, s.source_index),
+                source_lane // lanes * lanes,
+                lanes,
+            )
             copies[copy] = None
         return tuple(copies)
 
@@ -239,7 +299,9 @@ class _Lowering:
         unit = group.lanes * next(x for x in group.slots if x is not None).type.size
         factor, offset = buffer.block // unit, group.start // unit
         if buffer.width == 1:
-            return build.add(build.multiply(_wide(array, index) if factor > 1 else index, factor), offset)
+            return build.add(
+                build.multiply(_wide(array, index) if factor > 1 else index, factor), offset
+            )
         # Within a block 32 bits are enough, and take half the instructions on a GPU.
         within = build.add(build.remainder(index, buffer.width), offset)
         block = build.multiply(_wide(array, build.divide(index, buffer.width)), factor)
@@ -256,9 +318,18 @@ class _Lowering:
             unit = slot.type.size * group.lanes
             length = -(-own.bytes_for(array.length) // unit) if array.space == "shared" else 0
             self.buffers[key] = ir.BufferArgument(
-                name, array.name, group.buffer, slot.type, group.lanes, array.written, array.space, length,
-                -(-own.bytes_for(array.constant) // unit) if array.constant else 0, array.once, array.ordered,
-            )  # fmt: skip
+                name,
+                array.name,
+                group.buffer,
+                slot.type,
+                group.lanes,
+                array.written,
+                array.space,
+                length,
+                -(-own.bytes_for(array.constant) // unit) if array.constant else 0,
+                array.once,
+                array.ordered,
+            )
         return self.buffers[key]
 
 
@@ -268,10 +339,12 @@ def _in_groups(place: ir.Expression, across: int) -> ir.Expression:
         return place
     total = index_sum(place)
     if all(c % across == 0 for c in (total.constant, *total.terms.values())):
-        return IndexSum(total.constant // across, {e: c // across for e, c in total.terms.items()}).expression(
-            place.type
-        )
-    return ir.Binary(">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True)
+        return IndexSum(
+            total.constant // across, {e: c // across for e, c in total.terms.items()}
+        ).expression(place.type)
+    return ir.Binary(
+        ">>", place, ir.Literal(across.bit_length() - 1, place.type), place.type, bounded=True
+    )
 
 
 def _as(e: ir.Expression, index: Scalar) -> ir.Expression:
@@ -305,8 +378,13 @@ def _keeps_names(s: ir.LoadRecord) -> bool:
 
 
 def _alike(to: _Group, lane: int, source: _Group, source_lane: int, lanes: int) -> bool:
-    """Whether that many lanes of one group may be copied from those of the other: the same leaves, or lanes that nobody reads."""
+    """Whether that many lanes of one group may be copied from those of the other.
+
+    The same leaves, or lanes that nobody reads.
+    """
     pieces = to.slots[lane : lane + lanes], source.slots[source_lane : source_lane + lanes]
     if any(len(piece) < lanes for piece in pieces):
         return False
-    return all(x is None or (y is not None and x.leaf == y.leaf) for x, y in zip(*pieces, strict=True))
+    return all(
+        x is None or (y is not None and x.leaf == y.leaf) for x, y in zip(*pieces, strict=True)
+    )

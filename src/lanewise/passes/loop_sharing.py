@@ -1,11 +1,14 @@
 """Let several threads of a block share the rounds of a thread's loops: slices.
 
-    s = 0; for k in range(n): s += f(k)         ->  own = 0; for k in range(slice, n, slices): own += f(k)
-    store r[y] = s                                  own = the sum of own of all slices; s = 0 + own; if slice == 0: store r[y] = s
-`row`: neighbouring threads take neighbouring rounds; their sums meet by shuffles within a warp, and in shared memory between warps.
-`column`: neighbouring threads are neighbouring points, a warp has one slice; sums meet in shared memory.
-Either way in an order that depends on the plan alone. Threads beyond the end compute the last point again and store nothing, so that
-all threads meet. What stands between the loops every slice computes, and the first one stores.
+    s = 0; for k in range(n): s += f(k)         ->  own = 0; for k in range(slice, n, slices): own
+    += f(k) store r[y] = s                                  own = the sum of own of all slices; s =
+    0 + own; if slice == 0: store r[y] = s
+`row`: neighbouring threads take neighbouring rounds; their sums meet by shuffles within a warp, and
+in shared memory between warps.
+`column`: neighbouring threads are neighbouring points, a warp has one slice; sums meet in shared
+memory. Either way in an order that depends on the plan alone. Threads beyond the end compute the
+last point again and store nothing, so that all threads meet. What stands between the loops every
+slice computes, and the first one stores.
 """
 
 from __future__ import annotations
@@ -35,11 +38,15 @@ INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll: of the shared loops.
+    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll.
 
-    keep: elements of a row, read by several loops over one range, that are kept in shared memory from the first one on.
-    values: rounds whose values are kept there, where several loops over one range compute the same ones (kept_values.py). warp: threads
-    that exchange values without shared memory: the lanes of a CPU do, however many they are.
+    Of the shared loops.
+
+    keep: elements of a row, read by several loops over one range, that are kept in shared memory
+    from the first one on.
+    values: rounds whose values are kept there, where several loops over one range compute the same
+    ones (kept_values.py). warp: threads that exchange values without shared memory: the lanes of a
+    CPU do, however many they are.
     """
 
     way: Way
@@ -56,7 +63,9 @@ class Sharing:
 
 
 def shareable_loops(kernel: ir.Kernel) -> dict[int, Shareable]:
-    """The loops of a reference kernel whose rounds threads may share, by their place in the body of a thread."""
+    """The loops of a reference kernel whose rounds threads may share, by their place in the body of
+    a thread.
+    """
     indices, body = nest_of(kernel)
     examined = {n: shareable(body, n, indices) for n, s in enumerate(body) if isinstance(s, ir.For)}
     return {n: x for n, x in examined.items() if isinstance(x, Shareable)}
@@ -69,7 +78,8 @@ def best_way(kernel: ir.Kernel) -> Way:
 
 
 def coalesced(kernel: ir.Kernel) -> tuple[int, int]:
-    """How many accesses of the shared loops have neighbours in neighbouring rounds, and how many in neighbouring points.
+    """How many accesses of the shared loops have neighbours in neighbouring rounds, and how many in
+    neighbouring points.
 
     What no point changes comes from a cache either way, and counts as neither.
     """
@@ -123,16 +133,25 @@ def _order(body: ir.Block, loops: dict[int, Shareable]) -> str | None:
             _, first = shared[0]
             places = {indices_in(s, loop, first) for s, loop in shared}
             if others or len(places) > 1 or not all(alike(loop, first) for _, loop in shared):
-                return f"{array} is written in a loop and touched elsewhere: threads that share rounds would have to wait for each other"
+                return (
+                    f"{array} is written in a loop and touched elsewhere: threads that share "
+                    "rounds would have to wait for each other"
+                )
         stored = False
         for s, _ in others:
             if stored and isinstance(s, ir.LoadElement):
-                return f"{array} is read after it was written: threads that share a point would have to wait for each other"
+                return (
+                    f"{array} is read after it was written: threads that share a point would have "
+                    "to wait for each other"
+                )
             stored = stored or isinstance(s, ir.StoreElement)
         if any(before and isinstance(s, ir.StoreElement) for s, before in others) and any(
             isinstance(s, ir.LoadElement) for s, _ in others
         ):  # all slices read it, each in its own time
-            return f"{array} is read and written before a loop: threads that share a point would have to wait for each other"
+            return (
+                f"{array} is read and written before a loop: threads that share a point would have "
+                "to wait for each other"
+            )
     return None
 
 
@@ -145,7 +164,9 @@ def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
     if sharing.way != "row":
         return "neighbouring threads are neighbouring points, and no thread reads a row"
     if sharing.keep < 0 or sharing.keep % (sharing.slices * MOST):
-        return f"{sharing.keep} elements are no multiple of {MOST} for each of {sharing.slices} slices"
+        return (
+            f"{sharing.keep} elements are no multiple of {MOST} for each of {sharing.slices} slices"
+        )
     if not rows_of(kernel, shareable_loops(kernel)):
         return "no two of its loops over one range, from 0 on, read the same row"
     return None
@@ -154,7 +175,10 @@ def _keeping(kernel: ir.Kernel, sharing: Sharing) -> str | None:
 def values_problem(kernel: ir.Kernel, sharing: Sharing) -> str | None:
     """Why values that several loops compute cannot be kept for so many rounds, or None."""
     if sharing.keep or sharing.way != "row":
-        return "values are kept where neighbouring threads take neighbouring rounds, and in the place of rows"
+        return (
+            "values are kept where neighbouring threads take neighbouring rounds, and in the place "
+            "of rows"
+        )
     if sharing.values < 0 or sharing.values % sharing.slices:
         return f"{sharing.values} rounds are not as many for each of {sharing.slices} slices"
     if not kept_values.values_of(kernel, nest_of(kernel)[1], shareable_loops(kernel)):
@@ -165,11 +189,16 @@ def values_problem(kernel: ir.Kernel, sharing: Sharing) -> str | None:
 def _is_rewritten(body: ir.Block, last: int) -> bool:
     """Whether something is read before the last shared loop and written behind it."""
     read = {s.array for s in statements(body[:last]) if isinstance(s, ir.LoadElement)}
-    return any(isinstance(s, ir.StoreElement) and s.array in read for s in statements(body[last + 1 :]))
+    return any(
+        isinstance(s, ir.StoreElement) and s.array in read for s in statements(body[last + 1 :])
+    )
 
 
 def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: int = 1) -> ir.Kernel:
-    """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be shared."""
+    """Blocks of `lanes` points, each with `slices` threads.
+
+    Raises `PlanError` where no loop can be shared.
+    """
     if reason := legal(kernel):
         raise refuse("slicing", kernel, reason)
     if reason := _keeping(kernel, sharing):
@@ -185,14 +214,19 @@ def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: in
         if n == last and sharing.slices > 1 and not loops[n].folds and _is_rewritten(body, last):
             done.append(ir.Barrier())  # all have read what the first slice writes now
     return replace(
-        kernel, body=(*head, *done), arrays=(*kernel.arrays, *writer.arrays),
+        kernel,
+        body=(*head, *done),
+        arrays=(*kernel.arrays, *writer.arrays),
         grid=ir.Grid(total, 1, sharing.threads, parts, min_blocks),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Elements of an array that several loops over one range read: with which indices, in the words of the first loop."""
+    """Elements of an array that several loops over one range read.
+
+    With which indices, in the words of the first loop.
+    """
 
     name: str
     type: Scalar
@@ -202,18 +236,27 @@ class Row:
     first: ir.For
 
     def is_read_by(self, s: ir.LoadElement, loop: ir.For, number: int) -> bool:
-        return number in self.loops and s.array == self.array and indices_in(s, loop, self.first) == self.indices
+        return (
+            number in self.loops
+            and s.array == self.array
+            and indices_in(s, loop, self.first) == self.indices
+        )
 
 
 def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
-    """The rows that are worth keeping: of arrays that the kernel does not write, read by several loops that begin at 0."""
+    """The rows that are worth keeping.
+
+    Of arrays that the kernel does not write, read by several loops that begin at 0.
+    """
     written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement)}
     kinds = {a.name: a.leaves[0].type for a in kernel.arrays}
     plain = {n: x.loop for n, x in loops.items() if not x.is_nest}
     if not plain:
         return ()
     first = next(iter(plain.values()))
-    if first.start != ir.Literal(0, first.start.type) or not all(alike(x, first) for x in plain.values()):
+    if first.start != ir.Literal(0, first.start.type) or not all(
+        alike(x, first) for x in plain.values()
+    ):
         return ()
     readers: dict[tuple[str, tuple[ir.Expression, ...]], list[int]] = {}
     for n, loop in plain.items():
@@ -262,7 +305,10 @@ class _Places:
         tile: ir.Expression = block
         if slower:
             count, behind = ir.Local(own("tiles"), index), ir.Local(own("behind"), index)
-            head += [ir.Assign(count.name, tiles), ir.Assign(behind.name, build.divide(block, count))]
+            head += [
+                ir.Assign(count.name, tiles),
+                ir.Assign(behind.name, build.divide(block, count)),
+            ]
             tile = build.subtract(block, build.multiply(behind, count))
             rest: ir.Expression = behind
             for n, loop in reversed(list(enumerate(slower))):
@@ -290,7 +336,9 @@ class _Places:
 class _Writer:
     """Writes the statements of a thread that shares its loops with others."""
 
-    def __init__(self, kernel: ir.Kernel, sharing: Sharing, guarded: bool, loops: dict[int, Shareable]) -> None:
+    def __init__(
+        self, kernel: ir.Kernel, sharing: Sharing, guarded: bool, loops: dict[int, Shareable]
+    ) -> None:
         self.kernel, self.sharing = kernel, sharing
         self.index = nest_index(kernel)
         self.slice = ir.Local(SLICE, self.index)
@@ -310,20 +358,32 @@ class _Writer:
         for row in self.rows:
             plain = value_array(row.name, row.type, written=True)
             shape = (sharing.lanes, sharing.keep)
-            self.arrays.append(replace(plain, space="shared", length=sharing.lanes * sharing.keep, shape=shape))
+            self.arrays.append(
+                replace(plain, space="shared", length=sharing.lanes * sharing.keep, shape=shape)
+            )
 
     def begins_even(self, loop: ir.For) -> bool:
         """Whether a loop begins at a multiple of the rounds that go together."""
-        return is_multiple(loop.start, self.across, lengths(self.kernel, self.across), definitions(self.body))
+        return is_multiple(
+            loop.start, self.across, lengths(self.kernel, self.across), definitions(self.body)
+        )
 
     def alone(self, block: ir.Block, *, ends: bool) -> ir.Block:
-        """What every slice computes and the first one stores. Behind the last loop (`ends`) it alone reads what the kernel writes."""
+        """What every slice computes and the first one stores.
+
+        Behind the last loop (`ends`) it alone reads what the kernel writes.
+        """
         first = build.equal(self.slice, 0) if self.sharing.slices > 1 else None
         storing = _both(self.inside, first)
         return flat_map(block, self.guard(storing, storing if ends else self.inside))
 
-    def guard(self, storing: ir.Expression | None, loading: ir.Expression | None) -> Callable[[ir.Statement], ir.Block]:
-        """A rule for stores, and for loads of what the kernel writes: they are those of points that there are."""
+    def guard(
+        self, storing: ir.Expression | None, loading: ir.Expression | None
+    ) -> Callable[[ir.Statement], ir.Block]:
+        """A rule for stores, and for loads of what the kernel writes.
+
+        They are those of points that there are.
+        """
 
         def visit(s: ir.Statement) -> ir.Block:
             match s:
@@ -331,7 +391,10 @@ class _Writer:
                     return (ir.If(storing, (s,)),)
                 case ir.LoadElement() if s.array in self.written and loading is not None:
                     kind = self.kinds[s.array]
-                    zeros = tuple(ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind)) for n in s.names)
+                    zeros = tuple(
+                        ir.Assign(n, neutral("or" if kind.kind == "b" else "+", kind))
+                        for n in s.names
+                    )
                     return (*zeros, ir.If(loading, (s,)))
                 case ir.While() if loading is not None and self.reads_written(s):
                     return (ir.If(loading, (s,)),)  # the zeros of the others might never end it
@@ -341,20 +404,25 @@ class _Writer:
         return visit
 
     def reads_written(self, loop: ir.While) -> bool:
-        return any(isinstance(s, ir.LoadElement) and s.array in self.written for s in statements(loop.body))
+        return any(
+            isinstance(s, ir.LoadElement) and s.array in self.written for s in statements(loop.body)
+        )
 
     def shared(self, shareable: Shareable, number: int) -> ir.Block:
         """A loop whose rounds the slices share, and the meeting of what they gathered."""
         if self.sharing.slices == 1:
             marked = replace(shareable.inner, unroll=self.sharing.unroll)
             return flat_map(
-                with_inner(shareable.loop, shareable.inner, (marked,)), self.guard(self.inside, self.inside)
+                with_inner(shareable.loop, shareable.inner, (marked,)),
+                self.guard(self.inside, self.inside),
             )
         mine = {f.name: own(f"{f.name.removeprefix(MARK)}.own") for f in shareable.folds}
         rounds = self.rounds(shareable.inner, number, frozenset(mine))
         loop = with_inner(shareable.loop, shareable.inner, rounds)
         body = flat_map(rename(loop, mine), self.guard(self.inside, self.inside))
-        begin = tuple(ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds)
+        begin = tuple(
+            ir.Assign(mine[f.name], neutral(f.operation, f.type)) for f in shareable.folds
+        )
         end: list[ir.Statement] = []
         for f in shareable.folds:
             own_one = replace(f, name=mine[f.name])
@@ -365,11 +433,16 @@ class _Writer:
     # ------------------------------------------------------------ rounds
 
     def rounds(self, loop: ir.For, number: int, kept: frozenset[str]) -> ir.Block:
-        """The rounds of this thread, in the loop of this number: those on kept rows, those beyond, and what is left over of wide ones."""
+        """The rounds of this thread, in the loop of this number.
+
+        Those on kept rows, those beyond, and what is left over of wide ones.
+        """
         across, capacity = self.across, self.sharing.keep
         if any(number in v.loops for v in self.values):
             end = ir.Literal(self.sharing.values, loop.start.type)
-            body = kept_values.kept(self.kernel, loop, number, self.values, ir.Local(LANE, self.index))
+            body = kept_values.kept(
+                self.kernel, loop, number, self.values, ir.Local(LANE, self.index)
+            )
             inside = self.turns(loop, loop.start, build.minimum(loop.stop, end), 1, body)
             return (inside, self.turns(loop, end, loop.stop, 1, loop.body))
         if across == 1:
@@ -377,7 +450,11 @@ class _Writer:
                 return (self.turns(loop, loop.start, loop.stop, 1, loop.body),)
             end = ir.Literal(capacity, loop.start.type)
             inside = self.turns(
-                loop, loop.start, build.minimum(loop.stop, end), 1, self.with_rows(loop.body, loop, number)
+                loop,
+                loop.start,
+                build.minimum(loop.stop, end),
+                1,
+                self.with_rows(loop.body, loop, number),
             )
             return (inside, self.turns(loop, end, loop.stop, 1, loop.body))
         sure, meant = lengths(self.kernel, across), definitions(self.body)
@@ -394,14 +471,20 @@ class _Writer:
             first = end
         done.append(self.turns(loop, first, last, across, body))
         if not whole:
-            begin = build.maximum(last, loop.start) if not isinstance(loop.start, ir.Literal) else last
+            begin = (
+                build.maximum(last, loop.start) if not isinstance(loop.start, ir.Literal) else last
+            )
             done.append(replace(self.turns(loop, begin, loop.stop, 1, loop.body), unroll=1))
         return tuple(done)
 
-    def turns(self, loop: ir.For, start: ir.Expression, stop: ir.Expression, across: int, body: ir.Block) -> ir.For:
+    def turns(
+        self, loop: ir.For, start: ir.Expression, stop: ir.Expression, across: int, body: ir.Block
+    ) -> ir.For:
         """The rounds of this slice, `across` neighbouring ones in every `slices` times as many."""
         kind, slices = loop.start.type, self.sharing.slices
-        begin = build.add(start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across)))
+        begin = build.add(
+            start, build.multiply(_as(self.slice, kind), build.multiply(loop.step, across))
+        )
         done = replace(
             loop,
             start=begin,
@@ -412,23 +495,37 @@ class _Writer:
         )
         if any(not is_own(n) for n in reads(stop)) or is_own(loop.variable):
             return done
-        (renamed,) = rename((done,), {loop.variable: own(loop.variable)})  # lanewise's own steps do not pass the limit
+        # lanewise's own steps do not pass the limit
+        (renamed,) = rename((done,), {loop.variable: own(loop.variable)})
         assert isinstance(renamed, ir.For)
         return renamed
 
     def with_rows(self, body: ir.Block, loop: ir.For, number: int) -> ir.Block:
-        """Loads of rows that several loops read: the first one keeps them, the others take what was kept."""
+        """Loads of rows that several loops read.
+
+        The first one keeps them, the others take what was kept.
+        """
         done: list[ir.Statement] = []
         lane, at = ir.Local(LANE, self.index), ir.Local(loop.variable, loop.start.type)
         for s in body:
-            row = next((r for r in self.rows if isinstance(s, ir.LoadElement) and r.is_read_by(s, loop, number)), None)
+            row = next(
+                (
+                    r
+                    for r in self.rows
+                    if isinstance(s, ir.LoadElement) and r.is_read_by(s, loop, number)
+                ),
+                None,
+            )
             if row is None:
                 done.append(s)
                 continue
             assert isinstance(s, ir.LoadElement)
             if number == row.loops[0]:
                 values = [ir.Local(n, row.type) for n in s.names]
-                done += [s, ir.StoreElement(row.name, (lane, at), values[0], more=tuple(values[1:]))]
+                done += [
+                    s,
+                    ir.StoreElement(row.name, (lane, at), values[0], more=tuple(values[1:])),
+                ]
             else:
                 done.append(replace(s, array=row.name, indices=(lane, at)))
         return tuple(done)
@@ -449,7 +546,9 @@ class _Writer:
         return tuple(done)
 
     def by_shared_memory(self, fold: Fold, among: int) -> ir.Block:
-        """Every thread adds the values of all slices, or of all warps of the point, in their order."""
+        """Every thread adds the values of all slices, or of all warps of the point, in their
+        order.
+        """
         lanes, index, by_row = self.sharing.lanes, self.index, self.sharing.way == "row"
         name = own(f"met.{len(self.arrays)}")
         shape = (lanes, among) if by_row else (among, lanes)
@@ -482,7 +581,11 @@ def _by_shuffles(fold: Fold, group: int) -> ir.Block:
         done.append(ir.Shuffle(other.name, fold.variable, distance, group))
         done.append(ir.Assign(fold.name, join(fold.operation, fold.variable, other)))
         distance //= 2
-    return (*done, ir.Shuffle(other.name, fold.variable, 0, group), ir.Assign(fold.name, other)) if done else ()
+    return (
+        (*done, ir.Shuffle(other.name, fold.variable, 0, group), ir.Assign(fold.name, other))
+        if done
+        else ()
+    )
 
 
 def with_inner(loop: ir.For, inner: ir.For, rounds: ir.Block) -> ir.Block:

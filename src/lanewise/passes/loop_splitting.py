@@ -1,11 +1,14 @@
-"""Divide a thread's loop over several blocks (parts), and join what they gather in a second kernel, in order.
+"""Divide a thread's loop over several blocks (parts), and join what they gather in a second kernel,
+in order.
 
     parallel for y: s = 0; for k in range(n): s += f(k); store r[y] = s
-->  parallel for part: parallel for y: own = 0; for k in [part * chunk, (part + 1) * chunk): own += f(k); store partial[part, y] = own
+->  parallel for part: parallel for y: own = 0; for k in [part * chunk, (part + 1) * chunk): own +=
+f(k); store partial[part, y] = own
     parallel for y: s = 0; for part: load partial[part, y]: v; s += v; store r[y] = s
-Both kernels are reference kernels again: their points are mapped to threads, and their loops shared, as those of any other.
-A loop over rows with a loop over columns in it is divided in both: columns in pieces of `PIECE`, and rows turn by turn, as the parts of a
-GPU run side by side, or as neighbours, which a thread of a CPU reads one after the other.
+Both kernels are reference kernels again: their points are mapped to threads, and their loops
+shared, as those of any other. A loop over rows with a loop over columns in it is divided in both:
+columns in pieces of `PIECE`, and rows turn by turn, as the parts of a GPU run side by side, or as
+neighbours, which a thread of a CPU reads one after the other.
 """
 
 from __future__ import annotations
@@ -39,20 +42,28 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
     if reason := legal_sharing(kernel):
         return reason
     if len(points_of(kernel)) >= RANK:
-        return f"each part leaves a value for every point, in an array of one dimension more, and arrays have {RANK} at most"
+        return (
+            "each part leaves a value for every point, in an array of one dimension more, and "
+            f"arrays have {RANK} at most"
+        )
     _, body = nest_of(kernel)
     if len([s for s in body if isinstance(s, ir.For | ir.While)]) > 1:
         return "its loops follow one another, and each needs all that the one before it gathered"
     (shareable,) = shareable_loops(kernel).values()
     if shareable.stores:
-        return "its loop writes elements: give them indices of their own, and every part is a thread"
+        return (
+            "its loop writes elements: give them indices of their own, and every part is a thread"
+        )
     if not (isinstance(shareable.loop.step, ir.Literal) and shareable.loop.step.value > 0):
         return "its loop does not count up by a literal step"
     return None
 
 
-def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that joins it.
+def apply(
+    kernel: ir.Kernel, parts: int, *, neighbours: bool = False
+) -> tuple[ir.Kernel, ir.Kernel]:
+    """The kernel that leaves what each part gathered in `$partial.*` arrays, and the kernel that
+    joins it.
 
     neighbours: whether the rows of a part follow each other.
     """
@@ -64,9 +75,17 @@ def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[i
     part = ir.Local(PART, index)
     points = points_of(kernel)
     place = tuple(ir.Local(p.variable, index) for p in points)
-    shape = (parts, *(int(p.extent.value) if isinstance(p.extent, ir.Literal) else named(p.extent) for p in points))
+    shape = (
+        parts,
+        *(
+            int(p.extent.value) if isinstance(p.extent, ir.Literal) else named(p.extent)
+            for p in points
+        ),
+    )
     arrays = tuple(
-        replace(value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64)
+        replace(
+            value_array(partial_of(f.name), f.type, written=True), shape=shape, narrow=index != I64
+        )
         for f in shareable.folds
     )
     mine = {f.name: own(f"{f.name.removeprefix(MARK)}.part") for f in shareable.folds}
@@ -76,7 +95,8 @@ def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[i
         for a, f in zip(arrays, shareable.folds, strict=True)
     )
     head, loop = _share(shareable, part, parts, neighbours=neighbours)
-    before = flat_map(body[:at], lambda s: () if isinstance(s, ir.StoreElement) else (s,))  # the second kernel stores
+    # the second kernel stores
+    before = flat_map(body[:at], lambda s: () if isinstance(s, ir.StoreElement) else (s,))
     first_body = nested((*before, *begin, *head, *rename(loop, mine), *stores), points)
     length: ir.Expression = ir.Literal(parts, index)
     for p in points:
@@ -90,7 +110,11 @@ def apply(kernel: ir.Kernel, parts: int, *, neighbours: bool = False) -> tuple[i
 
 
 def _second(
-    kernel: ir.Kernel, shareable: Shareable, arrays: tuple[ir.ArrayArgument, ...], at: int, parts: int
+    kernel: ir.Kernel,
+    shareable: Shareable,
+    arrays: tuple[ir.ArrayArgument, ...],
+    at: int,
+    parts: int,
 ) -> ir.Kernel:
     """The kernel that joins the parts, and goes on with what follows the loop."""
     _, body = nest_of(kernel)
@@ -104,9 +128,11 @@ def _second(
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(PART, zero, ir.Literal(parts, index), one, tuple(rounds))
     return replace(
-        kernel, name=f"{kernel.name}_combine", arrays=(*(replace(a, written=False) for a in arrays), *kernel.arrays),
+        kernel,
+        name=f"{kernel.name}_combine",
+        arrays=(*(replace(a, written=False) for a in arrays), *kernel.arrays),
         body=nested((*body[:at], loop, *body[at + 1 :]), points),
-    )  # fmt: skip
+    )
 
 
 def joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) -> ir.Statement:
@@ -119,9 +145,13 @@ def joined(name: str, joined: ir.Expression, operation: str, piece: ir.Local) ->
 def clean(kernel: ir.Kernel) -> ir.Kernel:
     """Without what only the other kernel reads."""
     cleaned = dead_code.apply(kernel)
-    touched = {s.array for s in statements(cleaned.body) if isinstance(s, ir.LoadElement | ir.StoreElement)}
+    touched = {
+        s.array for s in statements(cleaned.body) if isinstance(s, ir.LoadElement | ir.StoreElement)
+    }
     written = {s.array for s in statements(cleaned.body) if isinstance(s, ir.StoreElement)}
-    arrays = tuple(replace(a, written=a.name in written) for a in cleaned.arrays if a.name in touched)
+    arrays = tuple(
+        replace(a, written=a.name in written) for a in cleaned.arrays if a.name in touched
+    )
     return replace(cleaned, arrays=arrays)
 
 
@@ -150,7 +180,9 @@ def named(extent: ir.Expression) -> str:
 # ------------------------------------------------------------ shares
 
 
-def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool) -> tuple[ir.Block, ir.Block]:
+def _share(
+    shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool
+) -> tuple[ir.Block, ir.Block]:
     """What is computed once, and the nest with the rounds of one part."""
     loop, inner = shareable.loop, shareable.inner
     changed = frozenset(n for s in statements(loop.body) for n in writes(s)) | {loop.variable}
@@ -162,7 +194,9 @@ def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool
     if not (steady and counts_up):
         head, rows_of_part = _rows(loop, part, ir.Literal(parts, part.type), neighbours=neighbours)
         return head, (rows_of_part,)
-    pieces, rows, row, piece = (ir.Local(own(n), part.type) for n in ("pieces", "rows", "row", "piece"))
+    pieces, rows, row, piece = (
+        ir.Local(own(n), part.type) for n in ("pieces", "rows", "row", "piece")
+    )
     wide = build.divide(build.add(_wide(build.subtract(inner.stop, inner.start)), PIECE - 1), PIECE)
     several = build.minimum(build.maximum(wide, 1), parts)
     first = (
@@ -180,8 +214,13 @@ def _share(shareable: Shareable, part: ir.Local, parts: int, *, neighbours: bool
     return (*first, *head, *outer), nest
 
 
-def _rows(loop: ir.For, number: ir.Expression, count: ir.Expression, *, neighbours: bool) -> tuple[ir.Block, ir.For]:
-    """What is computed once, and the rounds of one part of a loop over rows: neighbours, or every `count`-th one."""
+def _rows(
+    loop: ir.For, number: ir.Expression, count: ir.Expression, *, neighbours: bool
+) -> tuple[ir.Block, ir.For]:
+    """What is computed once, and the rounds of one part of a loop over rows.
+
+    Neighbours, or every `count`-th one.
+    """
     if not neighbours:
         return (), _turns(loop, number, count)
     head, start, stop = _chunk(loop, number, count, "rows", 1)
@@ -198,7 +237,9 @@ def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:
 def _chunk(
     loop: ir.For, number: ir.Expression, count: ir.Expression, name: str, multiple: int = WHOLE
 ) -> tuple[ir.Block, ir.Expression, ir.Expression]:
-    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits: chunks reach beyond the end.
+    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits.
+
+    Chunks reach beyond the end.
 
     multiple: of which their numbers are, but for the last part.
     """
@@ -206,15 +247,23 @@ def _chunk(
     step, kind = int(loop.step.value), loop.start.type
     start, stop = _wide(loop.start), _wide(loop.stop)
     chunk, first = ir.Local(own(f"{name}.rounds"), I64), ir.Local(own(f"{name}.first"), I64)
-    rounds = build.divide(build.add(build.subtract(stop, start), multiple * step - 1), multiple * step)
+    rounds = build.divide(
+        build.add(build.subtract(stop, start), multiple * step - 1), multiple * step
+    )
     each = build.divide(build.subtract(build.add(rounds, _wide(count)), 1), _wide(count))
     head = (
         ir.Assign(chunk.name, build.multiply(each, multiple * step)),
         ir.Assign(first.name, build.add(start, build.multiply(_wide(number), chunk))),
     )
     # The end as a multiple: a begin stays one, and fits its type.
-    up = build.multiply(build.divide(build.add(stop, multiple * step - 1), multiple * step), multiple * step)
-    begin = _narrow(build.minimum(build.minimum(first, up), 2**31 - multiple * step), kind) if kind != I64 else first
+    up = build.multiply(
+        build.divide(build.add(stop, multiple * step - 1), multiple * step), multiple * step
+    )
+    begin = (
+        _narrow(build.minimum(build.minimum(first, up), 2**31 - multiple * step), kind)
+        if kind != I64
+        else first
+    )
     end = _narrow(build.minimum(build.add(first, chunk), stop), kind)
     # A part without rounds ends where it begins, also where that was moved.
     return head, begin, ir.Select(build.less(first, stop), end, begin, kind)

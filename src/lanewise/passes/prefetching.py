@@ -1,14 +1,18 @@
 """LoadRecord the next tile of sources while this one is computed (Yang et al., PLDI 2010).
 
-    for tile: staged = load source[tile * T + thread]; tile_source[thread] = staged; barrier; compute; barrier
+    for tile: staged = load source[tile * T + thread]; tile_source[thread] = staged; barrier;
+    compute; barrier
 registers
 ->  next = load source[thread]
-    for tile: tile_source[thread] = next; barrier; next = load source[(tile + 1) * T + thread]; compute; barrier
+    for tile: tile_source[thread] = next; barrier; next = load source[(tile + 1) * T + thread];
+    compute; barrier
 async
 ->  copy async tile_source[thread] <- source[thread]
-    for tile: wait; barrier; copy async tile_source[other half + thread] <- source[(tile + 1) * T + thread]; compute this half
-Nothing is loaded behind the last source, or behind the last tile of a part. `registers` costs as many of them as a thread stages scalars;
-`async` costs a second tile of shared memory, and saves one barrier a tile, since nobody writes into the half that is being read.
+    for tile: wait; barrier; copy async tile_source[other half + thread] <- source[(tile + 1) * T +
+    thread]; compute this half
+Nothing is loaded behind the last source, or behind the last tile of a part. `registers` costs as
+many of them as a thread stages scalars; `async` costs a second tile of shared memory, and saves one
+barrier a tile, since nobody writes into the half that is being read.
 """
 
 from __future__ import annotations
@@ -44,7 +48,8 @@ def legal(kernel: ir.Kernel, how: str) -> str | None:
         tile = kernel.array(pieces[0].store.array)
         if small := next((x for x in tile.leaves if x.type.size < SMALLEST_COPY), None):
             return (
-                f"an asynchronous copy moves 4, 8 or 16 bytes, and {small.name} of {pieces[0].load.array} is "
+                f"an asynchronous copy moves 4, 8 or 16 bytes, and {small.name} of "
+                f"{pieces[0].load.array} is "
                 f"{small.type}, {small.type.size} byte"
             )
     return None
@@ -57,17 +62,25 @@ def apply(kernel: ir.Kernel, how: str) -> ir.Kernel:
     loop = next(s for s in statements(kernel.body) if _is_tile_loop(s))
     tile = kernel.array(_pieces(loop)[0].store.array)
     rewritten = replace(
-        kernel, body=_Prefetch("async" if how == "async" else "registers", tile.name, tile.length).block(kernel.body)
+        kernel,
+        body=_Prefetch("async" if how == "async" else "registers", tile.name, tile.length).block(
+            kernel.body
+        ),
     )
     if how == "registers":
         return rewritten
-    arrays = tuple(replace(a, length=2 * a.length) if a.name == tile.name else a for a in kernel.arrays)
+    arrays = tuple(
+        replace(a, length=2 * a.length) if a.name == tile.name else a for a in kernel.arrays
+    )
     return replace(rewritten, arrays=arrays)
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one thread stages of a tile: one source, loaded if `condition` holds, and its place in the tile."""
+    """What one thread stages of a tile.
+
+    One source, loaded if `condition` holds, and its place in the tile.
+    """
 
     load: ir.LoadRecord
     store: ir.StoreRecord
@@ -85,11 +98,17 @@ def _pieces(loop: ir.Statement) -> list[_Piece]:
     pieces: list[_Piece] = []
     for s in head:
         match s:
-            case ir.If(condition=condition, then=(ir.LoadRecord() as load, ir.StoreRecord() as store)):
+            case ir.If(
+                condition=condition, then=(ir.LoadRecord() as load, ir.StoreRecord() as store)
+            ):
                 pieces.append(_Piece(load, store, condition))
             case _:
                 pass
-    plain = [(f, c) for f, c in pairwise(head) if isinstance(f, ir.LoadRecord) and isinstance(c, ir.StoreRecord)]
+    plain = [
+        (f, c)
+        for f, c in pairwise(head)
+        if isinstance(f, ir.LoadRecord) and isinstance(c, ir.StoreRecord)
+    ]
     return pieces + [_Piece(f, c, None) for f, c in plain]
 
 
@@ -115,7 +134,8 @@ class _Prefetch:
         def rewritten(s: ir.Statement) -> ir.Statement:
             if not (isinstance(s, ir.For) and s.role == "tiles"):
                 return s
-            follows = s is not loops[-1] or len(loops) == 1  # nothing comes after the tile that is not whole
+            # nothing comes after the tile that is not whole
+            follows = s is not loops[-1] or len(loops) == 1
             after = build.add(ir.Local(s.variable, s.start.type), 1)
             return change(s, self._load(s, after, end, self._other_half(s)) if follows else ())
 
@@ -123,12 +143,17 @@ class _Prefetch:
         return (*block[:first], *bound, *begin, *rest)
 
     def _end(self, last: ir.For) -> tuple[ir.Expression, ir.Block]:
-        """The number of the first source that is not to be loaded: behind the last one, or behind the last tile of a part."""
+        """The number of the first source that is not to be loaded.
+
+        Behind the last one, or behind the last tile of a part.
+        """
         count = ir.Local(count_of(_pieces(last)[0].load.array), last.stop.type)
         match last.stop:
             case ir.Call(intrinsic="min", arguments=(_, stop)):
                 end = ir.Local(own("end"), stop.type)
-                return end, (ir.Assign(end.name, build.minimum(count, build.multiply(stop, self.length))),)
+                return end, (
+                    ir.Assign(end.name, build.minimum(count, build.multiply(stop, self.length))),
+                )
             case _:
                 return count, ()
 
@@ -139,9 +164,13 @@ class _Prefetch:
         return build.multiply(build.remainder(tile, 2), self.length)
 
     def _other_half(self, loop: ir.For) -> ir.Expression:
-        return build.subtract(ir.Literal(self.length, loop.start.type), ir.Local(HALF, loop.start.type))
+        return build.subtract(
+            ir.Literal(self.length, loop.start.type), ir.Local(HALF, loop.start.type)
+        )
 
-    def _load(self, loop: ir.For, tile: ir.Expression, end: ir.Expression, half: ir.Expression) -> ir.Block:
+    def _load(
+        self, loop: ir.For, tile: ir.Expression, end: ir.Expression, half: ir.Expression
+    ) -> ir.Block:
         """Begin to load what this thread stages of a tile, as far as there is something."""
         guarded: list[ir.Statement] = []
         for n, piece in enumerate(_pieces(loop)):
@@ -153,7 +182,9 @@ class _Prefetch:
                 move = replace(piece.load, index=index, reads=reads)
             else:
                 leaves = tuple(leaf for leaf, _ in piece.load.reads)
-                move = ir.CopyAsync(self.tile, build.add(half, place), piece.load.array, index, leaves)
+                move = ir.CopyAsync(
+                    self.tile, build.add(half, place), piece.load.array, index, leaves
+                )
             guarded.append(ir.If(build.less(index, end), (move,)))
         return tuple(guarded)
 
@@ -161,11 +192,15 @@ class _Prefetch:
         stores: list[ir.Statement] = []
         for n, piece in enumerate(_pieces(loop)):
             values = tuple(
-                (leaf, replace(v, name=_next(n, leaf))) for leaf, v in piece.store.writes if isinstance(v, ir.Local)
+                (leaf, replace(v, name=_next(n, leaf)))
+                for leaf, v in piece.store.writes
+                if isinstance(v, ir.Local)
             )
             store = replace(piece.store, writes=values)
             stores.append(store if piece.condition is None else ir.If(piece.condition, (store,)))
-        return replace(loop, body=(*stores, ir.Barrier(), *load, *loop.body[_first_barrier(loop) + 1 :]))
+        return replace(
+            loop, body=(*stores, ir.Barrier(), *load, *loop.body[_first_barrier(loop) + 1 :])
+        )
 
     def _asynchronous(self, loop: ir.For, load: ir.Block) -> ir.For:
         tile = ir.Local(loop.variable, loop.start.type)

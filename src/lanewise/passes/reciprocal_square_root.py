@@ -1,12 +1,13 @@
 """Choose between the approximate reciprocal square root and the rounded square root and division.
 
-    r = sqrt(x); return m / (r * r)  "hardware"  ->  $inverse.r = rsqrt(x); return m * ($inverse.r * $inverse.r)
-    m / sqrt(x); m / (x * sqrt(x))   "hardware"  ->  m * rsqrt(x); m * (rsqrt(x) * rsqrt(x) * rsqrt(x))
-    x ** -1.5                        "hardware"  ->  rsqrt(x) * rsqrt(x) * rsqrt(x)
-    rsqrt(x)                         "exact"     ->  1 / sqrt(x)
-`rsqrt` is one instruction on a GPU and an estimate with refinements on a CPU: off by a few units in the last place; on a GPU a subnormal
-float32 counts as zero. A variable that holds a square root, or a product of them, gets a second one beside it that holds its inverse; what
-is no longer read then goes. What else stands below a fraction stays there.
+    r = sqrt(x); return m / (r * r)  "hardware"  ->  $inverse.r = rsqrt(x); return m * ($inverse.r *
+    $inverse.r) m / sqrt(x); m / (x * sqrt(x))   "hardware"  ->  m * rsqrt(x); m * (rsqrt(x) *
+    rsqrt(x) * rsqrt(x)) x ** -1.5                        "hardware"  ->  rsqrt(x) * rsqrt(x) *
+    rsqrt(x) rsqrt(x)                         "exact"     ->  1 / sqrt(x)
+`rsqrt` is one instruction on a GPU and an estimate with refinements on a CPU: off by a few units in
+the last place; on a GPU a subnormal float32 counts as zero. A variable that holds a square root, or
+a product of them, gets a second one beside it that holds its inverse; what is no longer read then
+goes. What else stands below a fraction stays there.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def legal(kernel: ir.Kernel, choice: Choice) -> str | None:
     """Why the pass does not apply, or None."""
     if choice != "written" and choice not in _MISSING:
         return f"'written', 'hardware' or 'exact' was wanted, found {choice!r}"
-    return _MISSING[choice] if choice != "written" and _rewritten(kernel, choice) == kernel else None
+    return (
+        _MISSING[choice] if choice != "written" and _rewritten(kernel, choice) == kernel else None
+    )
 
 
 def apply(kernel: ir.Kernel, choice: Choice) -> ir.Kernel:
@@ -87,7 +90,11 @@ class _Approximation:
     def run(self) -> ir.Function:
         """The function with divisions replaced, and the inverses that they need."""
         body = self._block(self.function.body)
-        return replace(self.function, body=self._with_inverses(body)) if self.changed else self.function
+        return (
+            replace(self.function, body=self._with_inverses(body))
+            if self.changed
+            else self.function
+        )
 
     def _block(self, block: ir.Block) -> ir.Block:
         done: list[ir.Statement] = []
@@ -118,16 +125,27 @@ class _Approximation:
                     return e
                 self.changed = True
                 one = isinstance(above, ir.Literal) and above.value == 1
-                value = _product(inverted) if one else ir.Binary("*", above, _product(inverted), e.type, e.location)
+                value = (
+                    _product(inverted)
+                    if one
+                    else ir.Binary("*", above, _product(inverted), e.type, e.location)
+                )
                 return ir.Binary("/", value, _product(rest), e.type, e.location) if rest else value
-            case ir.Call(intrinsic="pow", arguments=(x, ir.Literal(value=-0.5 | -1.5 | -2.5 as power))):
+            case ir.Call(
+                intrinsic="pow", arguments=(x, ir.Literal(value=-0.5 | -1.5 | -2.5 as power))
+            ):
                 self.changed = True
-                return _product([ir.Call("rsqrt", (self._named(x),), e.type, e.location)] * round(-2 * power))
+                return _product(
+                    [ir.Call("rsqrt", (self._named(x),), e.type, e.location)] * round(-2 * power)
+                )
             case _:
                 return e
 
     def _named(self, e: ir.Expression) -> ir.Expression:
-        """A name for an expression that is needed several times; none for what the condition of a loop computes anew."""
+        """A name for an expression that is needed several times.
+
+        None for what the condition of a loop computes anew.
+        """
         if isinstance(e, ir.Local | ir.Literal) or self.repeated:
             return e
         self.bases += 1
@@ -135,9 +153,19 @@ class _Approximation:
         self.before.append(ir.Assign(base.name, e, e.location))
         return base
 
-    def _inverted(self, factors: list[ir.Expression]) -> tuple[list[ir.Expression], list[ir.Expression]]:
-        """One over those factors that are square roots, or the square of one among them; and the other factors."""
-        roots = {x: inverse for f in factors if (x := self._squared(f)) is not None for inverse in [self._inverse(f)]}
+    def _inverted(
+        self, factors: list[ir.Expression]
+    ) -> tuple[list[ir.Expression], list[ir.Expression]]:
+        """One over those factors that are square roots, or the square of one among them.
+
+        And the other factors.
+        """
+        roots = {
+            x: inverse
+            for f in factors
+            if (x := self._squared(f)) is not None
+            for inverse in [self._inverse(f)]
+        }
         inverted: list[ir.Expression] = []
         rest: list[ir.Expression] = []
         for f in factors:
@@ -163,7 +191,9 @@ class _Approximation:
         match e:
             case ir.Call(intrinsic="sqrt", arguments=(x,)):
                 return x
-            case ir.Local(name=name) if name in self.roots and self.fixed.issuperset(reads(self.roots[name])):
+            case ir.Local(name=name) if name in self.roots and self.fixed.issuperset(
+                reads(self.roots[name])
+            ):
                 return self.roots[name]
             case _:
                 return None
@@ -210,7 +240,11 @@ def _share_squares(function: ir.Function) -> ir.Function:
                     ]
                     shared[inverse] = square
                 case ir.Assign(name=name), _ if name in shared:
-                    done.append(replace(s, value=ir.Call("rsqrt", (shared[name],), s.value.type, s.location)))
+                    done.append(
+                        replace(
+                            s, value=ir.Call("rsqrt", (shared[name],), s.value.type, s.location)
+                        )
+                    )
                 case _:
                     done.append(rewrite_statement(s, lambda e: e, visit))
         return tuple(done)

@@ -1,8 +1,12 @@
-"""Cap the registers of a thread, so that more threads fit a multiprocessor; what does not fit is spilled to memory.
+"""Cap the registers of a thread, so that more threads fit a multiprocessor.
 
-    grid 256 threads                        __global__ void __launch_bounds__(256) gravity_kernel(...)
-->  grid 256 threads of 40 registers        __global__ void __maxnreg__(40) gravity_kernel(...)
-The compiler's option for a whole file is no use here: it is ignored for every kernel that has launch bounds.
+What does not fit is spilled to memory.
+
+    grid 256 threads                        __global__ void __launch_bounds__(256)
+    gravity_kernel(...)
+->  grid 256 threads of 40 registers        __global__ void __maxnreg__(40) gravity_kernel(...) The
+compiler's option for a whole file is no use here: it is ignored for every kernel that has launch
+bounds.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ def legal(kernel: ir.Kernel, registers: int) -> str | None:
     taken = -(-registers // UNIT) * UNIT * kernel.grid.threads
     if taken > REGISTERS:
         return (
-            f"{registers} registers for each of the {kernel.grid.threads:,} threads of a block are {taken:,}, "
+            f"{registers} registers for each of the {kernel.grid.threads:,} threads of a block are "
+            f"{taken:,}, "
             f"and a block has {REGISTERS:,}"
         )
     return None

@@ -1,14 +1,24 @@
-"""Make variables of the elements of a local array whose every index is a literal: registers instead of addressed memory.
+"""Make variables of the elements of a local array whose every index is a literal.
+
+Registers instead of addressed memory.
 
     a: f32[3]; a[0] = x; y = a[0] + a[2]   ->   a.0 = 0.0; a.2 = 0.0; a.0 = x; y = a.0 + a.2
-An array with an index known only at run time stays as it is, and so does one with an index outside of it.
+An array with an index known only at run time stays as it is, and so does one with an index outside
+of it.
 """
 
 from __future__ import annotations
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import map_functions
-from lanewise.ir.traverse import expressions, flat_map, rewrite, rewrite_statement, statements, subexpressions
+from lanewise.ir.traverse import (
+    expressions,
+    flat_map,
+    rewrite,
+    rewrite_statement,
+    statements,
+    subexpressions,
+)
 from lanewise.language.types import LocalArray, Scalar
 
 Uses = dict[str, set[int]]  # the elements of each replaced array that occur
@@ -41,7 +51,12 @@ def _accesses(block: ir.Block) -> list[tuple[str, ir.Expression]]:
     """(array, index) of every element that is read or written."""
     elements = [(s.array, s.index) for s in statements(block) if isinstance(s, ir.SetElement)]
     for s in statements(block):
-        elements += [(x.array, x.index) for e in expressions(s) for x in subexpressions(e) if isinstance(x, ir.Element)]
+        elements += [
+            (x.array, x.index)
+            for e in expressions(s)
+            for x in subexpressions(e)
+            if isinstance(x, ir.Element)
+        ]
     return elements
 
 
@@ -49,7 +64,9 @@ def _statement(s: ir.Statement, uses: Uses) -> ir.Block:
     s = rewrite_statement(s, lambda e: rewrite(e, lambda x: _expression(x, uses)), lambda b: b)
     match s:
         case ir.DeclareArray(name=name, type=LocalArray(element=element)) if name in uses:
-            return tuple(ir.Assign(variable(name, i), _zero(element), s.location) for i in sorted(uses[name]))
+            return tuple(
+                ir.Assign(variable(name, i), _zero(element), s.location) for i in sorted(uses[name])
+            )
         case ir.SetElement(array=array, index=ir.Literal(value=index)) if array in uses:
             return (ir.Assign(variable(array, int(index)), s.value, s.location),)
         case _:

@@ -3,10 +3,11 @@
     for j in range(m): sum += f(t, s, same = i == j)
 "loops"  ->  for j in range(0, min(i, m)): sum += f(t, s, same = False)
              for j in range(i + 1, m):     sum += f(t, s, same = False)
-"drop"   ->  for j in range(m): sum += f(t, s, same = False)
-Both need a proof that the term with the test is zero, because the sum goes on without it. "drop" also needs a proof that it is zero without
-the test (softening does that), so that adding it changes nothing. A proof may hold for some values of the uniforms only: `proof` gives the
-conditions, which are checked when the arguments of a call are bound.
+"drop"   ->  for j in range(m): sum += f(t, s, same = False) Both need a proof that the term with
+the test is zero, because the sum goes on without it. "drop" also needs a proof that it is zero
+without the test (softening does that), so that adding it changes nothing. A proof may hold for some
+values of the uniforms only: `proof` gives the conditions, which are checked when the arguments of a
+call are bound.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def proof(kernel: ir.Kernel, choice: Choice) -> Proof | str:
         return test
     for a in accumulators_of(kernel):
         if not a.reduction.zero_is_identity:
-            return f"a pair whose value is zero counts for {a.reduction.word}: it cannot be left out"
+            return (
+                f"a pair whose value is zero counts for {a.reduction.word}: it cannot be left out"
+            )
     function, (target, source) = test.function, (a.name for a in kernel.arrays[:2])
     with_test = zero_self_term(function, target, source, same=True)
     if isinstance(with_test, str):
@@ -50,22 +53,34 @@ def proof(kernel: ir.Kernel, choice: Choice) -> Proof | str:
         return with_test
     without = zero_self_term(function, target, source, same=False)
     if isinstance(without, str):
-        return f"without the test, its value for a pair of an element with itself is not zero: {without}"
+        return (
+            "without the test, its value for a pair of an element with itself is not zero: "
+            f"{without}"
+        )
     return Proof(tuple(dict.fromkeys(with_test.conditions + without.conditions)))
 
 
 def legal(kernel: ir.Kernel, choice: Choice, targets: int, tile: int) -> str | None:
-    """Why the pass does not apply, or None. `targets` a thread and `tile` are what the rest of the plan asks for."""
+    """Why the pass does not apply, or None.
+
+    `targets` a thread and `tile` are what the rest of the plan asks for.
+    """
     reason = proof(kernel, choice)
     if isinstance(reason, str):
         return reason
     if choice == "loops" and (targets != 1 or tile or has_tiles(kernel)):
-        return f"each target leaves out another source, which needs Plan(targets=1, tile=0), found targets={targets}, tile={tile}"
+        return (
+            "each target leaves out another source, which needs Plan(targets=1, tile=0), found "
+            f"targets={targets}, tile={tile}"
+        )
     return None
 
 
 def apply(kernel: ir.Kernel, choice: Choice, targets: int, tile: int) -> ir.Kernel:
-    """Take the test out; raises `PlanError` when the term is not proved to be zero. The kernel is not tiled or merged yet."""
+    """Take the test out; raises `PlanError` when the term is not proved to be zero.
+
+    The kernel is not tiled or merged yet.
+    """
     if reason := legal(kernel, choice, targets, tile):
         raise refuse("if-elimination", kernel, reason)
     if choice == "test":
@@ -81,10 +96,13 @@ def has_test(kernel: ir.Kernel) -> bool:
 
 
 def check(name: str, choice: Choice, proof: Proof, uniforms: Mapping[str, Any]) -> None:
-    """Raise `PlanError` when the proof does not hold for the values (by name) of a call of the kernel `name`."""
+    """Raise `PlanError` when the proof does not hold for the values (by name) of a call of the
+    kernel `name`.
+    """
     if problem := violated(proof, uniforms):
         raise PlanError(
-            f"Plan(self_term={choice!r}): {name} may not leave out its test for a pair of an element with itself: {problem}; "
+            f"Plan(self_term={choice!r}): {name} may not leave out its test for a pair of an "
+            f"element with itself: {problem}; "
             "choose self_term='test'"
         )
 
@@ -102,7 +120,10 @@ def _test(kernel: ir.Kernel) -> ir.Apply | str:
 
 
 def _two_loops(s: ir.Statement) -> ir.Block:
-    """The sources in front of the target's own index, and those behind it. A target past the end must not lead past the end."""
+    """The sources in front of the target's own index, and those behind it.
+
+    A target past the end must not lead past the end.
+    """
     assert isinstance(s, ir.For)
     test = next(x.arguments[-1] for x in s.body if isinstance(x, ir.Apply))
     assert isinstance(test, ir.Compare)
@@ -111,9 +132,16 @@ def _two_loops(s: ir.Statement) -> ir.Block:
 
 
 def _without_test(f: ir.Function) -> ir.Function:
-    """The function in which no pair is one of an element with itself; `map_functions` drops the argument with the parameter."""
+    """The function in which no pair is one of an element with itself.
+
+    `map_functions` drops the argument with the parameter.
+    """
 
     def answer(e: ir.Expression) -> ir.Expression:
         return build.FALSE if isinstance(e, ir.Local) and e.name == SAME else e
 
-    return replace(f, body=rewrite_block(f.body, answer), parameters=tuple(p for p in f.parameters if p.name != SAME))
+    return replace(
+        f,
+        body=rewrite_block(f.body, answer),
+        parameters=tuple(p for p in f.parameters if p.name != SAME),
+    )

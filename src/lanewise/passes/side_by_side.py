@@ -1,15 +1,16 @@
-"""On a CPU: neighbouring targets side by side in SIMD registers, so that a source is loaded once for all of them.
+"""On a CPU: neighbouring targets side by side in SIMD registers, so that a source is loaded once
+for all of them.
 
     parallel for i: t = load target[i]; state = identity
         for j: s = load source[j]; state = take(state, f(t, s))
         store result[i] = state
 ->  parallel for block: first = block * W; lanes = min(W, n - first); t: f32[W]; states: f32[W]
-        for lane in range(lanes): i = first + lane; load target[i] into t[lane]; states[lane] = identity
-        for j: s = load source[j]
+        for lane in range(lanes): i = first + lane; load target[i] into t[lane]; states[lane] =
+        identity for j: s = load source[j]
             for lane in range(lanes): states[lane] = take(states[lane], f(t[lane], s))
         for lane in range(lanes): i = first + lane; store result[i] = states[lane]
-Each target takes its sources in the same order as before: what it gives has the same bits. It serves reductions that compilers may not
-regroup, which keep sources out of the lanes.
+Each target takes its sources in the same order as before: what it gives has the same bits. It
+serves reductions that compilers may not regroup, which keep sources out of the lanes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ def legal(kernel: ir.Kernel, width: int) -> str | None:
     """Why the pass does not apply, or None."""
     if not 1 <= width <= MOST:
         return f"wanted 1 to {MOST} targets side by side, found {width}"
-    if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or kernel.body[0].variable != own("i"):
+    if (
+        len(kernel.body) != 1
+        or not isinstance(kernel.body[0], ir.Parallel)
+        or kernel.body[0].variable != own("i")
+    ):
         return "its targets are merged already"
     loops = [s for s in kernel.body[0].body if isinstance(s, ir.For)]
     if len(loops) != 1 or not is_source_loop(loops[0]):
@@ -43,7 +48,10 @@ def legal(kernel: ir.Kernel, width: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
-    """`width` targets in a loop; raises `PlanError` for a kernel whose loop over sources is cut up."""
+    """`width` targets in a loop.
+
+    Raises `PlanError` for a kernel whose loop over sources is cut up.
+    """
     if reason := legal(kernel, width):
         raise refuse("targets side by side", kernel, reason)
     (outer,) = kernel.body
@@ -54,22 +62,42 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
     states = {x.name for a in accumulators_of(kernel) for x in a.state}
     varying = _varying(outer, states)
     index = outer.extent.type
-    block, first, lanes, lane, i = (ir.Local(n, index) for n in (BLOCK, FIRST, LANES, LANE, outer.variable))
+    block, first, lanes, lane, i = (
+        ir.Local(n, index) for n in (BLOCK, FIRST, LANES, LANE, outer.variable)
+    )
     kinds = _kinds(kernel, outer.body)
-    later = {n for s in (*statements(loop.body), *statements(tail)) for e in expressions(s) for n in reads(e)} | states
+    later = {
+        n
+        for s in (*statements(loop.body), *statements(tail))
+        for e in expressions(s)
+        for n in reads(e)
+    } | states
     kept = {
-        n: ir.Local(n, kinds[n]) for s in head if _touches(s, varying) for n in writes(s) if n in later and n in kinds
+        n: ir.Local(n, kinds[n])
+        for s in head
+        if _touches(s, varying)
+        for n in writes(s)
+        if n in later and n in kinds
     }
     names = {n: own(f"lanes.{n.removeprefix(MARK)}") for n in kept}
 
     def over_lanes(body: ir.Block) -> ir.For:
         zero, one = ir.Literal(0, index), ir.Literal(1, index)
-        return ir.For(LANE, zero, lanes, one, (ir.Assign(i.name, build.add(first, lane)), *body), role="slices")
+        return ir.For(
+            LANE,
+            zero,
+            lanes,
+            one,
+            (ir.Assign(i.name, build.add(first, lane)), *body),
+            role="slices",
+        )
 
     def take_out(body: ir.Block) -> ir.Block:
         read = {n for s in statements(body) for e in expressions(s) for n in reads(e)}
         return tuple(
-            ir.Assign(n, ir.Element(names[n], lane, x.type)) for n, x in kept.items() if n in read or n in states
+            ir.Assign(n, ir.Element(names[n], lane, x.type))
+            for n, x in kept.items()
+            if n in read or n in states
         )
 
     def put_back(changed: set[str]) -> ir.Block:
@@ -98,13 +126,20 @@ def _varying(outer: ir.Parallel, states: set[str]) -> set[str]:
         before = len(varying)
         for s in statements(outer.body):
             if not isinstance(s, ir.For) and _touches(s, varying):
-                varying |= {n for b in blocks(s) for x in statements(b) for n in writes(x)} | set(writes(s))
+                varying |= {n for b in blocks(s) for x in statements(b) for n in writes(x)} | set(
+                    writes(s)
+                )
         if len(varying) == before:
             return varying
 
 
 def _touches(s: ir.Statement, varying: set[str]) -> bool:
-    names = {n for x in (s, *(y for b in blocks(s) for y in statements(b))) for e in expressions(x) for n in reads(e)}
+    names = {
+        n
+        for x in (s, *(y for b in blocks(s) for y in statements(b)))
+        for e in expressions(x)
+        for n in reads(e)
+    }
     return bool((names | set(writes(s))) & varying)
 
 

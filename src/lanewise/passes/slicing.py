@@ -1,11 +1,13 @@
 """Let several groups of threads of a block (slices) share the targets and divide the sources.
 
     parallel for lane: for tile: for k in range(T): sum += ...
-->  parallel for thread: lane, slice = ...; for tile: for k in [slice * T / W, (slice + 1) * T / W): sum += ...
+->  parallel for thread: lane, slice = ...; for tile: for k in [slice * T / W, (slice + 1) * T / W):
+sum += ...
     then slice 0 adds the sums of all slices, in their order, through shared memory.
-Slice s has other sources than the slices before it, but not the ones behind them: states are merged by their reduction's own rule, which
-is associative and commutative (for sums up to rounding, which the fixed order repeats).
-This keeps a GPU busy when there are few targets, without scratch memory and without atomics.
+Slice s has other sources than the slices before it, but not the ones behind them: states are merged
+by their reduction's own rule, which is associative and commutative (for sums up to rounding, which
+the fixed order repeats). This keeps a GPU busy when there are few targets, without scratch memory
+and without atomics.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ def legal(kernel: ir.Kernel, slices: int, tile: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
-    """Divide every tile among `slices` groups of threads; raises `PlanError` when that is not possible."""
+    """Divide every tile among `slices` groups of threads.
+
+    Raises `PlanError` when that is not possible.
+    """
     if reason := legal(kernel, slices, tile):
         raise refuse("slicing", kernel, reason)
     loop = find_parallel(kernel, LANE)
@@ -46,45 +51,70 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
     assert isinstance(loop.extent, ir.Literal)
     lanes, index = int(loop.extent.value), loop.extent.type
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
-    head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
+    head = (
+        ir.Assign(LANE, build.remainder(thread, lanes)),
+        ir.Assign(SLICE, build.divide(thread, lanes)),
+    )
     targets = _states_by_target(kernel, loop.body, _end_of_tiles(loop.body))
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
-    shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
-    body = flat_map(loop.body, chosen(is_source_loop, lambda s: (_share(s, piece, tile // slices),)))
+    shared = ir.ArrayArgument(
+        SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices
+    )
+    body = flat_map(
+        loop.body, chosen(is_source_loop, lambda s: (_share(s, piece, tile // slices),))
+    )
     end = _end_of_tiles(body)
-    meet = tuple(s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices))
+    meet = tuple(
+        s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices)
+    )
     tail = ir.If(build.equal(piece, 0), body[end:])
-    threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
+    threads = ir.Parallel(
+        THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail)
+    )
     new_body = flat_map(
-        kernel.body, chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,))
+        kernel.body,
+        chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,)),
     )
     return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
 
 
 def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
-    """The same for loops over lists of any length: slice s takes their items s, s + slices, s + 2 slices, ..."""
+    """The same for loops over lists of any length.
+
+    Slice s takes their items s, s + slices, s + 2 slices, ...
+    """
     loop = find_parallel(kernel, LANE)
     if loop is None:
         raise refuse("slicing", kernel, legal(kernel, slices, slices) or "")
     assert isinstance(loop.extent, ir.Literal)
     lanes, index = int(loop.extent.value), loop.extent.type
     thread, piece = ir.Local(THREAD, index), ir.Local(SLICE, index)
-    head = (ir.Assign(LANE, build.remainder(thread, lanes)), ir.Assign(SLICE, build.divide(thread, lanes)))
+    head = (
+        ir.Assign(LANE, build.remainder(thread, lanes)),
+        ir.Assign(SLICE, build.divide(thread, lanes)),
+    )
     end = 1 + max(n for n, s in enumerate(loop.body) if is_source_loop(s))
     targets = _states_by_target(kernel, loop.body, end)
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(targets[0].state))
-    shared = ir.ArrayArgument(SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices)
+    shared = ir.ArrayArgument(
+        SUMS, leaves, SoA().arrange(leaves), written=True, space="shared", length=lanes * slices
+    )
 
     def share(s: ir.Statement) -> ir.Block:
         assert isinstance(s, ir.For)
         return (replace(s, start=build.add(s.start, piece), step=ir.Literal(slices, index)),)
 
     body = flat_map(loop.body, chosen(is_source_loop, share))
-    meet = tuple(s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices))
+    meet = tuple(
+        s for target in targets for s in _meet(target, leaves, thread, piece, lanes, slices)
+    )
     tail = ir.If(build.equal(piece, 0), body[end:])
-    threads = ir.Parallel(THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail))
+    threads = ir.Parallel(
+        THREAD, ir.Literal(lanes * slices, index), (*head, *body[:end], *meet, tail)
+    )
     new_body = flat_map(
-        kernel.body, chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,))
+        kernel.body,
+        chosen(lambda s: isinstance(s, ir.Parallel) and s.variable == LANE, lambda s: (threads,)),
     )
     return replace(kernel, body=new_body, arrays=(*kernel.arrays, shared))
 
@@ -94,7 +124,9 @@ def _share(s: ir.Statement, piece: ir.Expression, width: int) -> ir.Statement:
     assert isinstance(s, ir.For)
     start = build.multiply(piece, width)
     stop = build.add(start, width)
-    return replace(s, start=start, stop=stop if isinstance(s.stop, ir.Literal) else build.minimum(stop, s.stop))
+    return replace(
+        s, start=start, stop=stop if isinstance(s.stop, ir.Literal) else build.minimum(stop, s.stop)
+    )
 
 
 def _end_of_tiles(block: ir.Block) -> int:
@@ -111,12 +143,16 @@ class _Target:
 
 
 def _states_by_target(kernel: ir.Kernel, block: ir.Block, end: int) -> list[_Target]:
-    """The states of the kernel's reductions, or the sums of a kernel that names none, apart for each target of the thread."""
+    """The states of the kernel's reductions, or the sums of a kernel that names none, apart for
+    each target of the thread.
+    """
     reductions = accumulators_of(kernel)
     if not reductions:
         return [_sums(s) for s in _sums_by_target(block, end)]
     assigned = dict.fromkeys(n for s in statements(block) for n in writes(s))
-    copies = dict.fromkeys(copy_of(n) for n in assigned if original(n) == reductions[0].state[0].name)
+    copies = dict.fromkeys(
+        copy_of(n) for n in assigned if original(n) == reductions[0].state[0].name
+    )
     return [_states([a.copy(int(c)) if c else a for a in reductions]) for c in copies]
 
 
@@ -136,15 +172,23 @@ def _sums(sums: dict[str, Scalar]) -> _Target:
     state = tuple(ir.Local(n, kind) for n, kind in sums.items())
 
     def merge(others: tuple[ir.Local, ...]) -> ir.Block:
-        return tuple(s for x, other in zip(state, others, strict=True) for s in SUM.merge((x,), (other,)))
+        return tuple(
+            s for x, other in zip(state, others, strict=True) for s in SUM.merge((x,), (other,))
+        )
 
     return _Target(state, merge)
 
 
 def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
-    """The variables that the loops before `end` change and the statements after it read, apart for each target of the thread."""
+    """The variables that the loops before `end` change and the statements after it read, apart for
+    each target of the thread.
+    """
     changed = {
-        n for s in statements(block[:end]) if isinstance(s, ir.For) for x in statements(s.body) for n in writes(x)
+        n
+        for s in statements(block[:end])
+        if isinstance(s, ir.For)
+        for x in statements(s.body)
+        for n in writes(x)
     }
     after = {n for s in statements(block[end:]) for e in expressions(s) for n in reads(e)}
     kinds = {s.name: s.value.type for s in statements(block) if isinstance(s, ir.Assign)}
@@ -156,13 +200,25 @@ def _sums_by_target(block: ir.Block, end: int) -> list[dict[str, Scalar]]:
 
 
 def _meet(
-    target: _Target, leaves: tuple[Leaf, ...], thread: ir.Local, piece: ir.Local, lanes: int, slices: int
+    target: _Target,
+    leaves: tuple[Leaf, ...],
+    thread: ir.Local,
+    piece: ir.Local,
+    lanes: int,
+    slices: int,
 ) -> ir.Block:
-    """Slice 0 merges the states of the other slices for one target of the thread. All targets go through the same shared array."""
+    """Slice 0 merges the states of the other slices for one target of the thread.
+
+    All targets go through the same shared array.
+    """
     others = tuple(ir.Local(own(f"other.{leaf.name}"), leaf.type) for leaf in leaves)
-    give = ir.StoreRecord(SUMS, thread, tuple((leaf.name, x) for leaf, x in zip(leaves, target.state, strict=True)))
+    give = ir.StoreRecord(
+        SUMS, thread, tuple((leaf.name, x) for leaf, x in zip(leaves, target.state, strict=True))
+    )
     take = ir.LoadRecord(
-        SUMS, ir.Local(FROM, thread.type), tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True))
+        SUMS,
+        ir.Local(FROM, thread.type),
+        tuple((leaf.name, o.name) for leaf, o in zip(leaves, others, strict=True)),
     )
     first, last, step = (
         build.add(thread, lanes),

@@ -1,10 +1,13 @@
-"""Divide the tiles of the sources over several blocks (parts), and add their sums in a second kernel, in order.
+"""Divide the tiles of the sources over several blocks (parts), and add their sums in a second
+kernel, in order.
 
     for tile in range(a, b): ...; store result[i]
-->  for tile in range(max(a, first), min(b, last)): ...; store partial[part * n + i]        then: result[i] = sum of partial[part * n + i]
-A part leaves the state of each reduction, which for sums is the result itself; merging states is associative and commutative, so that
-parts may have any sources of a target (for sums up to rounding, which the fixed order repeats). It costs scratch memory of one result a
-target and part; it serves launches with so few targets that slices cannot fill the GPU.
+->  for tile in range(max(a, first), min(b, last)): ...; store partial[part * n + i]        then:
+result[i] = sum of partial[part * n + i] A part leaves the state of each reduction, which for sums
+is the result itself; merging states is associative and commutative, so that parts may have any
+sources of a target (for sums up to rounding, which the fixed order repeats). It costs scratch
+memory of one result a target and part; it serves launches with so few targets that slices cannot
+fill the GPU.
 """
 
 from __future__ import annotations
@@ -36,24 +39,41 @@ def legal(kernel: ir.Kernel, parts: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, parts: int) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that leaves partial states in `$partial.*` arrays, and the kernel that merges them."""
+    """The kernel that leaves partial states in `$partial.*` arrays, and the kernel that merges
+    them.
+    """
     if reason := legal(kernel, parts):
         raise refuse("splitting of sources", kernel, reason)
     written = [a for a in kernel.arrays if a.written and a.space == "global"]
     partial = {a.name: state_array(kernel, a, partial_of(a.name)) for a in written}
     count = kernel.counts[0]
     part, first, last = (ir.Local(n, count.type) for n in (PART, FIRST, LAST))
-    tiles = next(s for s in reversed(list(statements(kernel.body))) if isinstance(s, ir.For) and s.role == "tiles").stop
+    tiles = next(
+        s
+        for s in reversed(list(statements(kernel.body)))
+        if isinstance(s, ir.For) and s.role == "tiles"
+    ).stop
     per_part = build.ceil_divide(tiles, parts)
-    bounds = (ir.Assign(FIRST, build.multiply(part, per_part)), ir.Assign(LAST, build.add(first, per_part)))
+    bounds = (
+        ir.Assign(FIRST, build.multiply(part, per_part)),
+        ir.Assign(LAST, build.add(first, per_part)),
+    )
 
     def visit(s: ir.Statement) -> ir.Block:
         match s:
             case ir.For(role="tiles"):
-                return (replace(s, start=build.maximum(s.start, first), stop=build.minimum(s.stop, last)),)
+                return (
+                    replace(
+                        s, start=build.maximum(s.start, first), stop=build.minimum(s.stop, last)
+                    ),
+                )
             case ir.StoreRecord() if s.array in partial:
                 place = build.add(build.multiply(part, ir.Local(count.name, count.type)), s.index)
-                return (replace(s, array=partial[s.array].name, index=place, writes=_state_writes(kernel, s)),)
+                return (
+                    replace(
+                        s, array=partial[s.array].name, index=place, writes=_state_writes(kernel, s)
+                    ),
+                )
             case ir.Parallel() if s.variable == own("block"):
                 return (ir.Parallel(PART, ir.Literal(parts, count.type), (*bounds, s)),)
             case _:
@@ -79,7 +99,10 @@ def _state_writes(kernel: ir.Kernel, s: ir.StoreRecord) -> tuple[tuple[str, ir.E
 
 
 def _combine(
-    kernel: ir.Kernel, written: list[ir.ArrayArgument], partial: dict[str, ir.ArrayArgument], parts: int
+    kernel: ir.Kernel,
+    written: list[ir.ArrayArgument],
+    partial: dict[str, ir.ArrayArgument],
+    parts: int,
 ) -> ir.Kernel:
     count = kernel.counts[0]
     n, i, part = (ir.Local(name, count.type) for name in (count.name, own("i"), PART))
@@ -93,18 +116,31 @@ def _combine(
             body += merge_parts(a, partial[a.name], reductions, place, part, i, all_parts)
     arrays = (*(replace(p, written=False) for p in partial.values()), *written)
     loop = ir.Parallel(i.name, n, tuple(body))
-    return ir.Kernel(f"{kernel.name}_combine", COMBINE, arrays, (), (count,), (loop,), location=kernel.location)
+    return ir.Kernel(
+        f"{kernel.name}_combine", COMBINE, arrays, (), (count,), (loop,), location=kernel.location
+    )
 
 
 def merge_parts(
-    a: ir.ArrayArgument, partial: ir.ArrayArgument, reductions: tuple[Accumulator, ...], place: ir.Expression, part: ir.Local,
-    i: ir.Local, parts: ir.Expression, *, unroll: int = 1,
-) -> ir.Block:  # fmt: skip
-    """Merge the states of the parts of one element of one result array, in order, and store what they finish as."""
+    a: ir.ArrayArgument,
+    partial: ir.ArrayArgument,
+    reductions: tuple[Accumulator, ...],
+    place: ir.Expression,
+    part: ir.Local,
+    i: ir.Local,
+    parts: ir.Expression,
+    *,
+    unroll: int = 1,
+) -> ir.Block:
+    """Merge the states of the parts of one element of one result array, in order, and store what
+    they finish as.
+    """
     bare = a.name.removeprefix(MARK)
     others = tuple(ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in partial.leaves)
     load = ir.LoadRecord(
-        partial.name, place, tuple((x.name, o.name) for x, o in zip(partial.leaves, others, strict=True))
+        partial.name,
+        place,
+        tuple((x.name, o.name) for x, o in zip(partial.leaves, others, strict=True)),
     )
     merges, first = list[ir.Statement](), 0
     for r in reductions:
@@ -112,8 +148,14 @@ def merge_parts(
         first += len(r.state)
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
     loop = ir.For(part.name, zero, parts, one, (load, *merges), role="slices", unroll=unroll)
-    results = zip((x.name for x in a.leaves), (e for r in reductions for e in r.finish()), strict=True)
-    return (*(s for r in reductions for s in r.start()), loop, ir.StoreRecord(a.name, i, tuple(results)))
+    results = zip(
+        (x.name for x in a.leaves), (e for r in reductions for e in r.finish()), strict=True
+    )
+    return (
+        *(s for r in reductions for s in r.start()),
+        loop,
+        ir.StoreRecord(a.name, i, tuple(results)),
+    )
 
 
 def add_parts(
@@ -130,15 +172,26 @@ def add_parts(
     """Sum the parts of one element of one result array, in order; `wide` adds floats in float64."""
     bare = a.name.removeprefix(MARK)
     totals = {
-        x.name: ir.Local(own(f"total.{bare}.{x.name}"), F64 if wide and x.type.is_float else x.type) for x in a.leaves
+        x.name: ir.Local(own(f"total.{bare}.{x.name}"), F64 if wide and x.type.is_float else x.type)
+        for x in a.leaves
     }
     pieces = {x.name: ir.Local(own(f"piece.{bare}.{x.name}"), x.type) for x in a.leaves}
-    clear = tuple(ir.Assign(x.name, ir.Literal(0.0 if x.type.is_float else 0, x.type)) for x in totals.values())
+    clear = tuple(
+        ir.Assign(x.name, ir.Literal(0.0 if x.type.is_float else 0, x.type))
+        for x in totals.values()
+    )
     load = ir.LoadRecord(partial, place, tuple((leaf, x.name) for leaf, x in pieces.items()))
-    adds = tuple(ir.Assign(x.name, ir.Binary("+", x, cast(pieces[leaf], x.type), x.type)) for leaf, x in totals.items())
+    adds = tuple(
+        ir.Assign(x.name, ir.Binary("+", x, cast(pieces[leaf], x.type), x.type))
+        for leaf, x in totals.items()
+    )
     zero, one = ir.Literal(0, part.type), ir.Literal(1, part.type)
     loop = ir.For(part.name, zero, parts, one, (load, *adds), role="slices", unroll=unroll)
-    return (*clear, loop, ir.StoreRecord(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)))
+    return (
+        *clear,
+        loop,
+        ir.StoreRecord(a.name, i, tuple((x.name, cast(totals[x.name], x.type)) for x in a.leaves)),
+    )
 
 
 def cast(e: ir.Expression, kind: Scalar) -> ir.Expression:

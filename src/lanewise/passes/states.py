@@ -1,7 +1,8 @@
 """Where the states of a result lie in memory when one kernel leaves them for another to merge.
 
-A sum, a count and the extremes of whole numbers are states themselves: the array of states looks like that of the result. The others have
-an array of their own, with one field for each scalar of the state.
+A sum, a count and the extremes of whole numbers are states themselves: the array of states looks
+like that of the result. The others have an array of their own, with one field for each scalar of
+the state.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from lanewise.layouts import SoA
 def of_array(kernel: ir.Kernel, name: str) -> tuple[Accumulator, ...]:
     """The reductions whose results an array holds."""
     result = name.removeprefix(MARK)
-    return tuple(a for a in kernel.reductions if a.value.name.removeprefix(MARK).partition(".")[0] == result)
+    return tuple(
+        a for a in kernel.reductions if a.value.name.removeprefix(MARK).partition(".")[0] == result
+    )
 
 
 def is_plain(reductions: tuple[Accumulator, ...]) -> bool:
@@ -31,5 +34,7 @@ def state_array(kernel: ir.Kernel, result: ir.ArrayArgument, name: str) -> ir.Ar
     reductions = of_array(kernel, result.name)
     if is_plain(reductions):
         return replace(result, name=name)
-    leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(x for r in reductions for x in r.state))
+    leaves = tuple(
+        Leaf(f"s{n}", x.type) for n, x in enumerate(x for r in reductions for x in r.state)
+    )
     return replace(result, name=name, leaves=leaves, arrangement=SoA().arrange(leaves))

@@ -24,19 +24,33 @@ MAX_SHARED_BYTES = 49_152  # of a block, without asking the driver for more
 def legal(kernel: ir.Kernel, threads: int) -> str | None:
     """Why the pass does not apply, or None."""
     if threads < WARP or threads > MAX_THREADS or threads % WARP:
-        return f"a block has {WARP} to {MAX_THREADS} threads, in whole warps of {WARP}; {threads} were asked for"
+        return (
+            f"a block has {WARP} to {MAX_THREADS} threads, in whole warps of {WARP}; {threads} "
+            "were asked for"
+        )
     if kernel.grid is not None:
         return "its elements are already mapped to threads"
     shared = sum(a.arrangement.nbytes(a.length) for a in kernel.arrays if a.space == "shared")
     if shared > MAX_SHARED_BYTES:
-        return f"its tiles and sums take {shared:,} bytes of shared memory a block, and there are {MAX_SHARED_BYTES:,}"
+        return (
+            f"its tiles and sums take {shared:,} bytes of shared memory a block, and there are "
+            f"{MAX_SHARED_BYTES:,}"
+        )
     return None
 
 
 def apply(
-    kernel: ir.Kernel, threads: int, *, targets: int = 1, lanes: int | None = None, min_blocks: int = 0
+    kernel: ir.Kernel,
+    threads: int,
+    *,
+    targets: int = 1,
+    lanes: int | None = None,
+    min_blocks: int = 0,
 ) -> ir.Kernel:
-    """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element, or `targets` neighbours."""
+    """`lanes` x `targets` elements belong to a block.
+
+    Without `lanes` each thread has one element, or `targets` neighbours.
+    """
     if reason := legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     count = kernel.counts[0]
@@ -47,20 +61,30 @@ def apply(
             grid=ir.Grid(n, threads * targets, threads, min_blocks=min_blocks),
         )  # fmt: skip
     split = find_parallel(kernel, own("part"))
-    parts = int(split.extent.value) if split is not None and isinstance(split.extent, ir.Literal) else 1
+    parts = (
+        int(split.extent.value) if split is not None and isinstance(split.extent, ir.Literal) else 1
+    )
     coordinates = {own(name): ir.Builtin(name, count.type) for name in ("part", "block", "thread")}
     coordinates[own("lane")] = coordinates[own("thread")]
 
     def visit(s: ir.Statement) -> ir.Block:
-        return (ir.Assign(s.variable, coordinates[s.variable]), *s.body) if isinstance(s, ir.Parallel) else (s,)
+        return (
+            (ir.Assign(s.variable, coordinates[s.variable]), *s.body)
+            if isinstance(s, ir.Parallel)
+            else (s,)
+        )
 
     return replace(
-        kernel, body=flat_map(kernel.body, visit), grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks)
+        kernel,
+        body=flat_map(kernel.body, visit),
+        grid=ir.Grid(n, lanes * targets, threads, parts, min_blocks),
     )
 
 
 def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
-    """One thread of the whole GPU computes every element in a loop: what a port to a GPU starts from, never a fast plan.
+    """One thread of the whole GPU computes every element in a loop.
+
+    What a port to a GPU starts from, never a fast plan.
 
     `others` are decisions that divide work among threads; each must be at its neutral value.
     """
@@ -69,7 +93,10 @@ def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
     if not isinstance(outer, ir.Parallel) or kernel.grid is not None:
         reason = "its elements are already mapped to threads"
     elif shared := [f"{name}={value}" for name, value in others.items() if value != _ALONE[name]]:
-        reason = f"block=1 runs the whole kernel on one thread, which has nobody to share {' and '.join(shared)} with"
+        reason = (
+            "block=1 runs the whole kernel on one thread, which has nobody to share "
+            f"{' and '.join(shared)} with"
+        )
     if reason:
         raise refuse("mapping to one thread", kernel, reason)
     assert isinstance(outer, ir.Parallel)
@@ -85,6 +112,8 @@ def _one_each(kernel: ir.Kernel, threads: int) -> ir.Block:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     index = outer.extent.type
-    place = build.add(build.multiply(ir.Builtin("block", index), threads), ir.Builtin("thread", index))
+    place = build.add(
+        build.multiply(ir.Builtin("block", index), threads), ir.Builtin("thread", index)
+    )
     inside = build.less(ir.Local(outer.variable, index), outer.extent)
     return (ir.Assign(outer.variable, place), ir.If(inside, outer.body))

@@ -3,10 +3,12 @@
     parallel for i: t = load target[i]; for j: s = load source[j]; sum += f(t, s)
 ->  parallel for block: parallel for lane:
         t#0 = ...; t#1 = ...; for j: s = load source[j]; sum#0 += f(t#0, s); sum#1 += f(t#1, s)
-Statements that depend on the target are repeated, all others stay single. Targets past the end are clamped when read and skipped when
-written, so that all threads reach every barrier. On a GPU the targets of a thread are `lanes` apart, which keeps loads coalesced.
-Statements go to all targets, one after the other; with `in_turn` neighbouring ones go to a target together:
-    r#0 = f(t#0, s); r#1 = f(t#1, s); sum#0 += r#0; sum#1 += r#1    ->    r#0 = f(t#0, s); sum#0 += r#0; r#1 = f(t#1, s); sum#1 += r#1
+Statements that depend on the target are repeated, all others stay single. Targets past the end are
+clamped when read and skipped when written, so that all threads reach every barrier. On a GPU the
+targets of a thread are `lanes` apart, which keeps loads coalesced. Statements go to all targets,
+one after the other; with `in_turn` neighbouring ones go to a target together:
+    r#0 = f(t#0, s); r#1 = f(t#1, s); sum#0 += r#0; sum#1 += r#1    ->    r#0 = f(t#0, s); sum#0 +=
+    r#0; r#1 = f(t#1, s); sum#1 += r#1
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ from itertools import groupby
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import blocks, expressions, reads, rename, rewrite_statement, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    expressions,
+    reads,
+    rename,
+    rewrite_statement,
+    statements,
+    writes,
+)
 from lanewise.passes.base import refuse
 
 MOST = 64  # targets: compilers take a minute for some hundred copies of a pair function
@@ -37,7 +47,9 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, targets: int, lanes: int, *, in_turn: bool = False) -> ir.Kernel:
-    """`lanes` is the number of threads that work side by side on the targets of a block (1 on a CPU)."""
+    """`lanes` is the number of threads that work side by side on the targets of a block (1 on a
+    CPU).
+    """
     if reason := legal(kernel, targets):
         raise refuse("thread merging", kernel, reason)
     loop = kernel.body[0]
@@ -54,7 +66,10 @@ def apply(kernel: ir.Kernel, targets: int, lanes: int, *, in_turn: bool = False)
     body: ir.Block = (*starts, *merged)
     if lanes > 1:
         body = (ir.Parallel(lane.name, ir.Literal(lanes, index), body),)
-    return replace(kernel, body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes * targets), body),))
+    return replace(
+        kernel,
+        body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes * targets), body),),
+    )
 
 
 def _name(name: str, r: int, targets: int) -> str:
@@ -62,7 +77,10 @@ def _name(name: str, r: int, targets: int) -> str:
 
 
 def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
-    """The variables whose value depends on the element; those that are the `same` for all elements of a thread do not."""
+    """The variables whose value depends on the element.
+
+    Those that are the `same` for all elements of a thread do not.
+    """
     varying = {loop.variable}
     while True:
         before = len(varying)
@@ -78,7 +96,9 @@ def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
 class _Merge:
     """Repeats the statements that depend on the target, once for each target of the thread."""
 
-    def __init__(self, variable: str, extent: ir.Expression, targets: int, varying: set[str], in_turn: bool) -> None:
+    def __init__(
+        self, variable: str, extent: ir.Expression, targets: int, varying: set[str], in_turn: bool
+    ) -> None:
         self.variable, self.extent, self.targets = variable, extent, targets
         self.varying, self.in_turn = varying, in_turn
 
@@ -90,7 +110,13 @@ class _Merge:
                 merged += (rewrite_statement(s, lambda e: e, self.block) for s in run)
                 continue
             together = (run,) if self.in_turn else tuple((s,) for s in run)
-            merged += (x for some in together for r in range(self.targets) for s in some for x in self._copy(s, r))
+            merged += (
+                x
+                for some in together
+                for r in range(self.targets)
+                for s in some
+                for x in self._copy(s, r)
+            )
         return tuple(merged)
 
     def _is_repeated(self, s: ir.Statement) -> bool:

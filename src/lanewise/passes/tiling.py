@@ -32,7 +32,9 @@ def apply(kernel: ir.Kernel, tile: int) -> ir.Kernel:
     """Cut the loops over sources into tiles; raises `PlanError` when there are none."""
     if reason := legal(kernel, tile):
         raise refuse("tiling", kernel, reason)
-    return replace(kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: _cut(s, tile))))
+    return replace(
+        kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: _cut(s, tile)))
+    )
 
 
 def _cut(s: ir.Statement, size: int) -> ir.Block:

@@ -1,7 +1,10 @@
-"""Write the innermost loop over sources out several times: fewer tests and jumps, more loads in flight.
+"""Write the innermost loop over sources out several times.
+
+Fewer tests and jumps, more loads in flight.
 
     for k in range(T): ...   ->   for k in range(T): ...  # unroll 8
-The loop is marked; the emitter spells it (`#pragma unroll`), and the compiler's own remainder loop takes what is left over.
+The loop is marked; the emitter spells it (`#pragma unroll`), and the compiler's own remainder loop
+takes what is left over.
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ def apply(kernel: ir.Kernel, factor: int) -> ir.Kernel:
     """Mark the loops over sources; raises `PlanError` when there are none."""
     if reason := legal(kernel, factor):
         raise refuse("unrolling", kernel, reason)
-    return replace(kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: (_marked(s, factor),))))
+    return replace(
+        kernel, body=flat_map(kernel.body, chosen(is_source_loop, lambda s: (_marked(s, factor),)))
+    )
 
 
 def _marked(s: ir.Statement, factor: int) -> ir.Statement:

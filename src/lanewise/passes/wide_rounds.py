@@ -1,8 +1,9 @@
 """Several neighbouring rounds of a loop at once, so that what lies side by side is one access.
 
     for k in range(n): load a[y, k]: v; s += v
-->  for k in range(0, n, 4): load a[y, k]: v#0, v#1, v#2, v#3; s += v#0; s += v#1; s += v#2; s += v#3
-Rows have to begin at multiples (`ArrayArgument.multiple`); what is no multiple of a range runs round by round, behind it.
+->  for k in range(0, n, 4): load a[y, k]: v#0, v#1, v#2, v#3; s += v#0; s += v#1; s += v#2; s +=
+v#3 Rows have to begin at multiples (`ArrayArgument.multiple`); what is no multiple of a range runs
+round by round, behind it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,23 @@ from lanewise.ir.traverse import rename, rewrite_block, statements, writes
 MOST = 4  # elements of one access
 
 
-def width(kernel: ir.Kernel, body: ir.Block, indices: tuple[str, ...], loops: tuple[ir.For, ...]) -> int:
-    """How many rounds of these loops should go together: as many as the accesses along them can bring at once, or 1."""
+def width(
+    kernel: ir.Kernel, body: ir.Block, indices: tuple[str, ...], loops: tuple[ir.For, ...]
+) -> int:
+    """How many rounds of these loops should go together.
+
+    As many as the accesses along them can bring at once, or 1.
+    """
     plain = all(x.step == ir.Literal(1, x.step.type) for x in loops)
     if not plain or any(isinstance(s, ir.Continue) for x in loops for s in statements(x.body)):
         return 1
     multiples = {a.name: a.multiple for a in kernel.arrays}
-    along = [a for a in accesses(body, indices) for x in loops if _is_direct(a, x) and a.stride(x.variable) == 1]
+    along = [
+        a
+        for a in accesses(body, indices)
+        for x in loops
+        if _is_direct(a, x) and a.stride(x.variable) == 1
+    ]
     return max((multiples[a.array] for a in along if multiples[a.array] <= MOST), default=1)
 
 
@@ -45,7 +56,11 @@ def wide_accesses(
     candidates: list[ir.LoadElement | ir.StoreElement] = []
     for a in accesses(body, indices):
         s, last = a.statement, a.indices[-1]
-        if isinstance(s, ir.ScatterElement) or not _is_direct(a, loop) or multiples[a.array] % across:
+        if (
+            isinstance(s, ir.ScatterElement)
+            or not _is_direct(a, loop)
+            or multiples[a.array] % across
+        ):
             continue
         if last is None or s.more:
             continue
@@ -63,7 +78,9 @@ def wide_accesses(
     return tuple(s for s in candidates if s.array not in late and stored.count(s.array) <= 1)
 
 
-def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant: Definitions) -> bool:
+def _even(
+    last: Affine, variable: str, across: int, sure: frozenset[str], meant: Definitions
+) -> bool:
     """Whether an index is a multiple in each round whose number is one."""
     if last.scaled or last.constant % across:
         return False
@@ -73,9 +90,15 @@ def _even(last: Affine, variable: str, across: int, sure: frozenset[str], meant:
 
 
 def several(
-    loop: ir.For, across: int, wide: tuple[ir.LoadElement | ir.StoreElement, ...], kept: frozenset[str]
+    loop: ir.For,
+    across: int,
+    wide: tuple[ir.LoadElement | ir.StoreElement, ...],
+    kept: frozenset[str],
 ) -> ir.Block:
-    """The body of `across` neighbouring rounds. `kept` are the variables that all rounds have in common."""
+    """The body of `across` neighbouring rounds.
+
+    `kept` are the variables that all rounds have in common.
+    """
     local = [n for s in statements(loop.body) for n in writes(s) if n not in kept]
     loads: list[ir.Statement] = []
     stores: list[ir.Statement] = []
@@ -86,7 +109,9 @@ def several(
         names = {x: numbered(x, n) for x in local}
 
         def moved(e: ir.Expression, n: int = n) -> ir.Expression:
-            return build.add(variable, n) if isinstance(e, ir.Local) and e.name == variable.name else e
+            return (
+                build.add(variable, n) if isinstance(e, ir.Local) and e.name == variable.name else e
+            )
 
         copies += rewrite_block(rename(rest, names), moved)
     for s in wide:
@@ -100,7 +125,11 @@ def several(
             (one,) = rename((only,), {x: numbered(x, n) for x in local})
             (one,) = rewrite_block(
                 (one,),
-                lambda e, n=n: build.add(variable, n) if isinstance(e, ir.Local) and e.name == variable.name else e,
+                lambda e, n=n: (
+                    build.add(variable, n)
+                    if isinstance(e, ir.Local) and e.name == variable.name
+                    else e
+                ),
             )
             assert isinstance(one, ir.Assign)
             values.append(one.value)

@@ -1,1 +1,4 @@
-"""The wings: all that belongs to one pattern lies in its folder: builder, kernel, calls, passes and structures of its own."""
+"""The wings: all that belongs to one pattern lies in its folder.
+
+Builder, kernel, calls, passes and structures of its own.
+"""

@@ -1,6 +1,7 @@
 """The calls of a function under a pattern: what they compile, bind, remember and tune.
 
-A pattern says in its `Wing` what is its own; the rest is the same for all. What users hold is in `patterns/kernels.py`.
+A pattern says in its `Wing` what is its own; the rest is the same for all. What users hold is in
+`patterns/kernels.py`.
 """
 
 from __future__ import annotations
@@ -81,7 +82,10 @@ CHECKS = "checks"  # of calls of most: test every index before the run
 
 
 def _check_names(signature: Signature, options: tuple[str, ...]) -> None:
-    """Refuse a parameter that has the name of a keyword of calls: which of the two a call means would be a guess."""
+    """Refuse a parameter that has the name of a keyword of calls.
+
+    Which of the two a call means would be a guess.
+    """
     for a in signature.source.tree.args.args:
         if a.arg in (*KEYWORDS, *options, *signature.asked):
             why = f"{a.arg!r} is a keyword of every call"
@@ -107,15 +111,18 @@ def advise_layout(arguments: Arguments, kernel: Tunable) -> str:
 class Wing:
     """What a pattern brings along.
 
-    build: the reference kernel for a function, the arguments of a call and the type of indices. counts: how many elements there are, by
-    IR name; the first count is that of the results. It raises `ArgumentError` for arguments that do not go together. check: refuses
-    functions that the pattern has no use for. arguments: the arguments of a call, checked against the parameters. in_place: the
-    first record is updated. rows: its functions may read rows of values. alike: how many neighbouring elements go over one list.
-    advise: what could make a call faster besides a plan. threads: its functions have indices and arrays. repeats: what calls like one have
-    to be like besides. total: a result is the sum over all elements. options: keywords of a call that belong to no parameter. prove:
-    what is proved of a call, or refused, before anything is compiled for it; it may add to the arguments. elements: its functions may read
-    tables, and ask for the indices of these parameters; scatters: they may scatter to arrays, too. tested: a launch with the tests of a
-    call's indices before it.
+    build: the reference kernel for a function, the arguments of a call and the type of indices.
+    counts: how many elements there are, by IR name; the first count is that of the results. It
+    raises `ArgumentError` for arguments that do not go together. check: refuses functions that the
+    pattern has no use for. arguments: the arguments of a call, checked against the parameters.
+    in_place: the first record is updated. rows: its functions may read rows of values. alike: how
+    many neighbouring elements go over one list.
+    advise: what could make a call faster besides a plan. threads: its functions have indices and
+    arrays. repeats: what calls like one have to be like besides. total: a result is the sum over
+    all elements. options: keywords of a call that belong to no parameter. prove: what is proved of
+    a call, or refused, before anything is compiled for it; it may add to the arguments. elements:
+    its functions may read tables, and ask for the indices of these parameters; scatters: they may
+    scatter to arrays, too. tested: a launch with the tests of a call's indices before it.
     """
 
     pattern: Pattern
@@ -144,7 +151,10 @@ class Wing:
 
 
 class Derived(Protocol):
-    """What makes another kernel of a function: its name, its parameters, and the typed function that runs in place of the user's."""
+    """What makes another kernel of a function.
+
+    Its name, its parameters, and the typed function that runs in place of the user's.
+    """
 
     @property
     def name(self) -> str: ...
@@ -153,12 +163,26 @@ class Derived(Protocol):
 
 
 class Calls:
-    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name; `derived`: of what is made of it."""
+    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name.
+
+    `derived`: of what is made of it.
+    """
 
     def __init__(
-        self, wing: Wing, function: Callable[..., Any], kernel: Tunable, bind: Callable[..., Call], derived: Derived | None = None
-    ) -> None:  # fmt: skip
-        self.wing, self.function, self.kernel, self.bound_by, self.derived = wing, function, kernel, bind, derived
+        self,
+        wing: Wing,
+        function: Callable[..., Any],
+        kernel: Tunable,
+        bind: Callable[..., Call],
+        derived: Derived | None = None,
+    ) -> None:
+        self.wing, self.function, self.kernel, self.bound_by, self.derived = (
+            wing,
+            function,
+            kernel,
+            bind,
+            derived,
+        )
         self.name = function.__name__ if derived is None else derived.name
         self.begin()
         self._written: Signature | None = None
@@ -178,7 +202,9 @@ class Calls:
     def signature(self) -> Signature:
         """The parameters and results, by the function's annotations."""
         if self._signature is None:
-            self._signature = self.written if self.derived is None else self.derived.signature(self.written)
+            self._signature = (
+                self.written if self.derived is None else self.derived.signature(self.written)
+            )
         return self._signature
 
     @property
@@ -199,7 +225,9 @@ class Calls:
 
     @property
     def _shaped(self) -> Iterable[str]:
-        """The parameters that are tables, or scattered to, with which results must not share memory."""
+        """The parameters that are tables, or scattered to, with which results must not share
+        memory.
+        """
         return self.signature.arrays if self.wing.elements is not None else ()
 
     @property
@@ -212,13 +240,20 @@ class Calls:
             lowered = lower_function(
                 written,
                 mutable=next(records, None) if self.wing.in_place else None,
-                elements=frozenset(() if self.wing.elements is None else self.wing.elements(written)),
+                elements=frozenset(
+                    () if self.wing.elements is None else self.wing.elements(written)
+                ),
             )
-            self._lowered = lowered if self.derived is None else self.derived.lowered(written, lowered)
+            self._lowered = (
+                lowered if self.derived is None else self.derived.lowered(written, lowered)
+            )
         return self._lowered
 
     def notice(self) -> None:
-        """Start anew where a helper, a constant or a record stands for something else than it did. BoundArray calls stay as they are."""
+        """Start anew where a helper, a constant or a record stands for something else than it did.
+
+        BoundArray calls stay as they are.
+        """
         if self._seen is not None and not self._seen.same():
             self._written = self._signature = self._seen = None
             self.begin()
@@ -236,7 +271,9 @@ class Calls:
             self.wing.prove(self, result)
         return result
 
-    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
+    def call(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
+    ) -> tuple[Any, ...]:
         """Run with the default or the tuned plan; the results."""
         self.notice()
         calls = self.repeated[None]
@@ -250,60 +287,126 @@ class Calls:
         return call.results
 
     def remember(
-        self, calls: Repeated, call: Call, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-        *, own: Mapping[str, Slot] = NOTHING, classify: Classify | None = None,
-    ) -> None:  # fmt: skip
-        """Keep a call for those like it. own: slots of the pattern's. classify: the arguments of a call, checked, if not by `given`."""
+        self,
+        calls: Repeated,
+        call: Call,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        arguments: Arguments,
+        *,
+        own: Mapping[str, Slot] = NOTHING,
+        classify: Classify | None = None,
+    ) -> None:
+        """Keep a call for those like it. own: slots of the pattern's. classify.
+
+        The arguments of a call, checked, if not by `given`.
+        """
         if self._program(arguments) is not None:
-            self.remember_as(calls, positional, named, arguments, self._program, own=own, classify=classify)
+            self.remember_as(
+                calls, positional, named, arguments, self._program, own=own, classify=classify
+            )
 
     def remember_as(
-        self, calls: Repeated, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments,
-        program: Callable[[Arguments], Program | None], results: ResultsOf | None = None,
-        numbers: Callable[[Mapping[str, int]], Mapping[str, int]] = dict, *,
-        own: Mapping[str, Slot] = NOTHING, classify: Classify | None = None,
-    ) -> None:  # fmt: skip
-        """Keep a call that runs this program for its arguments. results, numbers: see `sizing.Plain`."""
-        sizing = Sizing(classify or self.given, self.bound, program, self._plain(arguments, results, numbers))
+        self,
+        calls: Repeated,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        arguments: Arguments,
+        program: Callable[[Arguments], Program | None],
+        results: ResultsOf | None = None,
+        numbers: Callable[[Mapping[str, int]], Mapping[str, int]] = dict,
+        *,
+        own: Mapping[str, Slot] = NOTHING,
+        classify: Classify | None = None,
+    ) -> None:
+        """Keep a call that runs this program for its arguments. results, numbers.
+
+        See `sizing.Plain`.
+        """
+        sizing = Sizing(
+            classify or self.given, self.bound, program, self._plain(arguments, results, numbers)
+        )
         besides = None if self.wing.repeats is None else self.wing.repeats(self, arguments)
         uses = {n: self._uses(n) for n in arguments.records}
         calls.remember(
-            self.signature, positional, named, arguments, sizing.resize, sizing.sizes, identical=None if own else _pair(arguments),
-            own=own, besides=besides, uses=uses, own_only=self._own_only,
-        )  # fmt: skip
+            self.signature,
+            positional,
+            named,
+            arguments,
+            sizing.resize,
+            sizing.sizes,
+            identical=None if own else _pair(arguments),
+            own=own,
+            besides=besides,
+            uses=uses,
+            own_only=self._own_only,
+        )
 
     def _plain(
-        self, arguments: Arguments, results: ResultsOf | None, numbers: Callable[[Mapping[str, int]], Mapping[str, int]]
+        self,
+        arguments: Arguments,
+        results: ResultsOf | None,
+        numbers: Callable[[Mapping[str, int]], Mapping[str, int]],
     ) -> Plain | None:
-        """How calls like this one are sized, if nothing but their numbers of elements follows from sizes."""
+        """How calls like this one are sized, if nothing but their numbers of elements follows from
+        sizes.
+        """
         signature, wing, plan_class = self.signature, self.wing, self.wing.pattern.plan_class
         numbered = self.lowered.numbered or any(r.numbered for r in signature.reductions)
-        if plan_class is None or wing.total or signature.arrays or signature.rows or numbered or arguments.variant:
+        if (
+            plan_class is None
+            or wing.total
+            or signature.arrays
+            or signature.rows
+            or numbered
+            or arguments.variant
+        ):
             return None
         machine, work = machine_of(arguments.device), self.work(arguments)
         values = {n: value_type(signature.parameters[n]) for n in arguments.arrays}
         made = result_arrays(self.lowered)
-        results = results or (lambda count, axes: [Result(n, kind, count, axes) for n, kind in made])
-        arranged = {n: value_array("", kind, written=False).arrangement for n, kind in values.items()}
-        arranged |= {r.name: value_array("", r.kind, written=True).arrangement for r in results(1, ())}
+        results = results or (
+            lambda count, axes: [Result(n, kind, count, axes) for n, kind in made]
+        )
+        arranged = {
+            n: value_array("", kind, written=False).arrangement for n, kind in values.items()
+        }
+        arranged |= {
+            r.name: value_array("", r.kind, written=True).arrangement for r in results(1, ())
+        }
         return Plain(
-            tuple(arguments.records), values, arranged, partial(wing.counts, self.name), numbers, results,
+            tuple(arguments.records),
+            values,
+            arranged,
+            partial(wing.counts, self.name),
+            numbers,
+            results,
             partial(plan_class, machine, work),
-        )  # fmt: skip
+        )
 
     def _program(self, arguments: Arguments) -> Program | None:
-        """What calls like this one run, without the caller's plan; None where that is no program for all of them."""
+        """What calls like this one run, without the caller's plan.
+
+        None where that is no program for all of them.
+        """
         compiled = self.specialise(arguments, None)
         executable = compiled.executable
         if not executable.resizable or not self._chosen_alone(arguments, compiled.plan):
             return None
         environment = self.environment(arguments)
-        self_term.check(self.name, compiled.plan.self_term, executable.program.self_term, environment)
+        self_term.check(
+            self.name, compiled.plan.self_term, executable.program.self_term, environment
+        )
         results = self.wing.results(self.lowered, self.count(arguments), arguments.axes)
-        return Program(executable, environment, results, self.holding(compiled, arguments), _around(arguments))
+        return Program(
+            executable, environment, results, self.holding(compiled, arguments), _around(arguments)
+        )
 
     def _chosen_alone(self, arguments: Arguments, plan: Decisions) -> bool:
-        """Whether calls like this one have this plan: a tuned one that does not hold for these values may hold for the next ones."""
+        """Whether calls like this one have this plan.
+
+        A tuned one that does not hold for these values may hold for the next ones.
+        """
         tuned = self._tuned(arguments, None)
         return tuned is None or tuned.plan == plan
 
@@ -313,7 +416,9 @@ class Calls:
         return not self.wing.pattern.over_pairs and not self.wing.pattern.over_items
 
     def value_slots(self, arguments: Arguments, names: Iterable[str]) -> dict[str, ValueSlot]:
-        """What values of these parameters have to be like, to be numbers of a call like this one."""
+        """What values of these parameters have to be like, to be numbers of a call like this
+        one.
+        """
         kinds, host = self.signature.parameters, not is_gpu(arguments.device)
         return {n: ValueSlot(n, value_type(kinds[n]), host) for n in names}
 
@@ -323,9 +428,14 @@ class Calls:
         return both(self._holding(compiled, arguments), besides)
 
     def _holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
-        """Whether what was proved of a pair of an element with itself holds for other values; None where nothing was."""
+        """Whether what was proved of a pair of an element with itself holds for other values.
+
+        None where nothing was.
+        """
         proof, environment = compiled.executable.program.self_term, self.environment(arguments)
-        locals_ = (x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local))
+        locals_ = (
+            x for c in proof.conditions for x in subexpressions(c.value) if isinstance(x, ir.Local)
+        )
         names = tuple(dict.fromkeys(x.name for x in locals_))
         if not names:
             return None
@@ -347,19 +457,28 @@ class Calls:
         compiled = self.specialise(arguments, plan)
         bound, made = self.bound(arguments), self.wing.results(self.lowered, self.count(arguments))
         count = made[0].count if made else 0
-        results = make_outputs(self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes)
+        results = make_outputs(
+            self.name, [r.kind for r in made], count, arguments.device, out, arguments.axes
+        )
         if out is not None:
             check_in_place(self.name, results, arguments.arrays, arguments.arrays)
             uses = {n: self._uses(n) for n in arguments.records}
-            check_beside_records(self.name, results, arguments.records, uses, own_only=self._own_only)
+            check_beside_records(
+                self.name, results, arguments.records, uses, own_only=self._own_only
+            )
             tables = {n: arguments.shaped[n] for n in self._shaped}
             check_results_apart(self.name, results, tables, self.signature.scattered)
             if self.wing.threads:
                 whole = {n: arguments.added[n][0] for n in self.signature.arrays}
                 check_results_apart(self.name, results, whole, whole)
-        bound |= {r.name: bind_value_array(flat(a, r.kind), r.kind) for r, a in zip(made, results, strict=True)}
+        bound |= {
+            r.name: bind_value_array(flat(a, r.kind), r.kind)
+            for r, a in zip(made, results, strict=True)
+        }
         environment = self.environment(arguments)
-        self_term.check(self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment)
+        self_term.check(
+            self.name, compiled.plan.self_term, compiled.executable.program.self_term, environment
+        )
         launch = kernel = compiled.executable.prepare(bound, environment)
         if arguments.instead is not None and plan is None:
             arrays = arguments.arrays | {n: array for n, (array, _) in arguments.added.items()}
@@ -368,14 +487,21 @@ class Calls:
             launch = self.wing.tested(self, arguments, launch)
         if arguments.around is not None:
             launch = arguments.around(launch)
-        asked = (*arguments.asked, *(writable_checks(f"{self.name}: out", *results) if out is not None else ()))
-        return Call(launch, tuple(results), replace(compiled, environment=environment), kernel, asked)
+        asked = (
+            *arguments.asked,
+            *(writable_checks(f"{self.name}: out", *results) if out is not None else ()),
+        )
+        return Call(
+            launch, tuple(results), replace(compiled, environment=environment), kernel, asked
+        )
 
     # ------------------------------------------------------------ what a call is made of
 
     def reference(self, arguments: Arguments) -> ir.Kernel:
         """The kernel before any decision about it."""
-        return self.wing.build(self.lowered, self.signature, arguments, index_type(arguments.device))
+        return self.wing.build(
+            self.lowered, self.signature, arguments, index_type(arguments.device)
+        )
 
     def count(self, arguments: Arguments) -> int:
         """How many elements have a result."""
@@ -410,9 +536,13 @@ class Calls:
             max(1, self.count(arguments)),
             self.wing.pattern,
         )  # a plan for no elements is as good as one for one
-        plain = pattern.suggest is None and (pattern.describe is None or not is_gpu(arguments.device))
+        plain = pattern.suggest is None and (
+            pattern.describe is None or not is_gpu(arguments.device)
+        )
         if not pattern.over_pairs and plain:
-            items = [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
+            items = (
+                [*self.wing.counts(self.name, arguments).values()][-1] if pattern.over_items else 0
+            )
             return Work(pattern, count, alike=self.wing.alike(arguments), items=items)
         key = self.kind(arguments)
         if key not in self._works:
@@ -427,7 +557,13 @@ class Calls:
     def kind(self, arguments: Arguments) -> Hashable:
         """What a kernel is specialised to, apart from its plan."""
         layouts = tuple((n, r.record, r.layout) for n, r in arguments.records.items())
-        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.variant, arguments.device)
+        return (
+            layouts,
+            tuple(arguments.arrays),
+            _pair(arguments),
+            arguments.variant,
+            arguments.device,
+        )
 
     # ------------------------------------------------------------ compilation
 
@@ -438,8 +574,11 @@ class Calls:
     def specialise(self, arguments: Arguments, plan: Plan | None) -> Compiled:
         """The kernel with the caller's plan, the tuned or the default one."""
         tuned = self._tuned(arguments, plan)
-        # What was proved for the values that it was tuned with need not hold for these: then the default plan runs.
-        if tuned is None or violated(tuned.executable.program.self_term, self.environment(arguments)):
+        # What was proved for the values that it was tuned with need not hold for these: then the
+        # default plan runs.
+        if tuned is None or violated(
+            tuned.executable.program.self_term, self.environment(arguments)
+        ):
             return self._compile(arguments, plan, plan)
         return tuned
 
@@ -454,16 +593,25 @@ class Calls:
         return None if tuned is None else self._compile(arguments, tuned, plan)
 
     def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
-        """`chosen` by the caller or by tuning; `wish`: the plan that the caller asked for, open fields and all."""
+        """`chosen` by the caller or by tuning; `wish`.
+
+        The plan that the caller asked for, open fields and all.
+        """
         complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
         key = (self.kind(arguments), complete)
         if key not in self.compiled:
             reference = self.reference(arguments)
             executable = compile_kernel(reference, complete, arguments.device, wish=wish)
             self.compiled[key] = Compiled(
-                self.name, executable, partial(self.bound_by, plan=complete, **arguments.options), layouts_of(arguments.records),
-                self.environment(arguments), reference, self.kernel, beside=partial(_rounding, len(arguments.summed)),
-            )  # fmt: skip
+                self.name,
+                executable,
+                partial(self.bound_by, plan=complete, **arguments.options),
+                layouts_of(arguments.records),
+                self.environment(arguments),
+                reference,
+                self.kernel,
+                beside=partial(_rounding, len(arguments.summed)),
+            )
         return self.compiled[key]
 
     # ------------------------------------------------------------ tuning
@@ -480,15 +628,21 @@ class Calls:
 
         if arguments.instead is not None and plan is None:
             raise ArgumentError(
-                f"{self.name}: calls like this one do not run the kernel but go to buckets (see explain()), which have no plan; "
-                "with a plan, such as plan=lw.Plan(block=256), the kernel is tuned, for calls with that plan"
+                f"{self.name}: calls like this one do not run the kernel but go to buckets (see "
+                "explain()), which have no plan; "
+                "with a plan, such as plan=lw.Plan(block=256), the kernel is tuned, for calls with "
+                "that plan"
             )
         wish = plan or Plan()
         lengths = {n: len(a) for n, a in (arguments.records | arguments.arrays).items()}
         count, kinds = self.count(arguments), self.signature.parameters
-        check_tunable(self.name, arguments.device, {"grid": count} if self.wing.threads else lengths)
+        check_tunable(
+            self.name, arguments.device, {"grid": count} if self.wing.threads else lengths
+        )
         reference, environment = self.reference(arguments), self.environment(arguments)
-        arrays = {n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()} | arguments.added
+        arrays = {
+            n: (a, value_type(kinds[n])) for n, a in arguments.arrays.items()
+        } | arguments.added
 
         def workload(*, fresh: bool = not self.wing.pattern.over_pairs) -> Workload:
             made = self.wing.results(self.lowered, count)
@@ -506,11 +660,20 @@ class Calls:
 
         specialisation = self._specialisation(arguments)
         return Job(
-            self.name, reference, arguments.device, machine_of(arguments.device), self.work(arguments),
-            lengths if self.wing.pattern.over_pairs else {"elements": count}, environment, wish,
-            self._key(arguments, reference, wish), workload, lambda: workload(fresh=True),
-            lambda best: self.adopt(wish, specialisation, best), lambda: self.wing.advise(arguments, self.kernel),
-        )  # fmt: skip
+            self.name,
+            reference,
+            arguments.device,
+            machine_of(arguments.device),
+            self.work(arguments),
+            lengths if self.wing.pattern.over_pairs else {"elements": count},
+            environment,
+            wish,
+            self._key(arguments, reference, wish),
+            workload,
+            lambda: workload(fresh=True),
+            lambda best: self.adopt(wish, specialisation, best),
+            lambda: self.wing.advise(arguments, self.kernel),
+        )
 
     def adopt(self, wish: Plan, specialisation: Hashable, best: Decisions) -> None:
         """Use a plan that was tuned just now."""
@@ -521,7 +684,14 @@ class Calls:
         """What of a call decides which tuned plan it gets, in a form that is quickly made."""
         layouts = tuple((n, r.layout) for n, r in arguments.records.items())
         sizes = tuple(map(size_class, self.wing.counts(self.name, arguments).values()))
-        return (layouts, tuple(arguments.arrays), _pair(arguments), arguments.variant, arguments.device, sizes)
+        return (
+            layouts,
+            tuple(arguments.arrays),
+            _pair(arguments),
+            arguments.variant,
+            arguments.device,
+            sizes,
+        )
 
     def _key(self, arguments: Arguments, reference: ir.Kernel, wish: Plan) -> Key:
         *_, last = self.wing.counts(self.name, arguments).values()
@@ -539,13 +709,18 @@ class Calls:
 def _rounding(arrays: int) -> tuple[Beside, ...]:
     """What rounds exact sums behind a kernel, array by array."""
     names = (
-        ["rounding of sums"] if arrays == 1 else [f"rounding of sums, {n} of {arrays}" for n in range(1, arrays + 1)]
+        ["rounding of sums"]
+        if arrays == 1
+        else [f"rounding of sums, {n} of {arrays}" for n in range(1, arrays + 1)]
     )
     return tuple(Beside(name, behind=True) for name in names)
 
 
 def _around(arguments: Arguments) -> Callable[[dict[str, Any], Launch], None] | None:
-    """What a call like this one does with its arrays, by name, and the launch of its kernel; None where it launches that and no more."""
+    """What a call like this one does with its arrays, by name, and the launch of its kernel.
+
+    None where it launches that and no more.
+    """
     if arguments.tests is not None or (arguments.instead is None and not arguments.summed):
         return None
     names, device, instead = tuple(arguments.summed), arguments.device, arguments.instead

@@ -1,10 +1,14 @@
-"""Let a thread of a GPU compute several elements, so that more of them are on their way from memory at the same time.
+"""Let a thread of a GPU compute several elements, so that more of them are on their way from memory
+at the same time.
 
     parallel for i: load a[i]: x; apply; store r[i]
-->  parallel for group: at#0 = group // 32 * 128 + group % 32; at#1 = at#0 + 32; ...; i#0 = min(at#0, count - 1); ...
-        load a[i#0]: x#0; load a[i#1]: x#1; ...; apply#0; apply#1; ...; if at#0 < count: store r[i#0]; ...
-The elements of a warp are neighbours: of a thread they are 32 apart, and every access of the warp is as coalesced as before. Elements
-beyond the end take the place of the last one, and store nothing.
+->  parallel for group: at#0 = group // 32 * 128 + group % 32; at#1 = at#0 + 32; ...; i#0 =
+min(at#0, count - 1); ...
+        load a[i#0]: x#0; load a[i#1]: x#1; ...; apply#0; apply#1; ...; if at#0 < count: store
+        r[i#0]; ...
+The elements of a warp are neighbours: of a thread they are 32 apart, and every access of the warp
+is as coalesced as before. Elements beyond the end take the place of the last one, and store
+nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from lanewise.passes.thread_mapping import WARP
 from lanewise.passes.thread_merging import varying_names
 
 MOST = 8  # elements of a thread
-FEW_BYTES = 12  # that an element reads: with more, enough is on its way (bench/results/gpu_tables.md)
+# that an element reads: with more, enough is on its way (bench/results/gpu_tables.md)
+FEW_BYTES = 12
 FEW_STATEMENTS = 24  # of a function whose registers several elements may have
 
 
@@ -29,10 +34,18 @@ def legal(kernel: ir.Kernel, targets: int) -> str | None:
     """Why the pass does not apply, or None."""
     if targets < 1 or targets > MOST or targets & (targets - 1):
         return f"a thread computes 1, 2, 4 or {MOST} elements; {targets} were asked for"
-    if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or kernel.grid is not None:
+    if (
+        len(kernel.body) != 1
+        or not isinstance(kernel.body[0], ir.Parallel)
+        or kernel.grid is not None
+    ):
         return "its elements are already mapped to threads"
-    if not all(isinstance(s, ir.LoadRecord | ir.Apply | ir.StoreRecord) for s in kernel.body[0].body):
-        return "it does more with its elements than to load them, to apply its function, and to store"
+    if not all(
+        isinstance(s, ir.LoadRecord | ir.Apply | ir.StoreRecord) for s in kernel.body[0].body
+    ):
+        return (
+            "it does more with its elements than to load them, to apply its function, and to store"
+        )
     return None
 
 
@@ -46,7 +59,9 @@ def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
         return kernel
     index = loop.extent.type
     group, at = ir.Local(own("group"), index), own("at")
-    first = build.add(build.multiply(build.divide(group, WARP), WARP * targets), build.remainder(group, WARP))
+    first = build.add(
+        build.multiply(build.divide(group, WARP), WARP * targets), build.remainder(group, WARP)
+    )
     varying, last = varying_names(loop), build.subtract(loop.extent, 1)
     body: list[ir.Statement] = [ir.Assign(at, first)]
     for r in range(targets):
@@ -63,9 +78,12 @@ def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
 
 
 def suited(kernel: ir.Kernel) -> int:
-    """How many elements a thread should have where there are very many: those of little work that read few bytes.
+    """How many elements a thread should have where there are very many.
 
-    Records that are updated where they lie have one: in memory that is read and written alike more did not help (the same results).
+    Those of little work that read few bytes.
+
+    Records that are updated where they lie have one: in memory that is read and written alike more
+    did not help (the same results).
     """
     if legal(kernel, 4) is not None or COUNT not in {c.name for c in kernel.counts}:
         return 1

@@ -1,4 +1,7 @@
-"""What gradients of elements and of pairs have in common: the names that they are taken with respect to, and cotangents as parameters."""
+"""What gradients of elements and of pairs have in common.
+
+The names that they are taken with respect to, and cotangents as parameters.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,16 @@ from lanewise.patterns.variables import COTANGENT, Variable, names_of, variables
 from lanewise.support.errors import ArgumentError
 
 K = TypeVar("K", bound=AbstractKernel)
-Places = tuple[tuple[int, Asked], ...]  # what a kernel of a gradient computes, by the place in what was asked for
+# what a kernel of a gradient computes, by the place in what was asked for
+Places = tuple[tuple[int, Asked], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Sought(Generic[K]):
-    """The kernel that is differentiated, and with respect to what. single: one name was given, not several."""
+    """The kernel that is differentiated, and with respect to what. single.
+
+    One name was given, not several.
+    """
 
     kernel: K
     names: tuple[str, ...]
@@ -51,7 +58,10 @@ class Sought(Generic[K]):
         return self.calls.kept
 
     def variables(self) -> tuple[Variable, ...]:
-        """What the names stand for; raises `ArgumentError` and `CompileError` as `patterns.variables` does."""
+        """What the names stand for.
+
+        Raises `ArgumentError` and `CompileError` as `patterns.variables` does.
+        """
         kept, key = self.kept(), ("variables", self.names)
         if key not in kept:
             kept[key] = variables(self.names, self.kernel.signature, self.kernel.lowered)
@@ -61,11 +71,15 @@ class Sought(Generic[K]):
         """Refuse names that begin as those of cotangents do."""
         if any(n.startswith(COTANGENT) for n in words):
             raise ArgumentError(
-                f"{self.kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename the {what} of that name"
+                f"{self.kernel.__name__}.gradient: 'cotangent' is the keyword of its calls; rename "
+                f"the {what} of that name"
             )
 
     def ordered(self, results: Mapping[int, Any]) -> Any:
-        """What a call returns: the only derivative, or a tuple of them in the order of the names."""
+        """What a call returns.
+
+        The only derivative, or a tuple of them in the order of the names.
+        """
         every = tuple(results[n] for n in range(len(self.names)))
         return every[0] if self.single else every
 
@@ -81,9 +95,14 @@ def gradient_name(kernel: str) -> str:
 
 
 def cotangent_kinds(results: list[t.ValueType] | None) -> dict[str, t.ValueType]:
-    """The cotangents of a function's results by name: those of floats, numbered where there are several results."""
+    """The cotangents of a function's results by name.
+
+    Those of floats, numbered where there are several results.
+    """
     single = len(results or []) == 1
-    named = ((COTANGENT if single else f"{COTANGENT}{n}", kind) for n, kind in enumerate(results or []))
+    named = (
+        (COTANGENT if single else f"{COTANGENT}{n}", kind) for n, kind in enumerate(results or [])
+    )
     return {n: kind for n, kind in named if t.scalar_of(kind).is_float}
 
 

@@ -1,7 +1,9 @@
-"""What users hold of a function under a pattern: an object that is called, compiled, bound and tuned.
+"""What users hold of a function under a pattern.
 
-`kernel_of(wing)` makes a decorator of a wing, which is all that a new pattern needs; the patterns of lanewise give their kernels further
-methods.
+An object that is called, compiled, bound and tuned.
+
+`kernel_of(wing)` makes a decorator of a wing, which is all that a new pattern needs; the patterns
+of lanewise give their kernels further methods.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """What runs a function under a pattern: `Calls`, or what takes their place."""
 
-    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]: ...
+    def call(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
+    ) -> tuple[Any, ...]: ...
     def compile(self, arguments: Arguments, plan: Plan | None) -> Compiled: ...
     def bind(self, arguments: Arguments, out: Any, plan: Plan | None) -> Call: ...
     def tune(self, arguments: Arguments, plan: Plan | None, seconds: float | None) -> Tuning: ...
@@ -45,7 +49,9 @@ class Engine(Protocol):
 
 
 class CallSignature:
-    """What `help` and editors show of a kernel's call: the parameters of its function, whose records come as arrays, and its own options.
+    """What `help` and editors show of a kernel's call.
+
+    The parameters of its function, whose records come as arrays, and its own options.
 
     A descriptor, as a kernel's class has no such signature itself.
     """
@@ -55,22 +61,41 @@ class CallSignature:
             raise AttributeError("__signature__")
         own, given = inspect.signature(kernel.python), kernel.signature
         kinds = given.source.annotations()
-        kinds |= {n: RecordArray[kinds[n]] for n, kind in given.parameters.items() if isinstance(kind, Record)}
-        parameters = [own.parameters[n].replace(annotation=kinds[n]) for n in given.names if n not in given.asked]
+        kinds |= {
+            n: RecordArray[kinds[n]]
+            for n, kind in given.parameters.items()
+            if isinstance(kind, Record)
+        }
+        parameters = [
+            own.parameters[n].replace(annotation=kinds[n])
+            for n in given.names
+            if n not in given.asked
+        ]
         call = inspect.signature(type(kernel).__call__).parameters.values()
         asked = [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given.asked]
-        return own.replace(parameters=[*parameters, *asked, *(p for p in call if p.kind is p.KEYWORD_ONLY)])
+        return own.replace(
+            parameters=[*parameters, *asked, *(p for p in call if p.kind is p.KEYWORD_ONLY)]
+        )
 
 
 class AbstractKernel(ABC):
-    """What all kernels have that a decorator makes of a function, with `engine` in place of their own calls where one is given."""
+    """What all kernels have that a decorator makes of a function, with `engine` in place of their
+    own calls where one is given.
+    """
 
     __signature__ = CallSignature()
 
     def __init__(
-        self, wing: Wing, function: Callable[..., Any], engine: Callable[[Calls], Engine] | None = None, derived: Derived | None = None
-    ) -> None:  # fmt: skip
-        self.__name__, self.__doc__ = function.__name__ if derived is None else derived.name, function.__doc__
+        self,
+        wing: Wing,
+        function: Callable[..., Any],
+        engine: Callable[[Calls], Engine] | None = None,
+        derived: Derived | None = None,
+    ) -> None:
+        self.__name__, self.__doc__ = (
+            function.__name__ if derived is None else derived.name,
+            function.__doc__,
+        )
         self.__module__, self.__qualname__ = function.__module__, function.__qualname__
         self._calls = Calls(wing, function, self, self.bind, derived)
         self._engine: Engine = self._calls if engine is None else engine(self._calls)
@@ -102,17 +127,29 @@ class AbstractKernel(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None."""
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Any:
+        """Run on all elements.
+
+        An array of results, of shape (n,) or (n, components), a tuple of them, or None.
+        """
         try:
             return self._run(arguments, named, out, plan)
         except LanewiseError as error:
             raise shortened(error)  # noqa: B904  (its own cause stays)
 
     def _run(
-        self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None, checks: bool = False
+        self,
+        arguments: tuple[Any, ...],
+        named: dict[str, Any],
+        out: Any,
+        plan: Plan | None,
+        checks: bool = False,
     ) -> Any:
-        """A call. Kernels that have `checks` say so in a `__call__` of their own, and every call counts: nothing is handed on twice."""
+        """A call. Kernels that have `checks` say so in a `__call__` of their own, and every call
+        counts: nothing is handed on twice.
+        """
         if plan is None and checks is False:
             return unpacked(self._engine.call(arguments, named, out))
         if checks is not False:
@@ -122,57 +159,83 @@ class AbstractKernel(ABC):
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
         """The kernel for these arguments, without running it."""
-        return self._engine.compile(_untested(self.__name__, self._given(arguments, named, plan)), plan)
+        return self._engine.compile(
+            _untested(self.__name__, self._given(arguments, named, plan)), plan
+        )
 
     @brief
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+    def bind(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Call:
         """A call with its memory bound, to run many times."""
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
         given = self._given(arguments, named, plan)
         call = self._engine.bind(given, out, plan)
-        copied = copied_arrays(self.signature.names, arguments, named, given) if given.unflattened else ()
+        copied = (
+            copied_arrays(self.signature.names, arguments, named, given)
+            if given.unflattened
+            else ()
+        )
         return replace(call, copied=copied) if copied else call
 
-    def _bind_by_step(self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None) -> Call:
+    def _bind_by_step(
+        self, arguments: tuple[Any, ...], named: dict[str, Any], out: Any, plan: Plan | None
+    ) -> Call:
         """A call some values of which change with the step of a loop (`lw.by_step`)."""
         stepped = StepArguments(self.__name__, self.signature.names, arguments, named)
         first, others = stepped.filled(stepped.at(0))
         call = self.bind(*first, out=out, plan=plan, **others)
         if (packed := packed_plan(call, plan)) is not None:
             with suppress(PlanError):
-                call, plan = self.bind(*first, out=unpacked(call.results), plan=packed, **others), packed
+                call, plan = (
+                    self.bind(*first, out=unpacked(call.results), plan=packed, **others),
+                    packed,
+                )
         given = self._given(first, others, plan)
         for name in stepped.changing:
             if name not in given.uniforms:
                 raise ArgumentError(
-                    f"{self.__name__}: {name!r} is lw.by_step(...), which gives one number or vector "
-                    "for all elements; what differs between elements lies in an array, which a call "
+                    f"{self.__name__}: {name!r} is lw.by_step(...), which gives one number or "
+                    "vector "
+                    "for all elements; what differs between elements lies in an array, which a "
+                    "call "
                     "of the loop can write"
                 )
         launch = SteppedLaunch(
-            stepped, call.launch,
+            stepped,
+            call.launch,
             self._calls.value_slots(given, stepped.changing),
-            flatten_uniforms(self.signature, given.uniforms), self._calls.holding(call.compiled, given),
+            flatten_uniforms(self.signature, given.uniforms),
+            self._calls.holding(call.compiled, given),
             partial(self.bind, out=unpacked(call.results), plan=plan),
-        )  # fmt: skip
+        )
         return replace(call, launch=launch)
 
     @brief
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Tuning:
-        """Measure plans for calls like this one, and use the fastest in later calls, also of other programs.
+    def tune(
+        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
+    ) -> Tuning:
+        """Measure plans for calls like this one, and use the fastest in later calls, also of other
+        programs.
 
-        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the fields that `plan`
-        fixes stay as they are, and the result is for calls with the same fixed fields. The arguments keep their values:
-        copies are measured. Over lw.Neighbors and lw.Nearest structures are measured, too: whole calls, with what builds the
-        structure. Raises `ArgumentError` for arguments that do not fit and for a search that names its structure, `PlanError` for an
-        illegal `plan`.
+        `seconds` is about what it may take, compilation included (60 on a GPU, 120 on a CPU); the
+        fields that `plan` fixes stay as they are, and the result is for calls with the same fixed
+        fields. The arguments keep their values: copies are measured. Over lw.Neighbors and
+        lw.Nearest structures are measured, too: whole calls, with what builds the structure. Raises
+        `ArgumentError` for arguments that do not fit and for a search that names its structure,
+        `PlanError` for an illegal `plan`.
         """
-        return self._engine.tune(_untested(self.__name__, self._given(arguments, named, plan)), plan, seconds)
+        return self._engine.tune(
+            _untested(self.__name__, self._given(arguments, named, plan)), plan, seconds
+        )
 
     @brief
     def gradient(self, wrt: Any) -> Any:
-        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all others."""
+        """Derivatives, which kernels of pairs and of elements have.
+
+        Raises `ArgumentError` for all others.
+        """
         raise no_gradient(self.__name__, self._calls.wing.pattern.name)
 
     @brief
@@ -180,16 +243,22 @@ class AbstractKernel(ABC):
         """What `tune` measures: for programs that watch the search, or replay it."""
         return self._engine.job(_untested(self.__name__, self._given(arguments, named, plan)), plan)
 
-    def _given(self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None) -> Arguments:
+    def _given(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], plan: Plan | None
+    ) -> Arguments:
         check_plan(self.__name__, plan)
         return self._calls.given(arguments, named)
 
 
 def _untested(kernel: str, arguments: Arguments) -> Arguments:
-    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked for."""
+    """Arguments of what runs nothing.
+
+    Raises `ArgumentError` where tests of indices were asked for.
+    """
     if arguments.tests is not None:
         raise ArgumentError(
-            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their own, which runs before"
+            f"{kernel}: checks=True is for calls and for bind: the tests are a kernel of their "
+            "own, which runs before"
         )
     return arguments
 

@@ -1,9 +1,12 @@
-"""Functions that do nothing else but add what one array holds where another one says: elementwise, or threadwise with one index.
+"""Functions that do nothing else but add what one array holds where another one says.
 
-def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v)
-def deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place[i], v[i])
-Their calls go in two passes over buckets of places, where no plan asks for the kernel: on a GPU of float32 at places of int32
-and of one number for all, on a CPU of floats (`primitives.float_sums`) and of whole numbers (`primitives.whole_sums`).
+Elementwise, or threadwise with one index.
+
+def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v) def
+deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):
+lw.scatter_add(sums, place[i], v[i]) Their calls go in two passes over buckets of places, where no
+plan asks for the kernel: on a GPU of float32 at places of int32 and of one number for all, on a CPU
+of floats (`primitives.float_sums`) and of whole numbers (`primitives.whole_sums`).
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ from lanewise.primitives import buckets, float_sums, whole_sums
 
 @dataclass(frozen=True, slots=True)
 class PlainSum:
-    """What such a function adds to, where, and how much: parameters, or one whole number for all. exact: it is a sum of floats."""
+    """What such a function adds to, where, and how much: parameters, or one whole number for all.
+
+    exact: it is a sum of floats.
+    """
 
     array: str
     place: str
@@ -35,20 +41,25 @@ class PlainSum:
 
 
 def plain_sum(body: ir.Block, index: str | None = None) -> PlainSum | None:
-    """What the statements for an element, or for a value of an index, add, if that is all that they do."""
-    rows: dict[str, str] = {}  # arrays of which the index says the element, by the variable that holds it
+    """What the statements for an element, or for a value of an index, add, if that is all that they
+    do.
+    """
+    # arrays of which the index says the element, by the variable that holds it
+    rows: dict[str, str] = {}
     rest: list[ir.Statement] = []
     for s in body:
         match s:
             case ir.LoadRecord():
                 pass
-            case ir.LoadElement(array=array, indices=(ir.Local(name=i),), name=name, more=()) if i == index:
+            case ir.LoadElement(array=array, indices=(ir.Local(name=i),), name=name, more=()) if (
+                i == index
+            ):
                 rows[name] = array
             case _:
                 rest.append(s)
     match rest:
-        case [ir.ScatterElement(indices=(ir.Local(name=place, type=at),)) as scatter, *others] if all(
-            isinstance(s, ir.Return) and not s.values for s in others
+        case [ir.ScatterElement(indices=(ir.Local(name=place, type=at),)) as scatter, *others] if (
+            all(isinstance(s, ir.Return) and not s.values for s in others)
         ):
             return _sum(scatter, place, at, rows, index)
         case _:
@@ -61,7 +72,9 @@ def _sum(
     match scatter.operation, scatter.value:
         case "add" | "sum", ir.Local(name=value, type=kind):
             pass
-        case "add", ir.Literal(value=int(value), type=kind) if not isinstance(scatter.value.value, bool):
+        case "add", ir.Literal(value=int(value), type=kind) if not isinstance(
+            scatter.value.value, bool
+        ):
             pass
         case _:
             return None
@@ -82,14 +95,17 @@ def told(reference: ir.Kernel) -> str:
     if found is None:
         return ""
     on_cpu = (
-        f"on a CPU {buckets.HOST_FEW:,} values or more go to buckets of neighbouring elements first, which the caches of a core hold, "
+        f"on a CPU {buckets.HOST_FEW:,} values or more go to buckets of neighbouring elements "
+        "first, which the caches of a core hold, "
         "where no plan was chosen"
     )
     if (device := _on_gpu(found)) is None:
         return on_cpu
     return (
-        f"on a GPU {buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring elements first, and are added in "
-        f"shared memory, where there are at most {device.ROOM * buckets.BUCKETS:,} elements and no plan was chosen; {on_cpu}"
+        f"on a GPU {buckets.FEW:,} values or more go to buckets of {device.ROOM:,} neighbouring "
+        "elements first, and are added in "
+        f"shared memory, where there are at most {device.ROOM * buckets.BUCKETS:,} elements and no "
+        f"plan was chosen; {on_cpu}"
     )
 
 
@@ -106,7 +122,9 @@ def prefer_buckets(lowered: Lowered, arguments: Arguments) -> None:
         _prefer(found, arguments.arrays, arguments.lengths, arguments, None)
 
 
-def prefer_buckets_of_threads(lowered: Lowered, index: str, count: int, arguments: Arguments) -> None:
+def prefer_buckets_of_threads(
+    lowered: Lowered, index: str, count: int, arguments: Arguments
+) -> None:
     """The same of a threadwise function of one index, which has so many values."""
     if (found := plain_sum(lowered.function.body, index)) is not None:
         rows = {n: array for n, (array, _) in arguments.added.items()}
@@ -114,7 +132,11 @@ def prefer_buckets_of_threads(lowered: Lowered, index: str, count: int, argument
 
 
 def _prefer(
-    found: PlainSum, rows: Mapping[str, Any], lengths: Mapping[str, int], arguments: Arguments, count: int | None
+    found: PlainSum,
+    rows: Mapping[str, Any],
+    lengths: Mapping[str, int],
+    arguments: Arguments,
+    count: int | None,
 ) -> None:
     """rows: arrays of places and values by name, of which the first `count` are meant."""
     if found.place not in rows or (isinstance(found.value, str) and found.value not in rows):
@@ -134,7 +156,11 @@ def _prefer(
 
 
 def _on_device(
-    found: PlainSum, count: int | None, elements: int, arrays: Mapping[str, Any], rows: Mapping[str, Any]
+    found: PlainSum,
+    count: int | None,
+    elements: int,
+    arrays: Mapping[str, Any],
+    rows: Mapping[str, Any],
 ) -> None:
     """rows: of arrays of floats, in place of which `arrays` have words."""
     del rows
@@ -145,9 +171,13 @@ def _on_device(
         whole_sums.add_on_gpu(places, to, number=found.value)
 
 
-def _on_host(found: PlainSum, count: int | None, arrays: Mapping[str, Any], rows: Mapping[str, Any]) -> None:
+def _on_host(
+    found: PlainSum, count: int | None, arrays: Mapping[str, Any], rows: Mapping[str, Any]
+) -> None:
     places, to = arrays[found.place][:count], arrays[found.array]
-    values, number = (arrays[found.value][:count], 1) if isinstance(found.value, str) else (None, found.value)
+    values, number = (
+        (arrays[found.value][:count], 1) if isinstance(found.value, str) else (None, found.value)
+    )
     if found.exact:
         float_sums.add_on_host(places, values, to, rows[found.array])
     else:

@@ -1,4 +1,6 @@
-"""The results of an element function, as the patterns name and check them, and what becomes of them over pairs."""
+"""The results of an element function, as the patterns name and check them, and what becomes of them
+over pairs.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,16 @@ from lanewise.support.errors import CompileError
 
 
 def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
-    """The names and types of the arrays that hold the results; their elements are the function's results with a mark in front."""
+    """The names and types of the arrays that hold the results.
+
+    Their elements are the function's results with a mark in front.
+    """
     reduced = lowered.reduced
     single = len(reduced) == 1
-    return [(own("result" if single else f"result{n}"), r.gives(kind)) for n, (kind, r) in enumerate(reduced)]
+    return [
+        (own("result" if single else f"result{n}"), r.gives(kind))
+        for n, (kind, r) in enumerate(reduced)
+    ]
 
 
 def total_type(kind: t.Scalar) -> t.Scalar:
@@ -24,7 +32,9 @@ def total_type(kind: t.Scalar) -> t.Scalar:
 
 
 def sum_name(result: str) -> str:
-    """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the second of several results."""
+    """`$sum.x` for the component x of the only result, `$sum.value` for a scalar, `$sum1.x` for the
+    second of several results.
+    """
     return _state_name("sum", result, "")
 
 
@@ -38,8 +48,13 @@ def _state_name(word: str, result: str, part: str) -> str:
 def accumulators(lowered: Lowered) -> list[list[Accumulator]]:
     """For each result, what becomes of its components over all pairs."""
     return [
-        [_accumulator(own(leaf), t.scalar_of(kind), reduction) for leaf in t.leaves(name.removeprefix(own("")), kind)]
-        for (name, _), (kind, reduction) in zip(result_arrays(lowered), lowered.reduced, strict=True)
+        [
+            _accumulator(own(leaf), t.scalar_of(kind), reduction)
+            for leaf in t.leaves(name.removeprefix(own("")), kind)
+        ]
+        for (name, _), (kind, reduction) in zip(
+            result_arrays(lowered), lowered.reduced, strict=True
+        )
     ]
 
 
@@ -64,6 +79,10 @@ def check_results(lowered: Lowered) -> None:
     for kind, reduction in lowered.reduced:
         if reduction.refuses(kind) and t.scalar_of(kind) == t.BOOL:
             raise CompileError(
-                "the results of a pairwise function are summed", lowered.function.location, found=f"a result of type {kind}",
-                wanted="numbers", hint="-> lw.Count counts the sources for which it holds; lw.Any and lw.All say whether it holds",
-            )  # fmt: skip
+                "the results of a pairwise function are summed",
+                lowered.function.location,
+                found=f"a result of type {kind}",
+                wanted="numbers",
+                hint="-> lw.Count counts the sources for which it holds; lw.Any and lw.All say "
+                "whether it holds",
+            )

@@ -60,7 +60,10 @@ class Plain:
     plan_class: Callable[[int], Hashable]
 
     def of(self, arrays: Mapping[str, Any]) -> tuple[Mapping[str, int], tuple[int, ...]] | None:
-        """The counts and the axes of a call with these arrays; None where they do not go together."""
+        """The counts and the axes of a call with these arrays.
+
+        None where they do not go together.
+        """
         axes: tuple[int, ...] = ()
         values: dict[str, Any] = {}
         for n, kind in self.values.items():
@@ -77,7 +80,9 @@ class Plain:
         except ArgumentError:  # which a first call explains
             return None
 
-    def shapes(self, arrays: Mapping[str, Any], count: int, results: Sequence[Result]) -> dict[str, Shape]:
+    def shapes(
+        self, arrays: Mapping[str, Any], count: int, results: Sequence[Result]
+    ) -> dict[str, Shape]:
         """How arguments and results lie in memory."""
         shapes = {n: (arrangement, count) for n, arrangement in self.arranged.items()}
         for n in self.records:
@@ -104,9 +109,12 @@ class Sizing:
         self._classify, self._bound, self._program, self._plain = classify, bound, program, plain
         self.sizes: dict[Hashable, Sized] = {}
         self._own: dict[int, tuple[Executable, OwnMemory | None]] = {}
-        self._known: dict[Hashable, tuple[Executable, Holds | None]] = {}  # by classes of sizes of plain calls
+        # by classes of sizes of plain calls
+        self._known: dict[Hashable, tuple[Executable, Holds | None]] = {}
 
-    def resize(self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given) -> Sized | None:
+    def resize(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any], matched: Given
+    ) -> Sized | None:
         """Of a call that is like those before, but for its sizes: its plan may be another one."""
         if (plain := self._plain) is None or (found := plain.of(matched.arrays)) is None:
             sized, _ = self._checked(positional, named, matched)
@@ -135,7 +143,9 @@ class Sizing:
         program = self._program(arguments)
         if program is None:
             return None, None
-        shapes = {n: (b.arrangement, b.count) for n, b in self._bound(arguments).items()} | shapes_of(program.results)
+        shapes = {
+            n: (b.arrangement, b.count) for n, b in self._bound(arguments).items()
+        } | shapes_of(program.results)
         known = {n: v for n, v in program.environment.items() if n not in matched.values}
         launches = program.executable.sized(known, shapes, self._memory(program.executable))
         return Sized.of(launches, program.results, program.holds, program.around), program

@@ -1,4 +1,7 @@
-"""What a gradient is asked for: names such as "position", "source.mass" or "softening2", found among the parameters of a function."""
+"""What a gradient is asked for.
+
+Names such as "position", "source.mass" or "softening2", found among the parameters of a function.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ COTANGENT = "cotangent"
 class Variable:
     """One name that was asked for.
 
-    records: the record parameters that it is a field of and that the function reads it of, none for a parameter that is a value itself.
+    records: the record parameters that it is a field of and that the function reads it of, none for
+    a parameter that is a value itself.
     """
 
     name: str
@@ -39,14 +43,18 @@ class Variable:
 
 
 def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
-    """The names that were asked for; raises `ArgumentError` for anything else, for none and for one that comes twice."""
+    """The names that were asked for.
+
+    Raises `ArgumentError` for anything else, for none and for one that comes twice.
+    """
     try:
         names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     except Exception:  # no sequence, or one of the user's class that fails
         names = ()
     if not names or not all(isinstance(n, str) for n in names):
         raise ArgumentError(
-            f'{kernel}.gradient: wrt is a name or several, such as wrt="position" or wrt=("position", "mass"), found {shown(wrt)}'
+            f'{kernel}.gradient: wrt is a name or several, such as wrt="position" or '
+            f'wrt=("position", "mass"), found {shown(wrt)}'
         )
     if len(set(names)) < len(names):
         raise ArgumentError(f"{kernel}.gradient: wrt has a name twice: {', '.join(names)}")
@@ -54,55 +62,87 @@ def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
 
 
 def variables(names: Iterable[str], signature: Signature, lowered: Lowered) -> tuple[Variable, ...]:
-    """What the names stand for. Raises `ArgumentError` for unknown or unread ones, `CompileError` for whole numbers."""
+    """What the names stand for.
+
+    Raises `ArgumentError` for unknown or unread ones, `CompileError` for whole numbers.
+    """
     check_results(signature, lowered)
     return tuple(_variable(n, signature, lowered) for n in names)
 
 
 def check_results(signature: Signature, lowered: Lowered) -> None:
-    """Raise `CompileError` for functions that return nothing, no float, or no sums, and for those that read tables or indices."""
+    """Raise `CompileError` for functions that return nothing, no float, or no sums, and for those
+    that read tables or indices.
+    """
     source = signature.source
     if any(reduction != SUM for _, reduction in lowered.reduced):
         annotation = source.tree.returns or source.tree
         raise source.error(
-            f"{source.name} has no gradient: a result is no sum over pairs", annotation,
-            found=ast.unparse(annotation), wanted="sums, whose annotations are plain types: -> lw.f32, -> lw.vec3, ...",
+            f"{source.name} has no gradient: a result is no sum over pairs",
+            annotation,
+            found=ast.unparse(annotation),
+            wanted="sums, whose annotations are plain types: -> lw.f32, -> lw.vec3, ...",
             hint="write a pairwise function that returns the sums alone, and take its gradient",
-        )  # fmt: skip
+        )
     if not lowered.results or any(p.mutable for p in lowered.function.parameters):
         raise source.error(
-            f"{source.name} has no gradient: it changes its record in place", source.tree, found="assignments to fields",
+            f"{source.name} has no gradient: it changes its record in place",
+            source.tree,
+            found="assignments to fields",
             wanted="a function that returns what it computes",
-        )  # fmt: skip
+        )
     if not any(t.scalar_of(k).is_float for k in lowered.results):
         raise source.error(
             f"{source.name} has no gradient: its results are whole numbers or truth values",
-            source.tree.returns or source.tree, found=", ".join(map(str, lowered.results)), wanted="at least one float among the results",
-        )  # fmt: skip
+            source.tree.returns or source.tree,
+            found=", ".join(map(str, lowered.results)),
+            wanted="at least one float among the results",
+        )
     _check_elements_alone(signature, lowered)
 
 
 def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
-    """Raise `CompileError` for functions that depend on more than fields and values: on tables, or on indices of elements."""
+    """Raise `CompileError` for functions that depend on more than fields and values.
+
+    On tables, or on indices of elements.
+    """
     source, wanted = signature.source, "a function of fields and values"
     for name in signature.arrays:
         parameter = next(a for a in source.tree.args.args if a.arg == name)
         body = () if lowered.indexed is None else lowered.indexed.body
-        read = next((s.location for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == name), None)
+        read = next(
+            (
+                s.location
+                for s in statements(body)
+                if isinstance(s, ir.LoadElement) and s.array == name
+            ),
+            None,
+        )
         raise CompileError(
-            f"{source.name} has no gradient: it {'reads' if read else 'takes'} a table", read or source.location(parameter),
-            found=ast.unparse(parameter), wanted=wanted,
-            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a record "
+            f"{source.name} has no gradient: it {'reads' if read else 'takes'} a table",
+            read or source.location(parameter),
+            found=ast.unparse(parameter),
+            wanted=wanted,
+            hint=f"read {name} in a kernel of its own, and pass what it gives as a field of a "
+            "record "
             "(to an elementwise kernel also as an array)",
-        )  # fmt: skip
+        )
     for name in lowered.numbered:
-        values = (x for s in statements(lowered.function.body) for e in expressions(s) for x in subexpressions(e))
+        values = (
+            x
+            for s in statements(lowered.function.body)
+            for e in expressions(s)
+            for x in subexpressions(e)
+        )
         index = next(x for x in values if isinstance(x, ir.Local) and x.name == index_name(name))
         raise CompileError(
-            f"{source.name} has no gradient: it asks for the index of an element", index.location,
-            found=f"the index of {name}", wanted=wanted,
-            hint="keep the index in a field of whole numbers: number: lw.i32 (for an elementwise kernel also in an array)",
-        )  # fmt: skip
+            f"{source.name} has no gradient: it asks for the index of an element",
+            index.location,
+            found=f"the index of {name}",
+            wanted=wanted,
+            hint="keep the index in a field of whole numbers: number: lw.i32 (for an elementwise "
+            "kernel also in an array)",
+        )
 
 
 def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
@@ -113,7 +153,8 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
         kind = parameters.get(name)
         if isinstance(kind, Record):
             raise ArgumentError(
-                f"{kernel}.gradient: {name!r} is a record; name a field of it: {', '.join(f'{name}.{f.name}' for f in kind)}"
+                f"{kernel}.gradient: {name!r} is a record; name a field of it: "
+                f"{', '.join(f'{name}.{f.name}' for f in kind)}"
             )
         if kind is not None:
             return _checked(Variable(name, kind, (), name), signature, lowered)
@@ -125,11 +166,18 @@ def _variable(name: str, signature: Signature, lowered: Lowered) -> Variable:
         component = _component(name, signature)
         asked = f"; {component}" if component else near(name, _known(signature))
         raise ArgumentError(
-            f"{kernel}.gradient: {name!r} is no field and no parameter{asked or ';'} wanted one of {', '.join(_known(signature))}"
+            f"{kernel}.gradient: {name!r} is no field and no parameter{asked or ';'} wanted one of "
+            f"{', '.join(_known(signature))}"
         )
     if len(kinds) > 1:
-        types = (f"{n}.{field} is a {f.type}" for n in owners if (f := records[n].field(field)) is not None)
-        raise ArgumentError(f"{kernel}.gradient: {name!r} is of different types: {', '.join(types)}")
+        types = (
+            f"{n}.{field} is a {f.type}"
+            for n in owners
+            if (f := records[n].field(field)) is not None
+        )
+        raise ArgumentError(
+            f"{kernel}.gradient: {name!r} is of different types: {', '.join(types)}"
+        )
     return _checked(Variable(name, next(iter(kinds)), owners, field), signature, lowered)
 
 
@@ -154,16 +202,19 @@ def _checked(v: Variable, signature: Signature, lowered: Lowered) -> Variable:
         argument: ast.AST = next(a for a in source.tree.args.args if a.arg == where)
         what = "a truth value" if scalar == t.BOOL else "a whole number"
         raise source.error(
-            f"{v.name} is {what}, which has no derivative", argument,
-            found=f"{v.field}: {v.kind}" + (f" of {signature.parameters[where]}" if v.records else ""),
+            f"{v.name} is {what}, which has no derivative",
+            argument,
+            found=f"{v.field}: {v.kind}"
+            + (f" of {signature.parameters[where]}" if v.records else ""),
             wanted="a float: lw.f32, lw.vec3, lw.f64, ...",
             hint=f"derivatives exist with respect to {', '.join(_read(signature, lowered))}",
-        )  # fmt: skip
+        )
     used = {p.name for p in lowered.function.parameters}
     reading = tuple(n for n in v.records if used & set(v.leaves(n)))
     if not (reading if v.records else used & set(v.leaves())):
         raise ArgumentError(
-            f"{source.name}.gradient: {source.name} does not read {v.name}, so its derivative is zero; "
+            f"{source.name}.gradient: {source.name} does not read {v.name}, so its derivative is "
+            "zero; "
             f"it reads {', '.join(_read(signature, lowered)) or 'no floats'}"
         )
     return Variable(v.name, v.kind, reading, v.field)
@@ -179,7 +230,10 @@ def _read(signature: Signature, lowered: Lowered) -> list[str]:
 
 
 def cotangent_kinds(lowered: Lowered) -> dict[str, t.ValueType]:
-    """The names and types of the cotangents, one for each result that is a float; `cotangent` where there is one result."""
+    """The names and types of the cotangents, one for each result that is a float.
+
+    `cotangent` where there is one result.
+    """
     single = len(lowered.results) == 1
     named = ((COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(lowered.results))
     return {n: k for n, k in named if t.scalar_of(k).is_float}
@@ -203,7 +257,8 @@ def cotangents_of(kernel: str, lowered: Lowered, cotangent: Any) -> dict[str, An
     values = cotangent if isinstance(cotangent, tuple) else (cotangent,)
     if len(values) != len(lowered.results):
         raise ArgumentError(
-            f"{kernel}.gradient: cotangent is a tuple with one entry for each of the {len(lowered.results)} results "
+            f"{kernel}.gradient: cotangent is a tuple with one entry for each of the "
+            f"{len(lowered.results)} results "
             f"(None for one that does not count), found {shown(cotangent)}"
         )
     result: dict[str, Any] = {}
@@ -215,7 +270,8 @@ def cotangents_of(kernel: str, lowered: Lowered, cotangent: Any) -> dict[str, An
             result[name] = zero if value is None else value
         elif value is not None:
             raise ArgumentError(
-                f"{kernel}.gradient: result {n} is a {lowered.results[n]}, which has no derivative: its cotangent is None, "
+                f"{kernel}.gradient: result {n} is a {lowered.results[n]}, which has no "
+                "derivative: its cotangent is None, "
                 f"found {shown(value)}"
             )
     return result

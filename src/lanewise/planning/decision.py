@@ -1,7 +1,9 @@
-"""What is declared of a decision: its name, its neutral value, the values worth trying, and a sentence for each of them.
+"""What is declared of a decision.
 
-A field of `Plan` is declared once, by `decision(...)`. The neutral plan, the catalogue of optimisations, explanations, the axes of
-tuning and the command line read that declaration.
+Its name, its neutral value, the values worth trying, and a sentence for each of them.
+
+A field of `Plan` is declared once, by `decision(...)`. The neutral plan, the catalogue of
+optimisations, explanations, the axes of tuning and the command line read that declaration.
 """
 
 from __future__ import annotations
@@ -35,18 +37,23 @@ class HasElements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Optimisation:
-    """One optimisation: a field of the plan, and the pass (or the compiler's switch) that carries it out.
+    """One optimisation: a field of the plan, and the pass (or the compiler's switch) that carries
+    it out.
 
-    name: the standard term; literature: what else papers and compilers call it. sentence: what a kernel with a value does. neutral: the
-    value without it; place: where it stands in the order of the compiler. cuda, cpu: values worth trying for pairwise kernels of that
-    kind of device, the neutral one first; elementwise: the same for elementwise kernels and reductions on a GPU (on a CPU:
-    `elementwise_cpu`); items, items_cpu: for sums over lists; sites: for sites of a lattice on a GPU, points, points_cpu: for points of
-    an index space, where these differ. One value means that there is nothing to try. boxes: elements in a box can have it on a GPU, and
-    lanes: targets of pairs in SIMD lanes on a CPU, though no other value is worth trying there. rank: in tuning, what matters most has
-    the lowest; apart: whether it applies does not depend on other decisions. on_request: it changes results by more than rounding in
-    another order, or costs accuracy, so that it is never chosen unless the user asks for it. limits: the smallest and the largest whole
-    number that a plan may have; beyond them code is too long or memory too small for any kernel. needs, shape: for an optimisation that
-    gives a kernel a shape of its own, the fields about which it leaves no choice, and those from which it starts.
+    name: the standard term; literature: what else papers and compilers call it. sentence: what a
+    kernel with a value does. neutral: the value without it; place: where it stands in the order of
+    the compiler. cuda, cpu: values worth trying for pairwise kernels of that kind of device, the
+    neutral one first; elementwise: the same for elementwise kernels and reductions on a GPU (on a
+    CPU: `elementwise_cpu`); items, items_cpu: for sums over lists; sites: for sites of a lattice on
+    a GPU, points, points_cpu: for points of an index space, where these differ. One value means
+    that there is nothing to try. boxes: elements in a box can have it on a GPU, and
+    lanes: targets of pairs in SIMD lanes on a CPU, though no other value is worth trying there.
+    rank: in tuning, what matters most has the lowest; apart: whether it applies does not depend on
+    other decisions. on_request: it changes results by more than rounding in another order, or costs
+    accuracy, so that it is never chosen unless the user asks for it. limits: the smallest and the
+    largest whole number that a plan may have; beyond them code is too long or memory too small for
+    any kernel. needs, shape: for an optimisation that gives a kernel a shape of its own, the fields
+    about which it leaves no choice, and those from which it starts.
     """
 
     name: str
@@ -74,7 +81,10 @@ class Optimisation:
     field: str = ""  # of the plan; known when the plan is
 
     def values(self, kind: str, pattern: HasElements) -> tuple[Any, ...]:
-        """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no use there."""
+        """The values worth trying on a "cuda" or "cpu" device for a pattern.
+
+        None when it is of no use there.
+        """
         blocks = target_of(kind).has_blocks
         if pattern.over_pairs:
             return self.cuda if blocks else self.cpu
@@ -87,7 +97,10 @@ class Optimisation:
         return self.elementwise if blocks else self.elementwise_cpu
 
     def place_of(self, kind: str, pattern: HasElements) -> Place:
-        """Where kernels of a pattern can have it: on this kind of device ("here"), only on a "gpu" or a "cpu", or "nowhere"."""
+        """Where kernels of a pattern can have it.
+
+        On this kind of device ("here"), only on a "gpu" or a "cpu", or "nowhere".
+        """
         if self._suits(kind, pattern):
             return "here"
         other, place = ("cpu", "cpu") if target_of(kind).has_blocks else ("cuda", "gpu")
@@ -95,7 +108,9 @@ class Optimisation:
 
     def _suits(self, kind: str, pattern: HasElements) -> bool:
         blocks = target_of(kind).has_blocks
-        unasked = (self.boxes and pattern.in_boxes) if blocks else (self.lanes and pattern.over_pairs)
+        unasked = (
+            (self.boxes and pattern.in_boxes) if blocks else (self.lanes and pattern.over_pairs)
+        )
         return unasked or len(self.values(kind, pattern)) > 1
 
     def describe(self, value: Any, kind: str = "cuda") -> str:
@@ -111,9 +126,13 @@ class Optimisation:
         return replace(self, field=field)
 
 
-# Its type is that of the field, as it is for `dataclasses.field`: with another one type checkers would accept any value.
+# Its type is that of the field, as it is for `dataclasses.field`: with another one type checkers
+# would accept any value.
 def decision(name: str, sentence: Sentence, **declared: Any) -> T:  # pyright: ignore[reportInvalidTypeVarUse]
-    """A field of a plan, left open unless the caller decides. See `Optimisation` for what is declared."""
+    """A field of a plan, left open unless the caller decides.
+
+    See `Optimisation` for what is declared.
+    """
     default: Any = None
     return field(default=default, metadata={DECISION: Optimisation(name, sentence, **declared)})
 

@@ -1,7 +1,10 @@
-"""Plans: every decision about a kernel that is not its meaning. Each field is the option of exactly one pass.
+"""Plans: every decision about a kernel that is not its meaning.
 
-`Plan` is what somebody wishes and may leave fields open; `Decisions` are complete. The fields are declared once, in `Plan`:
-its type parameter is what a field holds that is left open, None for a wish, and nothing at all for decisions.
+Each field is the option of exactly one pass.
+
+`Plan` is what somebody wishes and may leave fields open; `Decisions` are complete. The fields are
+declared once, in `Plan`: its type parameter is what a field holds that is left open, None for a
+wish, and nothing at all for decisions.
 """
 
 from __future__ import annotations
@@ -18,7 +21,8 @@ from lanewise.support.attributes import frozen
 from lanewise.support.checks import check_fields, shown
 from lanewise.support.errors import PlanError
 
-if TYPE_CHECKING:  # a default for the parameter, which typing has from Python 3.13 on: `Plan` is `Plan[None]`
+# a default for the parameter, which typing has from Python 3.13 on: `Plan` is `Plan[None]`
+if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     Open = TypeVar("Open", bound=NoneType, covariant=True, default=None)
@@ -38,7 +42,8 @@ def _targets(value: int, blocks: bool) -> str:
     if blocks:
         return f"{value} targets a thread share every source that is loaded"
     return (
-        f"{value} targets a loop share every source that is loaded (for points whose lanes write: one behind the other)"
+        f"{value} targets a loop share every source that is loaded (for points whose lanes write: "
+        "one behind the other)"
     )
 
 
@@ -47,7 +52,10 @@ def _tile(value: int, blocks: bool) -> str:
         return "sources are read one by one"
     if blocks:
         return f"{value} sources at a time are staged in shared memory by the whole block"
-    return f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so many of them, or values kept)"
+    return (
+        f"sources are summed in tiles of {value} (for points: packed, turned, with loops around so "
+        "many of them, or values kept)"
+    )
 
 
 def _unroll(value: int, blocks: bool) -> str:
@@ -66,92 +74,146 @@ def _slices(value: int, blocks: bool) -> str:
 
 def _across(value: int, blocks: bool) -> str:
     if blocks:
-        return f"{value} threads of a block along the index of neighbours" if value else "blocks of 16 or 32 neighbours"
+        return (
+            f"{value} threads of a block along the index of neighbours"
+            if value
+            else "blocks of 16 or 32 neighbours"
+        )
     return (
-        f"{value} neighbouring points are lanes of SIMD registers" if value else "points are loops as they are written"
+        f"{value} neighbouring points are lanes of SIMD registers"
+        if value
+        else "points are loops as they are written"
     )
 
 
 def _cap(value: int, blocks: bool) -> str:
-    return f"a thread gets at most {value} registers" if value else "a thread gets as many registers as it likes"
+    return (
+        f"a thread gets at most {value} registers"
+        if value
+        else "a thread gets as many registers as it likes"
+    )
 
 
 def _min_blocks(value: int, blocks: bool) -> str:
-    return f"registers are capped so that {value} blocks fit a multiprocessor" if value else "no cap on registers"
+    return (
+        f"registers are capped so that {value} blocks fit a multiprocessor"
+        if value
+        else "no cap on registers"
+    )
 
 
 def _points(value: int, index: str) -> str:
-    return f"{value} points of a thread along {index}" if value > 1 else f"one point of a thread along {index}"
+    return (
+        f"{value} points of a thread along {index}"
+        if value > 1
+        else f"one point of a thread along {index}"
+    )
 
 
 def _vector_bits(value: int, blocks: bool) -> str:
-    return f"SIMD registers of {value} bits" if value else "SIMD registers as wide as the compiler prefers"
+    return (
+        f"SIMD registers of {value} bits"
+        if value
+        else "SIMD registers as wide as the compiler prefers"
+    )
 
 
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Plan(Generic[Open]):
-    """Decisions for one kernel on one device. Fields left at None are decided by `plans.complete_plan`.
+    """Decisions for one kernel on one device.
 
-    targets: elements that one thread (or SIMD loop) computes together (thread merging): targets share every source that it
-    reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved together; elements (1, 2, 4 or 8, CUDA) are on their way from
-    memory together. Points on a CPU whose lanes share rounds (`slices`) are neighbours that go side by side, or one behind the other where
-    these rounds write elements: the last loop of each runs beside one of the next.
-    tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one source a thread. 0:
-    no tiles.
-    slices: groups of threads of one block that share the targets and divide every tile of the sources (CUDA); of points on a CPU lanes of
-    SIMD registers that share the rounds of loops: 4, 8, 16, 32 or 64; functions and quotients that several of these loops compute are kept
-    for up to `tile` rounds.
-    parts: blocks along the second axis of the grid that divide the sources; a second kernel adds their sums in order
-    (CUDA).
-    unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU LLVM decides, but for rounds of a loop
-    around the points of a tile, of which so many go together).
-    block: threads of a block (CUDA). 1: one thread of the whole GPU computes everything, for comparison.
-    min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch bounds). 0: no cap.
-    accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in float64.
-    fast_math: allow the compiler every algebraic shortcut, also those that ignore NaN, infinity and rounding.
-    registers: the most registers a thread may take, at the price of spills (CUDA). 0: as many as the compiler likes.
-    schedule: whether the assembler orders instructions as it likes ("free") or leaves them near the order of the source ("written"; CUDA).
-    hoist: compute what does not depend on the source once a target, before the loop (invariant code motion).
-    self_term: what becomes of the pair of an element with itself: "test" keeps the user's test for it in the loop, "loops"
-    writes two loops that leave it out, "drop" removes the test, because the term is proved to be zero.
-    rsqrt: "written" computes what the user wrote; "hardware" also computes 1 / sqrt(x) by the approximate instruction;
-    "exact" computes lw.rsqrt(x) by a rounded square root and a division.
+    Fields left at None are decided by `plans.complete_plan`.
+
+    targets: elements that one thread (or SIMD loop) computes together (thread merging): targets
+    share every source that it reads; neighbouring sites of a lattice (1, 2 or 4, CUDA) are moved
+    together; elements (1, 2, 4 or 8, CUDA) are on their way from memory together. Points on a CPU
+    whose lanes share rounds (`slices`) are neighbours that go side by side, or one behind the other
+    where these rounds write elements: the last loop of each runs beside one of the next.
+    tile: sources in one tile; on CUDA a tile is staged in shared memory by the whole block, one
+    source a thread. 0: no tiles.
+    slices: groups of threads of one block that share the targets and divide every tile of the
+    sources (CUDA); of points on a CPU lanes of SIMD registers that share the rounds of loops: 4, 8,
+    16, 32 or 64; functions and quotients that several of these loops compute are kept for up to
+    `tile` rounds.
+    parts: blocks along the second axis of the grid that divide the sources; a second kernel adds
+    their sums in order (CUDA).
+    unroll: how many times the innermost source loop is written out; 0 means fully (CUDA; on a CPU
+    LLVM decides, but for rounds of a loop around the points of a tile, of which so many go
+    together).
+    block: threads of a block (CUDA). 1: one thread of the whole GPU computes everything, for
+    comparison.
+    min_blocks: blocks that must fit one multiprocessor; caps the registers of a thread (CUDA launch
+    bounds). 0: no cap.
+    accumulate: "native" adds in the precision of the result; "f64" adds the sums of tiles in
+    float64.
+    fast_math: allow the compiler every algebraic shortcut, also those that ignore NaN, infinity and
+    rounding.
+    registers: the most registers a thread may take, at the price of spills (CUDA). 0: as many as
+    the compiler likes.
+    schedule: whether the assembler orders instructions as it likes ("free") or leaves them near the
+    order of the source ("written"; CUDA).
+    hoist: compute what does not depend on the source once a target, before the loop (invariant code
+    motion).
+    self_term: what becomes of the pair of an element with itself: "test" keeps the user's test for
+    it in the loop, "loops" writes two loops that leave it out, "drop" removes the test, because the
+    term is proved to be zero.
+    rsqrt: "written" computes what the user wrote; "hardware" also computes 1 / sqrt(x) by the
+    approximate instruction; "exact" computes lw.rsqrt(x) by a rounded square root and a division.
     fma: reorder sums of products so that each product joins its sum in one fused multiply-add.
-    uniforms: where values that all elements share lie: in "constant" memory, or in "global" memory (CUDA).
-    prefetch: load the next tile while this one is computed: "none", into "registers", or "async" (CUDA). Threadwise kernels may
-    have 3 or 4 tiles in shared memory: "async3", "async4".
+    uniforms: where values that all elements share lie: in "constant" memory, or in "global" memory
+    (CUDA).
+    prefetch: load the next tile while this one is computed: "none", into "registers", or "async"
+    (CUDA). Threadwise kernels may have 3 or 4 tiles in shared memory: "async3", "async4".
     fission: one kernel for each independent group of results (loop splitting).
-    branches: "together" in one kernel, or "apart" in one kernel for each side of the function's branch.
-    reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in memory, or "ordered" with
-    blocks that add to the result in a fixed order (CUDA).
-    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the next six). 0: 16, or 32 of large blocks.
-    On a CPU lanes of SIMD registers along the last index: 4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows
-    share in a loop is packed for up to `tile` rounds. A loop that goes down columns changes places with its points: it runs around `tile`
-    neighbours, whose variables lie in memory of the core, and `unroll` rounds go together. Where rows are another array's columns, as many
-    rows as lanes are a square, and squares go in tiles of `tile` points along the rows that are read, which are written row by row. 0: the
-    loops as they are written.
-    Of pairs on a CPU: neighbouring targets that a loop takes side by side, up to 4096.
-    down: threads of a block along the next slower index; those that remain lie along the slowest of three. 0: all that remain.
-    rows, layers: points of a thread along the next slower index, and along the slowest of three; `targets` are those along the
-    index of neighbouring threads. Sites of a stencil have these, too, and `across` and `down` (CUDA).
+    branches: "together" in one kernel, or "apart" in one kernel for each side of the function's
+    branch.
+    reciprocity: compute each pair once for both sides: "off", "scratch" with partial sums in
+    memory, or "ordered" with blocks that add to the result in a fixed order (CUDA).
+    across: threads of a block along the index of neighbouring threads (threadwise, CUDA, as the
+    next six). 0: 16, or 32 of large blocks. On a CPU lanes of SIMD registers along the last index:
+    4, 8 or 16; `targets`, `rows` and `layers` are points of a lane, and what rows share in a loop
+    is packed for up to `tile` rounds. A loop that goes down columns changes places with its points:
+    it runs around `tile` neighbours, whose variables lie in memory of the core, and `unroll` rounds
+    go together. Where rows are another array's columns, as many rows as lanes are a square, and
+    squares go in tiles of `tile` points along the rows that are read, which are written row by row.
+    0: the loops as they are written. Of pairs on a CPU: neighbouring targets that a loop takes side
+    by side, up to 4096.
+    down: threads of a block along the next slower index; those that remain lie along the slowest of
+    three. 0: all that remain.
+    rows, layers: points of a thread along the next slower index, and along the slowest of three;
+    `targets` are those along the index of neighbouring threads. Sites of a stencil have these, too,
+    and `across` and `down` (CUDA).
     adjacent: how many of these `targets` are neighbours. 0: four, or as many as divide them.
-    neighbours: which index differs between neighbouring threads: the "last", or the "first" where that one is the last of what is written.
-    order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along a "diagonal".
-    panel: of a loop whose rounds read what earlier rounds wrote (a triangular solve): so many rounds are a launch of their own, ahead of
-    which another kernel gathers what they read of finished rounds, for all of them at once. The fields about points and tiles are those
-    of that kernel. 0: no panels.
+    neighbours: which index differs between neighbouring threads: the "last", or the "first" where
+    that one is the last of what is written.
+    order: in which order blocks of two indices run: "rows", "panels" of 8 rows of blocks, or along
+    a "diagonal".
+    panel: of a loop whose rounds read what earlier rounds wrote (a triangular solve): so many
+    rounds are a launch of their own, ahead of which another kernel gathers what they read of
+    finished rounds, for all of them at once. The fields about points and tiles are those of that
+    kernel. 0: no panels.
     vector_bits: width of SIMD registers on a CPU: 0 for what the compiler prefers, or 256 or 512.
-    segments: of a kernel over lists with a dense axis: "apart" gives a block cells of one list, which share its items; "packed" fills
-    blocks with the cells of neighbouring lists (CUDA).
+    segments: of a kernel over lists with a dense axis: "apart" gives a block cells of one list,
+    which share its items; "packed" fills blocks with the cells of neighbouring lists (CUDA).
     """
 
     targets: int | Open = decision(
-        "thread merging", _targets,
-        literature="register blocking", cuda=(1, 2, 4, 8, 16), cpu=(1, 2, 4, 8), items=(1, 2, 4, 8), items_cpu=(1, 16, 64, 256),
-        sites=(1, 2, 4), points=(1, 2, 4, 8), points_cpu=(1, 2, 3, 4, 8, 16),
-        limits=(0, 4_096), neutral=1, place=11, rank=1,
-    )  # fmt: skip
+        "thread merging",
+        _targets,
+        literature="register blocking",
+        cuda=(1, 2, 4, 8, 16),
+        cpu=(1, 2, 4, 8),
+        items=(1, 2, 4, 8),
+        items_cpu=(1, 16, 64, 256),
+        sites=(1, 2, 4),
+        points=(1, 2, 4, 8),
+        points_cpu=(1, 2, 3, 4, 8, 16),
+        limits=(0, 4_096),
+        neutral=1,
+        place=11,
+        rank=1,
+    )
     tile: int | Open = decision(
         "shared-memory blocking", _tile,
         literature="tiling", cuda=(0, 64, 128, 256, 512, 1024), cpu=(0, 128, 512, 2048),
@@ -161,27 +223,49 @@ class Plan(Generic[Open]):
     slices: int | Open = decision(
         "slicing of tiles",
         _slices,
-        literature="several threads a body", cuda=(1, 2, 4, 8, 16),
-        items=(1, 2, 4, 8, 32), points=(1, 4, 8, 16, 32, 64, 128, 256), points_cpu=(4, 8, 16, 32, 64),
-        limits=(0, 1_024), neutral=1, place=12, rank=3,
-    )  # fmt: skip
+        literature="several threads a body",
+        cuda=(1, 2, 4, 8, 16),
+        items=(1, 2, 4, 8, 32),
+        points=(1, 4, 8, 16, 32, 64, 128, 256),
+        points_cpu=(4, 8, 16, 32, 64),
+        limits=(0, 1_024),
+        neutral=1,
+        place=12,
+        rank=3,
+    )
     parts: int | Open = decision(
-        "splitting of sources", lambda v, blocks: f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
-        if v > 1 else "one block meets all sources of its targets",
-        literature="split-k", cuda=(1, 2, 4, 8, 16, 32, 64), points=(1, 2, 4, 8, 16, 64, 256, 1024),
-        limits=(0, 65_535), neutral=1, place=13, rank=7,
-    )  # fmt: skip
+        "splitting of sources",
+        lambda v, blocks: (
+            f"{v} blocks divide the sources of a target; a second kernel adds their sums in order"
+            if v > 1
+            else "one block meets all sources of its targets"
+        ),
+        literature="split-k",
+        cuda=(1, 2, 4, 8, 16, 32, 64),
+        points=(1, 2, 4, 8, 16, 64, 256, 1024),
+        limits=(0, 65_535),
+        neutral=1,
+        place=13,
+        rank=7,
+    )
     unroll: int | Open = decision(
         "loop unrolling", _unroll, literature="loop unrolling", cuda=(1, 2, 4, 8, 16, 32, 0),
         items=(1, 2, 4, 8), points=(1, 4, 8, 0),
         limits=(0, 1_024), neutral=1, place=15, rank=4,
     )  # fmt: skip
     block: int | Open = decision(
-        "thread-block merging", lambda v, blocks: f"blocks of {v} threads" if v else "no blocks",
-        literature="block size", cuda=(32, 64, 128, 256, 512, 1024), elementwise=(32, 64, 128, 256, 512, 1024),
-        items=(32, 64, 128, 256, 512, 1024), points=(64, 128, 256, 512),
-        limits=(0, 1_024), neutral=0, place=18, rank=2,
-    )  # fmt: skip
+        "thread-block merging",
+        lambda v, blocks: f"blocks of {v} threads" if v else "no blocks",
+        literature="block size",
+        cuda=(32, 64, 128, 256, 512, 1024),
+        elementwise=(32, 64, 128, 256, 512, 1024),
+        items=(32, 64, 128, 256, 512, 1024),
+        points=(64, 128, 256, 512),
+        limits=(0, 1_024),
+        neutral=0,
+        place=18,
+        rank=2,
+    )
     min_blocks: int | Open = decision(
         "launch bounds", _min_blocks,
         literature="__launch_bounds__", cuda=(0, 1, 2, 3, 4, 6, 8), elementwise=(0, 1, 2, 4, 8),
@@ -189,22 +273,45 @@ class Plan(Generic[Open]):
         limits=(0, 32), neutral=0, place=19, rank=12,
     )  # fmt: skip
     accumulate: Literal["native", "f64"] | Open = decision(
-        "float64 accumulation", choice(native="sums in the precision of the result", f64="sums of tiles are added in float64"),
-        literature="mixed precision", cuda=("native", "f64"), cpu=("native", "f64"), on_request=True,
-        neutral="native", place=4,
-    )  # fmt: skip
+        "float64 accumulation",
+        choice(
+            native="sums in the precision of the result", f64="sums of tiles are added in float64"
+        ),
+        literature="mixed precision",
+        cuda=("native", "f64"),
+        cpu=("native", "f64"),
+        on_request=True,
+        neutral="native",
+        place=4,
+    )
     fast_math: bool | Open = decision(
-        "fast-math", choice(off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"),
-        literature="-use_fast_math", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH, on_request=True,
-        items=SWITCH, items_cpu=SWITCH,
-        neutral=False, place=3,
-    )  # fmt: skip
+        "fast-math",
+        choice(
+            off="IEEE arithmetic", on="algebraic shortcuts that ignore NaN, infinity and rounding"
+        ),
+        literature="-use_fast_math",
+        cuda=SWITCH,
+        cpu=SWITCH,
+        elementwise=SWITCH,
+        elementwise_cpu=SWITCH,
+        on_request=True,
+        items=SWITCH,
+        items_cpu=SWITCH,
+        neutral=False,
+        place=3,
+    )
     registers: int | Open = decision(
-        "register cap", _cap,
-        literature="-maxrregcount", cuda=(0, 32, 40, 48, 64, 96, 128, 168), elementwise=(0, 32, 40, 64),
+        "register cap",
+        _cap,
+        literature="-maxrregcount",
+        cuda=(0, 32, 40, 48, 64, 96, 128, 168),
+        elementwise=(0, 32, 40, 64),
         items=(0, 32, 40, 64, 96),
-        limits=(0, 255), neutral=0, place=20, rank=15,
-    )  # fmt: skip
+        limits=(0, 255),
+        neutral=0,
+        place=20,
+        rank=15,
+    )
     schedule: Literal["free", "written"] | Open = decision(
         "instruction order", choice(free="the assembler orders instructions as it likes",
                                     written="instructions stay near the order of the source"),
@@ -212,11 +319,20 @@ class Plan(Generic[Open]):
         neutral="free", place=31, rank=26,
     )  # fmt: skip
     hoist: bool | Open = decision(
-        "invariant code motion", choice(off="computed for every pair", on="what no source changes is computed once a target"),
-        literature="loop-invariant code motion", cuda=SWITCH, cpu=SWITCH,
-        items=SWITCH, items_cpu=SWITCH,
-        neutral=False, place=8, rank=10, apart=True,
-    )  # fmt: skip
+        "invariant code motion",
+        choice(
+            off="computed for every pair", on="what no source changes is computed once a target"
+        ),
+        literature="loop-invariant code motion",
+        cuda=SWITCH,
+        cpu=SWITCH,
+        items=SWITCH,
+        items_cpu=SWITCH,
+        neutral=False,
+        place=8,
+        rank=10,
+        apart=True,
+    )
     self_term: Literal["test", "loops", "drop"] | Open = decision(
         "if-elimination", choice(test="tested for every pair, where the function does so",
                                  loops="two loops, before and after the element itself",
@@ -226,25 +342,53 @@ class Plan(Generic[Open]):
         neutral="test", place=7, rank=8, apart=True,
     )  # fmt: skip
     rsqrt: Literal["written", "hardware", "exact"] | Open = decision(
-        "reciprocal square root", choice(written="computed as written", hardware="1 / sqrt(x) by the approximate instruction",
-                exact="by a rounded square root and a division"),
-        literature="intrinsic functions", cuda=("written", "hardware", "exact"), cpu=("written", "hardware", "exact"),
-        elementwise=("written", "hardware", "exact"), elementwise_cpu=("written", "hardware", "exact"), on_request=True,
-        items=("written", "hardware", "exact"), items_cpu=("written", "hardware", "exact"),
-        neutral="written", place=1,
-    )  # fmt: skip
+        "reciprocal square root",
+        choice(
+            written="computed as written",
+            hardware="1 / sqrt(x) by the approximate instruction",
+            exact="by a rounded square root and a division",
+        ),
+        literature="intrinsic functions",
+        cuda=("written", "hardware", "exact"),
+        cpu=("written", "hardware", "exact"),
+        elementwise=("written", "hardware", "exact"),
+        elementwise_cpu=("written", "hardware", "exact"),
+        on_request=True,
+        items=("written", "hardware", "exact"),
+        items_cpu=("written", "hardware", "exact"),
+        neutral="written",
+        place=1,
+    )
     fma: bool | Open = decision(
-        "FMA rearrangement", choice(off="sums of products as written", on="each product joins its sum in one fused multiply-add"),
-        literature="fused multiply-add", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
-        items=SWITCH, items_cpu=SWITCH,
-        neutral=False, place=2, rank=9, apart=True,
-    )  # fmt: skip
+        "FMA rearrangement",
+        choice(
+            off="sums of products as written",
+            on="each product joins its sum in one fused multiply-add",
+        ),
+        literature="fused multiply-add",
+        cuda=SWITCH,
+        cpu=SWITCH,
+        elementwise=SWITCH,
+        elementwise_cpu=SWITCH,
+        items=SWITCH,
+        items_cpu=SWITCH,
+        neutral=False,
+        place=2,
+        rank=9,
+        apart=True,
+    )
     uniforms: Literal["constant", "global"] | Open = decision(
-        "constant-memory parameters", lambda v, blocks: f"in {v} memory" if blocks else "arguments of the call",
-        literature="constant memory", cuda=("global", "constant"), elementwise=("global", "constant"),
+        "constant-memory parameters",
+        lambda v, blocks: f"in {v} memory" if blocks else "arguments of the call",
+        literature="constant memory",
+        cuda=("global", "constant"),
+        elementwise=("global", "constant"),
         items=("global", "constant"),
-        neutral="constant", place=16, rank=16, apart=True,
-    )  # fmt: skip
+        neutral="constant",
+        place=16,
+        rank=16,
+        apart=True,
+    )
     prefetch: Literal["none", "registers", "async", "async3", "async4"] | Open = decision(
         "data prefetching", choice(none="a tile is loaded when it is needed",
                                     registers="the next tile is loaded into registers meanwhile",
@@ -256,24 +400,56 @@ class Plan(Generic[Open]):
         neutral="none", place=14, rank=11, apart=True,
     )  # fmt: skip
     fission: bool | Open = decision(
-        "loop splitting", choice(off="all results in one kernel", on="a kernel for each independent group of results"),
-        literature="loop fission", cuda=SWITCH, cpu=SWITCH, elementwise=SWITCH, elementwise_cpu=SWITCH,
-        neutral=False, place=5, rank=14, apart=True,
-    )  # fmt: skip
+        "loop splitting",
+        choice(
+            off="all results in one kernel", on="a kernel for each independent group of results"
+        ),
+        literature="loop fission",
+        cuda=SWITCH,
+        cpu=SWITCH,
+        elementwise=SWITCH,
+        elementwise_cpu=SWITCH,
+        neutral=False,
+        place=5,
+        rank=14,
+        apart=True,
+    )
     branches: Literal["together", "apart"] | Open = decision(
-        "branch splitting", choice(together="both sides of a branch in one kernel", apart="a kernel for each side of the branch"),
-        literature="splitting of if-else", cuda=("together", "apart"), cpu=("together", "apart"),
-        elementwise=("together", "apart"), elementwise_cpu=("together", "apart"),
-        neutral="together", place=6, rank=13, apart=True,
-    )  # fmt: skip
+        "branch splitting",
+        choice(
+            together="both sides of a branch in one kernel",
+            apart="a kernel for each side of the branch",
+        ),
+        literature="splitting of if-else",
+        cuda=("together", "apart"),
+        cpu=("together", "apart"),
+        elementwise=("together", "apart"),
+        elementwise_cpu=("together", "apart"),
+        neutral="together",
+        place=6,
+        rank=13,
+        apart=True,
+    )
     reciprocity: Literal["off", "scratch", "ordered"] | Open = decision(
-        "reciprocity", choice(off="each pair is computed from both sides", scratch="partial sums in memory, added by a second kernel",
-                ordered="blocks add to the result in a fixed order"),
-        literature="Newton's third law", cuda=("off", "scratch", "ordered"),
+        "reciprocity",
+        choice(
+            off="each pair is computed from both sides",
+            scratch="partial sums in memory, added by a second kernel",
+            ordered="blocks add to the result in a fixed order",
+        ),
+        literature="Newton's third law",
+        cuda=("off", "scratch", "ordered"),
         needs=(("tile", 0), ("slices", 1), ("parts", 1), ("hoist", False), ("prefetch", "none")),
-        shape=(("block", 32), ("targets", 8), ("unroll", 1), ("self_term", "test"), ("accumulate", "native")),
-        neutral="off", place=9,
-    )  # fmt: skip
+        shape=(
+            ("block", 32),
+            ("targets", 8),
+            ("unroll", 1),
+            ("self_term", "test"),
+            ("accumulate", "native"),
+        ),
+        neutral="off",
+        place=9,
+    )
     across: int | Open = decision(
         "shape of blocks",
         _across,
@@ -282,10 +458,19 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     down: int | Open = decision(
         "shape of blocks, rows",
-        lambda v, blocks: f"{v} threads of a block along the next slower index" if v else "the other threads of a block make rows",
-        literature="thread-block shape", points=(0, 4, 8, 16),
-        boxes=True, limits=(0, 1_024), neutral=0, place=25, rank=20,
-    )  # fmt: skip
+        lambda v, blocks: (
+            f"{v} threads of a block along the next slower index"
+            if v
+            else "the other threads of a block make rows"
+        ),
+        literature="thread-block shape",
+        points=(0, 4, 8, 16),
+        boxes=True,
+        limits=(0, 1_024),
+        neutral=0,
+        place=25,
+        rank=20,
+    )
     rows: int | Open = decision(
         "thread merging, rows", lambda v, blocks: _points(v, "the next slower index"),
         literature="register tiling", points=(1, 2, 4, 8), points_cpu=(1, 2, 4, 6, 8, 16),
@@ -298,29 +483,67 @@ class Plan(Generic[Open]):
     )  # fmt: skip
     adjacent: int | Open = decision(
         "wide accesses",
-        lambda v, blocks: f"{v} points of a thread are neighbours" if v else "up to 4 points of a thread are neighbours",
-        literature="vector loads", points=(0, 1, 2, 4, 8),
-        limits=(0, 64), neutral=0, place=28, rank=23,
-    )  # fmt: skip
+        lambda v, blocks: (
+            f"{v} points of a thread are neighbours"
+            if v
+            else "up to 4 points of a thread are neighbours"
+        ),
+        literature="vector loads",
+        points=(0, 1, 2, 4, 8),
+        limits=(0, 64),
+        neutral=0,
+        place=28,
+        rank=23,
+    )
     neighbours: Literal["last", "first"] | Open = decision(
-        "neighbouring threads", choice(last="they differ in the last index", first="they differ in the first index"),
-        literature="thread-index remapping", points=("last", "first"),
-        neutral="last", place=23, rank=18,
-    )  # fmt: skip
+        "neighbouring threads",
+        choice(last="they differ in the last index", first="they differ in the first index"),
+        literature="thread-index remapping",
+        points=("last", "first"),
+        neutral="last",
+        place=23,
+        rank=18,
+    )
     order: Literal["rows", "panels", "diagonal"] | Open = decision(
-        "order of blocks", choice(rows="row after row", panels="8 rows together, column after column", diagonal="along diagonals"),
-        literature="partition camping, L2 blocking", points=("rows", "panels", "diagonal"),
-        neutral="rows", place=29, rank=24, apart=True,
-    )  # fmt: skip
+        "order of blocks",
+        choice(
+            rows="row after row",
+            panels="8 rows together, column after column",
+            diagonal="along diagonals",
+        ),
+        literature="partition camping, L2 blocking",
+        points=("rows", "panels", "diagonal"),
+        neutral="rows",
+        place=29,
+        rank=24,
+        apart=True,
+    )
     panel: int | Open = decision(
         "blocking of recurrences",
-        lambda v, blocks: f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is computed ahead, "
-        "for all at once" if v else "every thread goes through all rounds",
-        literature="blocked triangular solve", points=(0, 128, 256, 512, 1024),
+        lambda v, blocks: (
+            f"{v} rounds of the outer loop are a panel: what they gather of finished rounds is "
+            "computed ahead, "
+            "for all at once"
+            if v
+            else "every thread goes through all rounds"
+        ),
+        literature="blocked triangular solve",
+        points=(0, 128, 256, 512, 1024),
         needs=(("slices", 1), ("parts", 1)),
-        shape=(("block", 128), ("across", 16), ("rows", 8), ("targets", 8), ("tile", 16), ("prefetch", "registers"), ("unroll", 0)),
-        limits=(0, 65_536), neutral=0, place=30, rank=25,
-    )  # fmt: skip
+        shape=(
+            ("block", 128),
+            ("across", 16),
+            ("rows", 8),
+            ("targets", 8),
+            ("tile", 16),
+            ("prefetch", "registers"),
+            ("unroll", 0),
+        ),
+        limits=(0, 65_536),
+        neutral=0,
+        place=30,
+        rank=25,
+    )
     vector_bits: int | Open = decision(
         "SIMD width", _vector_bits,
         literature="vectorisation", cpu=(0, 256, 512), elementwise_cpu=(0, 256, 512),
@@ -328,34 +551,50 @@ class Plan(Generic[Open]):
         limits=(0, 512), neutral=0, place=21, rank=6,
     )  # fmt: skip
     segments: Literal["apart", "packed"] | Open = decision(
-        "segment packing", choice(apart="a block has cells of one segment", packed="blocks are filled with cells of neighbouring segments"),
-        literature="compaction of ragged lengths", items=("apart", "packed"),
-        neutral="apart", place=22, rank=17,
-    )  # fmt: skip
+        "segment packing",
+        choice(
+            apart="a block has cells of one segment",
+            packed="blocks are filled with cells of neighbouring segments",
+        ),
+        literature="compaction of ragged lengths",
+        items=("apart", "packed"),
+        neutral="apart",
+        place=22,
+        rank=17,
+    )
 
     def __post_init__(self) -> None:
         check_fields(self, PlanError)
         _check_limits(self)
-        if isinstance(self, Decisions) and (missing := [n for n, v in self.as_dict().items() if v is None]):
+        if isinstance(self, Decisions) and (
+            missing := [n for n, v in self.as_dict().items() if v is None]
+        ):
             raise PlanError(f"Decisions leave nothing open, and {missing[0]} is not decided")
 
     def filled(self, defaults: P) -> P:
         """This plan, with the fields left at None taken from `defaults`."""
-        result = object.__new__(type(defaults))  # of fields that were checked: every call of a kernel fills a plan
+        # of fields that were checked: every call of a kernel fills a plan
+        result = object.__new__(type(defaults))
         for name in FIELDS:
             own = getattr(self, name)
             object.__setattr__(result, name, getattr(defaults, name) if own is None else own)
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Plans are equal that say the same: a wish that leaves nothing open equals the decisions that it leads to."""
+        """Plans are equal that say the same.
+
+        A wish that leaves nothing open equals the decisions that it leads to.
+        """
         return _values(self) == _values(other) if isinstance(other, Plan) else NotImplemented
 
     def __hash__(self) -> int:
         return hash(_values(self))
 
     def __repr__(self) -> str:
-        """The wish for such a plan, for decisions too: what is printed can be handed to a kernel."""
+        """The wish for such a plan, for decisions too.
+
+        What is printed can be handed to a kernel.
+        """
         return f"Plan({', '.join(f'{n}={v!r}' for n, v in self.as_dict().items())})"
 
     def __str__(self) -> str:
@@ -363,7 +602,9 @@ class Plan(Generic[Open]):
 
     def short(self) -> str:
         """What differs from the neutral plan: the decisions that shape the kernel."""
-        kept = {n: v for n, v in self.as_dict().items() if v is not None and v != getattr(NEUTRAL, n)}
+        kept = {
+            n: v for n, v in self.as_dict().items() if v is not None and v != getattr(NEUTRAL, n)
+        }
         return str(Plan(**kept)) or "neutral"
 
     def as_dict(self) -> dict[str, Any]:
@@ -372,9 +613,12 @@ class Plan(Generic[Open]):
 
 @final
 class Decisions(Plan[Never]):
-    """A plan with every field decided: what stages, models and reports work with. `Plan.filled` with decisions makes others of them.
+    """A plan with every field decided: what stages, models and reports work with.
 
-    With a field set to None they are a wish again, a `Plan`: `dataclasses.replace(run.plan, tile=None)` leaves the tile to lanewise.
+    `Plan.filled` with decisions makes others of them.
+
+    With a field set to None they are a wish again, a `Plan`: `dataclasses.replace(run.plan,
+    tile=None)` leaves the tile to lanewise.
     """
 
     __slots__ = ()
@@ -385,31 +629,39 @@ class Decisions(Plan[Never]):
 
 FIELDS = tuple(f.name for f in fields(Plan))
 _LIMITS: Mapping[str, tuple[int, int]] = {
-    f.name: f.metadata[DECISION].limits for f in fields(Plan) if f.metadata[DECISION].limits is not None
+    f.name: f.metadata[DECISION].limits
+    for f in fields(Plan)
+    if f.metadata[DECISION].limits is not None
 }
 _values = attrgetter(*FIELDS)
 
 
 MOST_COPIES = 4_096  # of a statement that a plan may write out
-COPYING = ("targets", "rows", "layers", "unroll")  # of each of these there is a copy for each of the others
+# of each of these there is a copy for each of the others
+COPYING = ("targets", "rows", "layers", "unroll")
 
 
 def _check_limits(plan: Plan) -> None:
-    """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code that would be too long."""
+    """Raise `PlanError` for whole numbers beyond what is declared of their fields, and for code
+    that would be too long.
+    """
     copies = 1
     for name, (least, most) in _LIMITS.items():
         value: Any = getattr(plan, name)
         if value is None:
             continue
         if not least <= value <= most:
-            raise PlanError(f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}")
+            raise PlanError(
+                f"Plan({name}={shown(value)}): wanted a whole number from {least:,} to {most:,}"
+            )
         if name in COPYING:
             copies *= max(value, 1)
     if copies > MOST_COPIES:
         named = {n: v for n in COPYING if (v := getattr(plan, n)) is not None and v > 1}
         shape, product = ", ".join(f"{n}={v}" for n, v in named.items()), " x ".join(named)
         raise PlanError(
-            f"Plan({shape}): {product} are {copies:,} copies of a statement; wanted at most {MOST_COPIES:,}"
+            f"Plan({shape}): {product} are {copies:,} copies of a statement; wanted at most "
+            f"{MOST_COPIES:,}"
         )
 
 
@@ -423,15 +675,23 @@ def check_plan(place: str, plan: Any) -> Plan | None:
 OPTIMISATIONS: tuple[Optimisation, ...] = tuple(
     sorted((f.metadata[DECISION].of(f.name) for f in fields(Plan)), key=lambda o: o.place)
 )
-"""What a plan decides, in the order of the compiler: arithmetic, division into kernels, loops, memory, threads."""
+"""What a plan decides, in the order of the compiler.
+
+Arithmetic, division into kernels, loops, memory, threads.
+"""
 
 DECLARED: Mapping[str, Optimisation] = {o.field: o for o in OPTIMISATIONS}
 """What is declared of a field, by its name."""
 
 NEUTRAL: Decisions = Decisions(**{o.field: o.neutral for o in OPTIMISATIONS})
-"""Every optimisation switched off: what the ladders start from, and what an optimisation is compared with."""
+"""Every optimisation switched off.
+
+What the ladders start from, and what an optimisation is compared with.
+"""
 
 
 def neutral_plan(target: Target, block: int) -> Decisions:
-    """Every optimisation switched off, in blocks of so many threads where threads come in blocks."""
+    """Every optimisation switched off, in blocks of so many threads where threads come in
+    blocks.
+    """
     return Plan(block=block).filled(NEUTRAL) if target.has_blocks else NEUTRAL

@@ -1,1 +1,4 @@
-"""Pictures of runs: PNG files drawn without any global state. Importing this package does not import matplotlib."""
+"""Pictures of runs: PNG files drawn without any global state.
+
+Importing this package does not import matplotlib.
+"""

@@ -1,4 +1,7 @@
-"""A dark figure and its PNG file: the look that all pictures of lanewise share, saved atomically."""
+"""A dark figure and its PNG file.
+
+The look that all pictures of lanewise share, saved atomically.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ DOTS_PER_INCH = 150
 
 @interrupts_wait()
 def dark_figure(width: float, height: float) -> Figure:
-    """An empty figure of `width` x `height` inches (150 pixels each) with its own canvas, unknown to pyplot."""
+    """An empty figure of `width` x `height` inches (150 pixels each) with its own canvas, unknown
+    to pyplot.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -55,7 +60,8 @@ def speed_colours() -> LinearSegmentedColormap:
 
 @interrupts_wait()
 def save_png(figure: Figure, path: Path) -> None:
-    """Writes `figure` to `path` so that a reader sees the old file or the whole new one, never a part.
+    """Writes `figure` to `path` so that a reader sees the old file or the whole new one, never a
+    part.
 
     Raises:
         InputError: the folder does not exist or is closed, or `path` is not a regular file.

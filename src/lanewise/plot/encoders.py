@@ -1,9 +1,10 @@
 """Frames as files: GIF, and MP4 (H.264) through ffmpeg.
 
-A GIF has one palette for all frames, chosen from all of them; pixels that do not change are left out. A palette that suits the last frame
-is known only after it. So frames wait, compressed, in an unnamed temporary file, and memory holds one at a time. Format: GIF89a
-specification, https://www.w3.org/Graphics/GIF/spec-gif89a.txt. ffmpeg is a process that is fed with frames: that of the wheel
-imageio-ffmpeg, or the system's own.
+A GIF has one palette for all frames, chosen from all of them; pixels that do not change are left
+out. A palette that suits the last frame is known only after it. So frames wait, compressed, in an
+unnamed temporary file, and memory holds one at a time. Format: GIF89a specification,
+https://www.w3.org/Graphics/GIF/spec-gif89a.txt. ffmpeg is a process that is fed with frames: that
+of the wheel imageio-ffmpeg, or the system's own.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class GifEncoder:
         self._frames.seek(0)
         shown: NDArray[np.uint8] | None = None
         with self._target.open("wb") as stream:
-            # 0xF7: there is a palette, 8 bits a colour, 256 entries. Then the background colour and the pixels' aspect.
+            # 0xF7: there is a palette, 8 bits a colour, 256 entries. Then the background colour and
+            # the pixels' aspect.
             stream.write(b"GIF89a" + struct.pack("<HHBBB", width, height, 0xF7, 0, 0))
             stream.write(bytes(palette.getpalette()) + FOREVER)
             for number, length in enumerate(self._lengths):
@@ -92,9 +94,12 @@ class GifEncoder:
 def _palette(samples: NDArray[np.uint8]) -> Any:
     """A Pillow image that carries 255 colours and an unused one."""
     image = imported("PIL.Image")
-    chosen = image.fromarray(samples.reshape(1, -1, 3)).quantize(COLOURS, image.Quantize.MEDIANCUT, kmeans=1)
+    chosen = image.fromarray(samples.reshape(1, -1, 3)).quantize(
+        COLOURS, image.Quantize.MEDIANCUT, kmeans=1
+    )
     colours = chosen.getpalette()[: 3 * COLOURS]
-    # Missing colours repeat the first one, so that no pixel is ever matched to one that does not exist.
+    # Missing colours repeat the first one, so that no pixel is ever matched to one that does not
+    # exist.
     colours += colours[:3] * (COLOURS + 1 - len(colours) // 3)
     carrier = image.new("P", (1, 1))
     carrier.putpalette(colours)
@@ -102,15 +107,22 @@ def _palette(samples: NDArray[np.uint8]) -> Any:
 
 
 def _indices(rgb: NDArray[np.uint8], palette: Any) -> NDArray[np.uint8]:
-    """(height, width) places in the palette, never UNCHANGED. Without dithering, which would flicker and compress badly."""
+    """(height, width) places in the palette, never UNCHANGED.
+
+    Without dithering, which would flicker and compress badly.
+    """
     image = imported("PIL.Image")
     indices = np.array(image.fromarray(rgb).quantize(palette=palette, dither=image.Dither.NONE))
     indices[indices == UNCHANGED] = 0  # the entry repeats the first colour
     return indices
 
 
-def _block(indices: NDArray[np.uint8], shown: NDArray[np.uint8] | None, palette: Any, delay: int) -> bytes:
-    """One frame: the rectangle that differs from what is shown, and in it only the pixels that differ."""
+def _block(
+    indices: NDArray[np.uint8], shown: NDArray[np.uint8] | None, palette: Any, delay: int
+) -> bytes:
+    """One frame: the rectangle that differs from what is shown, and in it only the pixels that
+    differ.
+    """
     image, plugin = imported("PIL.Image"), imported("PIL.GifImagePlugin")
     top, left, part = 0, 0, indices
     if shown is not None:
@@ -122,7 +134,13 @@ def _block(indices: NDArray[np.uint8], shown: NDArray[np.uint8] | None, palette:
         part = np.where(differs[box], indices[box], np.uint8(UNCHANGED))
     frame = image.frombytes("P", part.shape[::-1], part.tobytes())
     frame.putpalette(palette.getpalette())
-    options = {"duration": 10 * delay, "disposal": 1, "transparency": UNCHANGED, "interlace": 0, "optimize": False}
+    options = {
+        "duration": 10 * delay,
+        "disposal": 1,
+        "transparency": UNCHANGED,
+        "interlace": 0,
+        "optimize": False,
+    }
     return b"".join(plugin.getdata(frame, (left, top), **options))
 
 
@@ -132,7 +150,10 @@ QUALITY = 18
 
 
 def find_ffmpeg(path: Path) -> str:
-    """An ffmpeg that encodes H.264. Raises InputError, for the animation `path`, when there is none."""
+    """An ffmpeg that encodes H.264.
+
+    Raises InputError, for the animation `path`, when there is none.
+    """
     remedy = f"install one with: {install('movie')}, or choose a name that ends in .gif"
     program = _bundled() or shutil.which("ffmpeg")
     if program is None:
@@ -142,14 +163,21 @@ def find_ffmpeg(path: Path) -> str:
             [program, "-hide_banner", "-encoders"], capture_output=True, text=True, check=True
         ).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise InputError(f"{path}: MP4 needs ffmpeg, but {program} does not run: {error}; {remedy}") from error
+        raise InputError(
+            f"{path}: MP4 needs ffmpeg, but {program} does not run: {error}; {remedy}"
+        ) from error
     if ENCODER not in listed.split():
-        raise InputError(f"{path}: MP4 needs the encoder {ENCODER}, which {program} lacks; {remedy}")
+        raise InputError(
+            f"{path}: MP4 needs the encoder {ENCODER}, which {program} lacks; {remedy}"
+        )
     return program
 
 
 def _bundled() -> str | None:
-    """The one of the wheel, which is known to encode H.264; None where the wheel is not installed or brings none."""
+    """The one of the wheel, which is known to encode H.264.
+
+    None where the wheel is not installed or brings none.
+    """
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         return None
     try:
@@ -159,7 +187,10 @@ def _bundled() -> str | None:
 
 
 class Mp4Encoder:
-    """Frames go through a pipe; H.264 wants even sizes, so a last row or column is doubled where needed."""
+    """Frames go through a pipe.
+
+    H.264 wants even sizes, so a last row or column is doubled where needed.
+    """
 
     def __init__(self, target: Path, size: tuple[int, int], fps: float, ffmpeg: str) -> None:
         """Start ffmpeg. `size` is (height, width)."""
@@ -207,16 +238,52 @@ class Mp4Encoder:
     def _failed(self) -> InputError:
         self._process.wait()
         self._messages.seek(0)
-        lines = self._messages.read().decode(errors="replace").strip().splitlines() or ["no message"]
+        lines = self._messages.read().decode(errors="replace").strip().splitlines() or [
+            "no message"
+        ]
         return InputError(f"ffmpeg stopped with code {self._process.returncode}: {lines[-1]}")
 
 
 def _command(ffmpeg: str, width: int, height: int, fps: float, target: Path) -> list[str]:
-    """Raw RGB in; out H.264 that every player and browser shows, in the colours of HD video, its index at the front."""
-    raw = ["-f", "rawvideo", "-pixel_format", "rgb24", "-video_size", f"{width}x{height}", "-framerate", f"{fps:g}"]
-    colours = ["-vf", "scale=out_color_matrix=bt709:out_range=tv", "-colorspace", "bt709", "-color_primaries", "bt709"]
+    """Raw RGB in; out H.264 that every player and browser shows, in the colours of HD video, its
+    index at the front.
+    """
+    raw = [
+        "-f",
+        "rawvideo",
+        "-pixel_format",
+        "rgb24",
+        "-video_size",
+        f"{width}x{height}",
+        "-framerate",
+        f"{fps:g}",
+    ]
+    colours = [
+        "-vf",
+        "scale=out_color_matrix=bt709:out_range=tv",
+        "-colorspace",
+        "bt709",
+        "-color_primaries",
+        "bt709",
+    ]
     encoded = ["-c:v", ENCODER, "-preset", "medium", "-crf", str(QUALITY), "-pix_fmt", "yuv420p"]
     return [
-        ffmpeg, "-hide_banner", "-loglevel", "error", "-y", *raw, "-i", "-", "-an", *colours, "-color_trc", "bt709", *encoded,
-        "-movflags", "+faststart", "-f", "mp4", str(target),
-    ]  # fmt: skip
+        ffmpeg,
+        "-hide_banner",
+        "-loglevel",
+        "error",
+        "-y",
+        *raw,
+        "-i",
+        "-",
+        "-an",
+        *colours,
+        "-color_trc",
+        "bt709",
+        *encoded,
+        "-movflags",
+        "+faststart",
+        "-f",
+        "mp4",
+        str(target),
+    ]

@@ -5,8 +5,9 @@
 
 `text.text_strip` makes a line of text to put above a frame.
 
-Everything that could go wrong later (no encoder, a file that exists) is found when the writer is made: before the run.
-The file appears whole at the end. A run that stops early, by an error or Ctrl-C, leaves the movie of what there was.
+Everything that could go wrong later (no encoder, a file that exists) is found when the writer is
+made: before the run. The file appears whole at the end. A run that stops early, by an error or
+Ctrl-C, leaves the movie of what there was.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Encoder(Protocol):
 
 
 MOST_FPS = {".gif": 50, ".mp4": 240}
-"""Frames a second. Browsers show GIF frames of less than two hundredths of a second ten times as long."""
+"""Frames a second. Browsers show GIF frames of less than two hundredths of a second ten times as
+long.
+"""
 
 
 class MovieWriter:
@@ -80,7 +83,9 @@ class MovieWriter:
             InputError: the file cannot be written.
         """
         if rgb.ndim != 3 or rgb.shape[2] != 3 or rgb.dtype != np.uint8 or rgb.size == 0:
-            raise ArgumentError(f"a frame has shape {rgb.shape} of {rgb.dtype}; wanted (height, width, 3) of uint8")
+            raise ArgumentError(
+                f"a frame has shape {rgb.shape} of {rgb.dtype}; wanted (height, width, 3) of uint8"
+            )
         if self._encoder is None:
             self._shape = rgb.shape
             with ExitStack() as opened:  # undone if the encoder cannot start: no empty file
@@ -90,12 +95,19 @@ class MovieWriter:
                 opened.callback(self._encoder.discard)
                 self._open = opened.pop_all()
         if rgb.shape != self._shape:
-            raise ArgumentError(f"frame {self.frames} has shape {rgb.shape}; wanted {self._shape}, as the first one")
+            raise ArgumentError(
+                f"frame {self.frames} has shape {rgb.shape}; wanted {self._shape}, as the first one"
+            )
         with writing(self.path):
             self._encoder.add(np.ascontiguousarray(rgb))
         self.frames += 1
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         """Complete the file, whatever ended the run; without a frame there is none."""
         if not self.frames:  # the first one failed, or there was none
             self._open.__exit__(kind, error, at)
@@ -109,7 +121,9 @@ def _encoder_for(path: Path, fps: float) -> Callable[[Path, tuple[int, int]], En
     """Makes the encoder when the first frame is there; what it needs is looked for now."""
     suffix = path.suffix.lower()
     if suffix in MOST_FPS and not 0 < fps <= MOST_FPS[suffix]:
-        raise ArgumentError(f"{fps} frames a second; wanted more than 0 and at most {MOST_FPS[suffix]} for {suffix}")
+        raise ArgumentError(
+            f"{fps} frames a second; wanted more than 0 and at most {MOST_FPS[suffix]} for {suffix}"
+        )
     match suffix:
         case ".gif":
             return lambda target, size: GifEncoder(target, size, fps)
@@ -117,4 +131,6 @@ def _encoder_for(path: Path, fps: float) -> Callable[[Path, tuple[int, int]], En
             ffmpeg = find_ffmpeg(path)
             return lambda target, size: Mp4Encoder(target, size, fps, ffmpeg)
         case _:
-            raise InputError(f"{path}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4")
+            raise InputError(
+                f"{path}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4"
+            )

@@ -1,10 +1,13 @@
-"""A field on lattice sites as an RGB picture: resampled, coloured and with its obstacles, by NumPy and Pillow alone.
+"""A field on lattice sites as an RGB picture.
 
-The colours are perceptually uniform, made in the colour space OKLab: equal steps of a value look equally large. `speed` goes from the dark
-of the figure through blue to a pale gold, `vorticity` from the same dark, where nothing turns, to a pale blue on one side and a pale gold
-on the other. Lightness grows in proportion to the value, so both are right in grey too, and blue against orange is told apart by
-colour-blind people. Source of the space and of its matrices: Björn Ottosson, A perceptual color space for image processing (2020),
-https://bottosson.github.io/posts/oklab/.
+Resampled, coloured and with its obstacles, by NumPy and Pillow alone.
+
+The colours are perceptually uniform, made in the colour space OKLab: equal steps of a value look
+equally large. `speed` goes from the dark of the figure through blue to a pale gold, `vorticity`
+from the same dark, where nothing turns, to a pale blue on one side and a pale gold on the other.
+Lightness grows in proportion to the value, so both are right in grey too, and blue against orange
+is told apart by colour-blind people. Source of the space and of its matrices: Björn Ottosson, A
+perceptual color space for image processing (2020), https://bottosson.github.io/posts/oklab/.
 """
 
 from __future__ import annotations
@@ -37,11 +40,13 @@ class Scale:
     colours: ColourMap
 
 
-def picture_size(shape: tuple[int, int], longest: int = 2048, shortest: int = 1100) -> tuple[int, int]:
+def picture_size(
+    shape: tuple[int, int], longest: int = 2048, shortest: int = 1100
+) -> tuple[int, int]:
     """Height and width in pixels for (ny, nx) sites: the longer side from `shortest` to `longest`.
 
-    As many whole pixels a site, or whole sites a pixel, as come into that range, so that no pattern of the lattice beats
-    with that of the pixels.
+    As many whole pixels a site, or whole sites a pixel, as come into that range, so that no pattern
+    of the lattice beats with that of the pixels.
     """
     most = max(shape)
     if most > longest:
@@ -56,20 +61,24 @@ def resample(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32] | None]:
     """The field (ny, nx) on `size` pixels, and how much of each pixel is fluid (None: all of it).
 
-    Means of the sites of a pixel where there are more sites than pixels, else bilinear. Solid sites do not mix into the
-    fluid beside them, whatever their values are.
+    Means of the sites of a pixel where there are more sites than pixels, else bilinear. Solid sites
+    do not mix into the fluid beside them, whatever their values are.
     """
     if solid is None or not solid.any():
         return _resized(field, size), None
     fluid = _resized(~solid, size)
-    shown = np.divide(_resized(np.where(solid, 0, field), size), np.maximum(fluid, 1e-3), dtype=np.float32)
+    shown = np.divide(
+        _resized(np.where(solid, 0, field), size), np.maximum(fluid, 1e-3), dtype=np.float32
+    )
     return shown, fluid
 
 
 def colour(
     field: NDArray[np.float32], fluid: NDArray[np.float32] | None, scale: Scale, enlarged: float
 ) -> NDArray[Any]:
-    """RGB (height, width, 3) uint8, the upper row first, of a resampled field; y of the lattice points upwards.
+    """RGB (height, width, 3) uint8, the upper row first, of a resampled field.
+
+    Y of the lattice points upwards.
 
     Args:
         field: from `resample`.
@@ -80,11 +89,18 @@ def colour(
     table = colour_table(scale.colours)
     steps = (field - scale.low) * ((len(table) - 1) / (scale.high - scale.low))
     rgb = table[np.clip(steps, 0, len(table) - 1).astype(np.uint8)]
-    return np.ascontiguousarray((rgb if fluid is None else _with_solids(rgb, fluid, enlarged))[::-1])
+    return np.ascontiguousarray(
+        (rgb if fluid is None else _with_solids(rgb, fluid, enlarged))[::-1]
+    )
 
 
-def _with_solids(rgb: NDArray[np.uint8], fluid: NDArray[np.float32], enlarged: float) -> NDArray[np.uint8]:
-    """Obstacles begin where a pixel is half fluid: at the half-way wall. Their rim is where a blurred edge changes."""
+def _with_solids(
+    rgb: NDArray[np.uint8], fluid: NDArray[np.float32], enlarged: float
+) -> NDArray[np.uint8]:
+    """Obstacles begin where a pixel is half fluid: at the half-way wall.
+
+    Their rim is where a blurred edge changes.
+    """
     inside = np.clip(0.5 - (fluid - 0.5) * max(enlarged, 1.0), 0, 1)[..., None]
     edge = _blurred(inside[..., 0])[..., None]
     rim = np.clip(4 * edge * (1 - edge), 0, 1) ** 2
@@ -96,12 +112,18 @@ def _blurred(values: NDArray[np.float32]) -> NDArray[np.float32]:
     """`values` of 0 to 1 under a Gaussian of RIM_PIXELS."""
     image, filters = imported("PIL.Image"), imported("PIL.ImageFilter")
     picture = image.fromarray(np.round(values * 255).astype(np.uint8))
-    return np.asarray(picture.filter(filters.GaussianBlur(RIM_PIXELS)), np.float32) / np.float32(255)
+    return np.asarray(picture.filter(filters.GaussianBlur(RIM_PIXELS)), np.float32) / np.float32(
+        255
+    )
 
 
 def _resized(values: NDArray[Any], size: tuple[int, int]) -> NDArray[np.float32]:
     image: Any = imported("PIL.Image")
-    kind = image.Resampling.BOX if size[0] < values.shape[0] or size[1] < values.shape[1] else image.Resampling.BILINEAR
+    kind = (
+        image.Resampling.BOX
+        if size[0] < values.shape[0] or size[1] < values.shape[1]
+        else image.Resampling.BILINEAR
+    )
     picture = image.fromarray(np.ascontiguousarray(values, np.float32))
     return np.asarray(picture.resize((size[1], size[0]), kind))
 
@@ -134,7 +156,9 @@ ARMS = {
     "gold": ((0.015, 265), (0.06, 20), (0.20, 32), (0.19, 52), (0.13, 80), (0.05, 95)),
     "speed": ((0.02, 270), (0.10, 280), (0.27, 272), (0.08, 215), (0.11, 165), (0.10, 102)),
 }
-"""For each arm the chroma, and the hue in degrees, of the control points of a Bézier curve from dark to light."""
+"""For each arm the chroma, and the hue in degrees, of the control points of a Bézier curve from
+dark to light.
+"""
 
 
 @cache
@@ -149,15 +173,23 @@ def colour_table(name: ColourMap) -> NDArray[np.uint8]:
 
 def colour_map(name: ColourMap) -> Any:
     """The table as a matplotlib.colors.ListedColormap."""
-    return imported("matplotlib.colors").ListedColormap(colour_table(name) / 255, f"lanewise-{name}")
+    return imported("matplotlib.colors").ListedColormap(
+        colour_table(name) / 255, f"lanewise-{name}"
+    )
 
 
 def _arm(name: str, place: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(n, 3) OKLab at places (n,) from 0, dark, to 1, light. A Bézier curve has no kink that would look like an edge."""
+    """(n, 3) OKLab at places (n,) from 0, dark, to 1, light.
+
+    A Bézier curve has no kink that would look like an edge.
+    """
     chroma, hue = np.array(ARMS[name]).T
     points = chroma * np.exp(1j * np.radians(hue))
     degree = len(points) - 1
-    curve = sum(comb(degree, k) * place**k * (1 - place) ** (degree - k) * point for k, point in enumerate(points))
+    curve = sum(
+        comb(degree, k) * place**k * (1 - place) ** (degree - k) * point
+        for k, point in enumerate(points)
+    )
     tint = np.asarray(curve, np.complex128)
     return np.stack([DARK + (LIGHT - DARK) * place, tint.real, tint.imag], axis=1)
 

@@ -1,4 +1,7 @@
-"""A line of text as pixels, by Pillow and the font that comes with matplotlib: a thousand times faster than a figure."""
+"""A line of text as pixels, by Pillow and the font that comes with matplotlib.
+
+A thousand times faster than a figure.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ KEY_WIDTH = 7
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What colours mean: the quantity, the values at both ends, and the colours (n, 3) uint8 between them."""
+    """What colours mean: the quantity, the values at both ends, and the colours (n, 3) uint8
+    between them.
+    """
 
     label: str
     low: str
@@ -28,7 +33,9 @@ class Key:
 
 
 def text_strip(text: str, width: int, height: int, key: Key | None = None) -> NDArray[np.uint8]:
-    """(2 height, width, 3): `text` in letters of `height` pixels, smaller if it would not fit, on the figures' dark.
+    """(2 height, width, 3).
+
+    `text` in letters of `height` pixels, smaller if it would not fit, on the figures' dark.
 
     With a `key`, what the colours mean stands at the right, if there is room for it.
     """
@@ -39,13 +46,18 @@ def text_strip(text: str, width: int, height: int, key: Key | None = None) -> ND
         size -= 1
     pen = draw.Draw(strip)
     pen.text((margin, height), text, font=font(size), fill=TEXT, anchor="lm")
-    if key is not None and _key_width(key, height) + font(size).getlength(text) + 3 * height < width:
+    if (
+        key is not None
+        and _key_width(key, height) + font(size).getlength(text) + 3 * height < width
+    ):
         _draw_key(strip, pen, key, width - margin, height)
     return np.asarray(strip)
 
 
 def _key_width(key: Key, height: int) -> float:
-    return KEY_WIDTH * height + sum(font(height).getlength(f"{part}  ") for part in (key.label, key.low, key.high))
+    return KEY_WIDTH * height + sum(
+        font(height).getlength(f"{part}  ") for part in (key.label, key.low, key.high)
+    )
 
 
 def _draw_key(strip: Any, pen: Any, key: Key, right: float, height: int) -> None:

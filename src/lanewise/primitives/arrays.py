@@ -14,11 +14,22 @@ from lanewise.support.errors import ArgumentError
 
 
 def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:
-    """Refuse what is no contiguous array of shape (n,) of one of these types. advice: what to do about another type."""
+    """Refuse what is no contiguous array of shape (n,) of one of these types. advice.
+
+    What to do about another type.
+    """
     known = is_array(array)
-    if known and array.ndim == 1 and array.flags.c_contiguous and array.dtype.isnative and array.dtype.name in types:
+    if (
+        known
+        and array.ndim == 1
+        and array.flags.c_contiguous
+        and array.dtype.isnative
+        and array.dtype.name in types
+    ):
         return
-    wanted = f"{place} must be a contiguous array of NumPy or CuPy of shape (n,) of {', '.join(types)}"
+    wanted = (
+        f"{place} must be a contiguous array of NumPy or CuPy of shape (n,) of {', '.join(types)}"
+    )
     if not known:
         raise ArgumentError(f"{wanted}, found {shown(array)}")
     told = f"{wanted}, found one of {array.dtype} with shape {tuple(array.shape)}"
@@ -30,10 +41,13 @@ def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> No
 
 
 def check_out(call: str, out: Any, beside: Any, dtype: Any, shape: tuple[int, ...]) -> None:
-    """Refuse an array for results that has another type or shape, lies elsewhere than the one beside it, or is read-only."""
+    """Refuse an array for results that has another type or shape, lies elsewhere than the one
+    beside it, or is read-only.
+    """
     if (place_of(out), out.dtype, out.shape) != (place_of(beside), dtype, shape):
         raise ArgumentError(
-            f"{call}: out must be an array of {np.dtype(dtype)} with shape {shape} on {place_of(beside)}, where the values are, "
+            f"{call}: out must be an array of {np.dtype(dtype)} with shape {shape} on "
+            f"{place_of(beside)}, where the values are, "
             f"found one of {out.dtype} with shape {tuple(out.shape)} on {place_of(out)}"
         )
     if not is_writable(out):
@@ -59,7 +73,9 @@ def is_array(value: Any) -> bool:
 
 @cache
 def _is_of_cupy(kind: type[Any]) -> bool:
-    """Whether it is CuPy's class of arrays, or that of a copy of a field, which is derived from it."""
+    """Whether it is CuPy's class of arrays, or that of a copy of a field, which is derived from
+    it.
+    """
     return hasattr(kind, "__cuda_array_interface__") and any(
         k.__module__.partition(".")[0] == "cupy" for k in kind.__mro__
     )

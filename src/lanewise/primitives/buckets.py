@@ -1,14 +1,17 @@
-"""Places of an array, sorted into buckets of neighbouring elements, with a value each where there are values.
+"""Places of an array, sorted into buckets of neighbouring elements, with a value each where there
+are values.
 
-On a CPU an addition to a random element waits for memory, and one that other threads must not interrupt lets nothing else begin meanwhile.
-So values go to buckets of neighbouring elements first, some ten thousand of them, which fit the caches of a core: a thread counts a tile
-by buckets, then copies it in their order; the second look at it finds it in the caches. Two lines of a bucket are fetched ahead of the one
-that is written. Then a thread adds up a bucket alone, from all tiles.
+On a CPU an addition to a random element waits for memory, and one that other threads must not
+interrupt lets nothing else begin meanwhile. So values go to buckets of neighbouring elements first,
+some ten thousand of them, which fit the caches of a core: a thread counts a tile by buckets, then
+copies it in their order; the second look at it finds it in the caches. Two lines of a bucket are
+fetched ahead of the one that is written. Then a thread adds up a bucket alone, from all tiles.
 
-On a GPU a random addition to global memory is what the L2 cache does, however it is written: some 1e11 a second. Additions in shared
-memory take a quarter of the time, and there is room for some thousand elements. So places go to buckets of as many neighbours first: a
-tile is counted by buckets and sorted in shared memory, and appended to them. The order within a bucket depends on timing, so that only sums
-that are exact may follow.
+On a GPU a random addition to global memory is what the L2 cache does, however it is written: some
+1e11 a second. Additions in shared memory take a quarter of the time, and there is room for some
+thousand elements. So places go to buckets of as many neighbours first: a tile is counted by buckets
+and sorted in shared memory, and appended to them. The order within a bucket depends on timing, so
+that only sums that are exact may follow.
 """
 
 from __future__ import annotations
@@ -74,7 +77,10 @@ KEEP = """                prefetch_to_store(kept, at + uint64(16))
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round of values in buckets: of each place what it is within its bucket, the values, and where the buckets of each tile begin.
+    """A round of values in buckets.
+
+    Of each place what it is within its bucket, the values, and where the buckets of each tile
+    begin.
 
     first, last: whether it is that round.
     """
@@ -119,7 +125,9 @@ def buckets_of(elements: int, room: int) -> Buckets:
 
 
 def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Round]:
-    """Rounds of about equal length, of so many values at most, in memory that the next round overwrites. Places outside are left out."""
+    """Rounds of about equal length, of so many values at most, in memory that the next round
+    overwrites. Places outside are left out.
+    """
     size = -(-len(places) // -(-len(places) // size))
     tile = max(TILE, SHARE * buckets.count)
     split: Any = cpu.own_kernel(host_split_text(valued=values is not None), "bucket_split")
@@ -130,7 +138,9 @@ def splits(places: Any, values: Any, buckets: Buckets, size: int) -> Iterator[Ro
         stop = min(first + size, len(places))
         tiles = -(-(stop - first) // tile)
         how = buckets.elements, buckets.shift, buckets.count
-        cpu.run_range(split, (places, *given, *how, starts, within, *kept, first, stop, tile), tiles, 1)
+        cpu.run_range(
+            split, (places, *given, *how, starts, within, *kept, first, stop, tile), tiles, 1
+        )
         yield Round(within, kept, starts, tiles, first == 0, stop == len(places))
 
 
@@ -253,10 +263,15 @@ value_buckets_kernel(const Place *places, const float *values, float *kept, unsi
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How places are split: elements of a bucket (a power of two), threads of a block, places of a thread, blocks of a multiprocessor.
+    """How places are split.
 
-    blocks: as many as find room at once; with more, those that come later would leave the GPU half empty. place: their type in CUDA.
-    kind: of the sums that follow. beyond: adds what a bucket has no room for to `sums`, at p (and value_of[at]). head: text that it needs.
+    Elements of a bucket (a power of two), threads of a block, places of a thread, blocks of a
+    multiprocessor.
+
+    blocks: as many as find room at once; with more, those that come later would leave the GPU half
+    empty. place: their type in CUDA.
+    kind: of the sums that follow. beyond: adds what a bucket has no room for to `sums`, at p (and
+    value_of[at]). head: text that it needs.
     """
 
     room: int
@@ -282,7 +297,10 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Buckets: where the values are, the places within a bucket, how many each has. room: for as many; memory: what holds all of them."""
+    """Buckets: where the values are, the places within a bucket, how many each has. room.
+
+    For as many; memory: what holds all of them.
+    """
 
     kept: int
     within: int
@@ -296,31 +314,49 @@ class Filled:
 def split_text(split: Split, *, wide: int) -> str:
     """The text of the pass. wide: bytes of an access, of which the arrays begin at a multiple."""
     return f"{split.head}\ntypedef {split.kind} Sum;\n" + SPLIT.format(
-        threads=split.threads, each=split.each, buckets=BUCKETS, bits=split.room.bit_length() - 1, wide=wide, place=split.place,
-        valued=int(split.valued), beyond=split.beyond,
-    )  # fmt: skip
+        threads=split.threads,
+        each=split.each,
+        buckets=BUCKETS,
+        bits=split.room.bit_length() - 1,
+        wide=wide,
+        place=split.place,
+        valued=int(split.valued),
+        beyond=split.beyond,
+    )
 
 
 def fits(count: int, elements: int, room: int) -> bool:
-    """Whether buckets of so many elements pay: few elements meet in any case, and of many values buckets are filled well."""
+    """Whether buckets of so many elements pay.
+
+    Few elements meet in any case, and of many values buckets are filled well.
+    """
     return FEW <= count <= LARGEST and elements <= room * BUCKETS
 
 
 def fill(split: Split, device: str, places: Any, values: Any, sums: int, elements: int) -> Filled:
-    """Sort places, and values where there are any, arrays of CuPy, into buckets. Places outside are left out."""
+    """Sort places, and values where there are any, arrays of CuPy, into buckets.
+
+    Places outside are left out.
+    """
     count = int(places.size)
     addresses = address(places), 0 if values is None else address(values)
     wide = WIDE if all(a % WIDE == 0 for a in addresses) else places.itemsize
     buckets = -(-elements // split.room)
     room = -(-int(count / (elements / split.room) * SLACK) // 8) * 8
     size = 6 if split.valued else 2
-    scratch = allocate(device, 4 * BUCKETS + size * room * buckets, "buckets of values", zeroed=False)
+    scratch = allocate(
+        device, 4 * BUCKETS + size * room * buckets, "buckets of values", zeroed=False
+    )
     lengths = address(scratch)
     get_device(device).clear(lengths, 4 * BUCKETS)
     kept = lengths + 4 * BUCKETS
     within = kept + (size - 2) * room * buckets
-    kernel = get_device(device).load(split_text(split, wide=wide), "value_buckets", split.threads, split.shared)
-    blocks = min(-(-count // (split.threads * split.each)), get_device(device).units() * split.blocks)
+    kernel = get_device(device).load(
+        split_text(split, wide=wide), "value_buckets", split.threads, split.shared
+    )
+    blocks = min(
+        -(-count // (split.threads * split.each)), get_device(device).units() * split.blocks
+    )
     numbers = (np.int64(count), np.int64(room), np.uint32(elements))
     kernel.launch((blocks, 1), (*addresses, kept, within, lengths, sums, *numbers))
     return Filled(kept, within, lengths, room, buckets, scratch)

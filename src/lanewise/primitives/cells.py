@@ -1,8 +1,11 @@
-"""The kernels that fill cells on a GPU: count, two for a scan, fill, and two that put each cell in order.
+"""The kernels that fill cells on a GPU.
 
-Atomics hand out places within a cell in any order; the last two passes rank its members by index, so that the order never depends on
-the race. Members of crowded cells are sorted, a cell a block; those of all others compare themselves with the few others of their cell.
-The scan leaves the counters zero for the next build. A CPU sorts (`patterns.search.builders.cells`).
+Count, two for a scan, fill, and two that put each cell in order.
+
+Atomics hand out places within a cell in any order; the last two passes rank its members by index,
+so that the order never depends on the race. Members of crowded cells are sorted, a cell a block;
+those of all others compare themselves with the few others of their cell. The scan leaves the
+counters zero for the next build. A CPU sorts (`patterns.search.builders.cells`).
 """
 
 from __future__ import annotations
@@ -191,16 +194,30 @@ def kernel_texts(
 ) -> dict[str, str]:
     """The texts by the names of the kernels, for sources in this arrangement."""
     numbers = {
-        "threads": THREADS, "each": EACH, "tile": TILE, "crowded": CROWDED, "shared": SHARED, "sorting_threads": SORTING_THREADS,
-    }  # fmt: skip
+        "threads": THREADS,
+        "each": EACH,
+        "tile": TILE,
+        "crowded": CROWDED,
+        "shared": SHARED,
+        "sorting_threads": SORTING_THREADS,
+    }
     names, kind = COMPONENTS[: len(leaves)], TYPES[precision]
-    values = ", ".join(f"T {n}_{c}" for c in names for n in ("low", "inverse", "last", "size", "inverse_size"))
+    values = ", ".join(
+        f"T {n}_{c}" for c in names for n in ("low", "inverse", "last", "size", "inverse_size")
+    )
     suffix = "f" if precision.size == 4 else ""
     count = _COUNT.format(
-        columns=", ".join(f"const char *__restrict__ {c}" for c in names), values=values.replace(", T low", ",\n    T low"),
-        body="\n".join(_coordinate(arrangement, leaf, c) for leaf, c in reversed(list(zip(leaves, names, strict=True)))),
-        periodic="true" if periodic else "false", fma=f"fma{suffix}", floor=f"floor{suffix}", **numbers,
-    )  # fmt: skip
+        columns=", ".join(f"const char *__restrict__ {c}" for c in names),
+        values=values.replace(", T low", ",\n    T low"),
+        body="\n".join(
+            _coordinate(arrangement, leaf, c)
+            for leaf, c in reversed(list(zip(leaves, names, strict=True)))
+        ),
+        periodic="true" if periodic else "false",
+        fma=f"fma{suffix}",
+        floor=f"floor{suffix}",
+        **numbers,
+    )
     others = {"sums": _SUMS, "scan": _SCAN, "fill": _FILL, "sort": _SORT, "rank": _RANK}
     texts = {f"cells_{name}": text.format(**numbers) for name, text in others.items()}
     return {"cells_count": f"using T = {kind};\n{count}", **texts}
@@ -209,4 +226,7 @@ def kernel_texts(
 def _coordinate(arrangement: Arrangement, leaf: str, axis: str) -> str:
     """Add what one coordinate says about the cell's number."""
     arguments = ", ".join(f"{n}_{axis}" for n in ("low", "inverse", "last", "size", "inverse_size"))
-    return f"    cell = cell * ((int)last_{axis} + 1) + along({coordinate_text(arrangement, leaf, axis, 'i')}, {arguments});"
+    return (
+        f"    cell = cell * ((int)last_{axis} + 1) + "
+        f"along({coordinate_text(arrangement, leaf, axis, 'i')}, {arguments});"
+    )

@@ -50,12 +50,16 @@ class Remembered(Protocol):
 
 
 def remembered(data: Any, counts: Any, device: str) -> Remembered:
-    """The bytes of `data` as they are now, (nbytes,) of uint8 on a device, and counts (n,) of int32."""
+    """The bytes of `data` as they are now, (nbytes,) of uint8 on a device, and counts (n,) of
+    int32.
+    """
     if not counts.size:
         return _Nothing()
     size = next(n for n in _WORDS if data.nbytes % n == 0)
     words = data.view(np.dtype(f"u{size}"))
-    return _OnHost(words, counts) if target_of(device).host_memory else _OnGpu(words, counts, device)
+    return (
+        _OnHost(words, counts) if target_of(device).host_memory else _OnGpu(words, counts, device)
+    )
 
 
 class _Nothing:
@@ -86,7 +90,17 @@ class _OnHost:
 
 
 class _OnGpu:
-    __slots__ = ("_answers", "_arrays", "_device", "_differ", "_first", "_grid", "_remembered", "_settle", "_settling")
+    __slots__ = (
+        "_answers",
+        "_arrays",
+        "_device",
+        "_differ",
+        "_first",
+        "_grid",
+        "_remembered",
+        "_settle",
+        "_settling",
+    )
 
     def __init__(self, words: Any, counts: Any, device: str) -> None:
         self._device = get_device(device)
@@ -96,8 +110,12 @@ class _OnGpu:
         self._arrays = (words, copy, counts)  # whose addresses are given below
         self._answers[:] = 0
         word, self._first = _WORDS[words.dtype.itemsize], address(self._answers)
-        self._differ = self._device.load(_DIFFER.format(threads=THREADS, word=word), "differ", THREADS)
-        self._settle = self._device.load(_SETTLE.format(threads=THREADS, word=word), "settle", THREADS)
+        self._differ = self._device.load(
+            _DIFFER.format(threads=THREADS, word=word), "differ", THREADS
+        )
+        self._settle = self._device.load(
+            _SETTLE.format(threads=THREADS, word=word), "settle", THREADS
+        )
         self._grid = (-(-max(words.size, counts.size) // THREADS), 1)
         self._remembered = (address(words), address(copy), np.int64(words.size))
         self._settling = (address(counts), np.int32(counts.size)), self._first + 4

@@ -1,12 +1,15 @@
-"""Stable compaction of plain arrays: the rows whose mask is true, in their order, on a CPU and on a GPU.
+"""Stable compaction of plain arrays.
 
-On a CPU tiles are counted, then each copies its rows to where those before it end. Of a tile that keeps little the places are listed
-before anything is copied: a row far from the last one waits for memory, and copies that depend on no guess about the mask wait together.
+The rows whose mask is true, in their order, on a CPU and on a GPU.
 
-On a GPU a mask is counted (`primitives.mask_count`), then each tile does the same.
-The host learns how many rows there are before it allocates the result, and nothing else. In a tile threads list the places of what is
-kept in shared memory; neighbouring threads then copy neighbouring rows of the list, so that what is written is coalesced, and what is
-read as far as the mask allows.
+On a CPU tiles are counted, then each copies its rows to where those before it end. Of a tile that
+keeps little the places are listed before anything is copied: a row far from the last one waits for
+memory, and copies that depend on no guess about the mask wait together.
+
+On a GPU a mask is counted (`primitives.mask_count`), then each tile does the same. The host learns
+how many rows there are before it allocates the result, and nothing else. In a tile threads list the
+places of what is kept in shared memory; neighbouring threads then copy neighbouring rows of the
+list, so that what is written is coalesced, and what is read as far as the mask allows.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 ADVICE = "a comparison makes one: values > 0"
-WANTED = "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an array of records"
+WANTED = (
+    "compact: the array must be a contiguous array of NumPy or CuPy with at least one axis, or an "
+    "array of records"
+)
 
 
 def check_mask(mask: Any, count: int, device: str) -> None:
@@ -34,10 +40,13 @@ def check_mask(mask: Any, count: int, device: str) -> None:
     check_row("compact: the mask", mask, ("bool",), ADVICE)
     if len(mask) != count:
         raise ArgumentError(
-            f"compact: the mask has {len(mask):,} elements, and the array {count:,}; one for each is wanted"
+            f"compact: the mask has {len(mask):,} elements, and the array {count:,}; one for each "
+            "is wanted"
         )
     if (lies := "cpu" if isinstance(mask, np.ndarray) else device_of(mask)) != device:
-        raise ArgumentError(f"compact: the mask lies on {lies!r}, and the array on {device!r}; bring them together")
+        raise ArgumentError(
+            f"compact: the mask lies on {lies!r}, and the array on {device!r}; bring them together"
+        )
 
 
 def compact_array(array: Any, mask: Any) -> Any:
@@ -45,10 +54,22 @@ def compact_array(array: Any, mask: Any) -> Any:
     here = isinstance(array, np.ndarray)
     if not is_array(array):
         raise ArgumentError(f"{WANTED}, found {shown(array)}")
-    if not array.ndim or array.dtype.hasobject or not array.dtype.itemsize or not array.flags.c_contiguous:
-        told = f"{WANTED}, found one of {array.dtype} with shape {tuple(array.shape)} on {place_of(array)}"
+    if (
+        not array.ndim
+        or array.dtype.hasobject
+        or not array.dtype.itemsize
+        or not array.flags.c_contiguous
+    ):
+        told = (
+            f"{WANTED}, found one of {array.dtype} with shape {tuple(array.shape)} on "
+            f"{place_of(array)}"
+        )
         apart = array.ndim and not array.flags.c_contiguous
-        raise ArgumentError(f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it" if apart else told)
+        raise ArgumentError(
+            f"{told}, which is not contiguous; pass np.ascontiguousarray(...) of it"
+            if apart
+            else told
+        )
     check_mask(mask, len(array), "cpu" if here else device_of(array))
     return (on_host if here else on_gpu)(array, mask)
 
@@ -112,7 +133,10 @@ ROW = """for k in range(kept.shape[1]):
 
 
 def _starts(mask: Any) -> Any:
-    """Where the rows of each tile begin among those that are kept; the last entry is their number."""
+    """Where the rows of each tile begin among those that are kept.
+
+    The last entry is their number.
+    """
     tiles = -(-len(mask) // HOST_TILE)
     starts = np.zeros(tiles + 1, np.int64)
     kernel: Any = cpu.own_kernel(HOST_COUNT.format(tile=HOST_TILE), "kept_count")
@@ -122,12 +146,19 @@ def _starts(mask: Any) -> Any:
 
 
 def _copy_on_host(values: Any, mask: Any, starts: Any, kept: Any, copy: str) -> None:
-    kernel: Any = cpu.own_kernel(HOST_COPY.format(tile=HOST_TILE, sparse=SPARSE, copy=copy), "compaction")
-    cpu.run_range(kernel, (values, mask.view(np.uint8), _eight(mask), starts, kept), len(starts) - 1, GRAIN)
+    kernel: Any = cpu.own_kernel(
+        HOST_COPY.format(tile=HOST_TILE, sparse=SPARSE, copy=copy), "compaction"
+    )
+    cpu.run_range(
+        kernel, (values, mask.view(np.uint8), _eight(mask), starts, kept), len(starts) - 1, GRAIN
+    )
 
 
 def _eight(mask: Any) -> Any:
-    """A mask as words of eight of its elements, as many as are whole: most of a mask that keeps little are zero."""
+    """A mask as words of eight of its elements, as many as are whole.
+
+    Most of a mask that keeps little are zero.
+    """
     aligned = mask if mask.ctypes.data % 8 == 0 else mask.copy()
     return aligned.view(np.uint8)[: len(mask) // 8 * 8].view(np.uint64)
 
@@ -149,17 +180,26 @@ def on_host(array: Any, mask: Any) -> Any:
         return result
     width = next(w for w in (8, 4, 2, 1) if size % w == 0)
     values, kept = (a.reshape(-1).view(f"u{width}") for a in (array, result))
-    values = values if values.flags.writeable else values.copy()  # generated code is compiled for writable memory
+    # generated code is compiled for writable memory
+    values = values if values.flags.writeable else values.copy()
     if size == width:
         _copy_on_host(values, mask, starts, kept, ONE.format(value="values[uint64(i)]"))
     else:
-        _copy_on_host(values.reshape(-1, size // width), mask, starts, kept.reshape(-1, size // width), ROW)
+        _copy_on_host(
+            values.reshape(-1, size // width), mask, starts, kept.reshape(-1, size // width), ROW
+        )
     return result
 
 
 # ------------------------------------------------------------ on a GPU
 
-UNITS = {16: "uint4", 8: "unsigned long long", 4: "unsigned int", 2: "unsigned short", 1: "unsigned char"}
+UNITS = {
+    16: "uint4",
+    8: "unsigned long long",
+    4: "unsigned int",
+    2: "unsigned short",
+    1: "unsigned char",
+}
 COPY = """
 #define ROW {row}  // units of a row
 typedef {unit} Unit;

@@ -37,7 +37,9 @@ def host_bandwidth() -> float:
     threads = cpu_threads()
     source = np.ones(HOST_BYTES // 8, np.float64)
     target = np.empty_like(source)
-    pieces = [slice(k * len(source) // threads, (k + 1) * len(source) // threads) for k in range(threads)]
+    pieces = [
+        slice(k * len(source) // threads, (k + 1) * len(source) // threads) for k in range(threads)
+    ]
 
     def move(piece: slice) -> None:
         target[piece] = source[piece]
@@ -56,7 +58,8 @@ def host_bandwidth() -> float:
 BYTES = 1 << 30  # of the array that is copied: far more than the caches hold
 ROUNDS = 10
 THREADS = 256
-# Loads and stores of 16 bytes, one a thread: on an NVIDIA H200 the driver's own copy takes 1.5 times as long.
+# Loads and stores of 16 bytes, one a thread: on an NVIDIA H200 the driver's own copy takes 1.5
+# times as long.
 COPY = """extern "C" __global__ void copy_kernel(const float4 *from, float4 *to, long long count)
 {
     const long long i = blockIdx.x * 256LL + threadIdx.x;
@@ -70,7 +73,10 @@ def _gpu_bandwidth(device: str) -> float | None:
     if gpu.free_memory() < 3 * BYTES:
         return None
     source, target = allocate(device, BYTES, what), allocate(device, BYTES, what, zeroed=False)
-    kernel, arguments = gpu.load(COPY, "copy", THREADS), (address(source), address(target), np.int64(count))
+    kernel, arguments = (
+        gpu.load(COPY, "copy", THREADS),
+        (address(source), address(target), np.int64(count)),
+    )
 
     def copy() -> None:
         kernel.launch((count // THREADS, 1), arguments)

@@ -1,18 +1,21 @@
 """`lw.cumsum`, prefix sums: what it takes, and how a CPU and a GPU do it.
 
-On a CPU there are two passes over blocks of elements: what each block holds, then its elements after what all before it hold. The
-blocks do not depend on the threads that there are, so floats are added in one order in every run. Blocks are run through side by side,
-`CHAINS` at a time: one sum after the other would wait for the adder.
+On a CPU there are two passes over blocks of elements: what each block holds, then its elements
+after what all before it hold. The blocks do not depend on the threads that there are, so floats are
+added in one order in every run. Blocks are run through side by side, `CHAINS` at a time: one sum
+after the other would wait for the adder.
 
-On a GPU there is one pass: every element is read once and written once, and floats are added in one order in every run.
-A block takes the next tile of elements into registers and publishes its sum in global memory. Tiles belong to
-groups of `GROUP`: what precedes a tile is the sum of the tiles before it in its group, which the lanes of a warp fetch and add as a
-tree, and the prefix of the groups before, which the last tile of each group publishes. Which sums are added, and in which order,
-follows from the number of the tile alone, and not from what is published first, as in a decoupled look-back (D. Merrill and M. Garland
-2016). No tile waits for one that has not begun, since tiles are handed out in the order in which blocks begin.
+On a GPU there is one pass: every element is read once and written once, and floats are added in one
+order in every run. A block takes the next tile of elements into registers and publishes its sum in
+global memory. Tiles belong to groups of `GROUP`: what precedes a tile is the sum of the tiles
+before it in its group, which the lanes of a warp fetch and add as a tree, and the prefix of the
+groups before, which the last tile of each group publishes. Which sums are added, and in which
+order, follows from the number of the tile alone, and not from what is published first, as in a
+decoupled look-back (D. Merrill and M. Garland 2016). No tile waits for one that has not begun,
+since tiles are handed out in the order in which blocks begin.
 
-A word of 64 bits holds 32 bits of a number and whether they are there, so that nobody sees one without the other. Of float32 all that
-lies beyond 128 neighbours is added in float64.
+A word of 64 bits holds 32 bits of a number and whether they are there, so that nobody sees one
+without the other. Of float32 all that lies beyond 128 neighbours is added in float64.
 """
 
 from __future__ import annotations
@@ -37,14 +40,18 @@ ADVICE = ".astype(...) converts it, to int64 where sums get large"
 
 @settings_by_name
 def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
-    """The prefix sums of an array: element i of the result is `values[0] + ... + values[i]`, without `values[i]` if `exclusive`.
+    """The prefix sums of an array: element i of the result is `values[0] +.
 
-    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, float32 or float64. The result has its type, and lies
-    where it does; a GPU is not waited for. out: an array of the same shape and type for it, which may be `values` itself.
+    + values[i]`, without `values[i]` if `exclusive`.
 
-    Whole numbers wrap. Floats are added in an order that n alone decides: on one device results repeat to the bit. float32 is added in
-    float64 and each result rounded once; on a GPU 128 neighbours are added in float32 first, and a result is off by at most 11 * 2^-24 of
-    the sum of the magnitudes up to there, however long the array is.
+    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, float32 or
+    float64. The result has its type, and lies where it does; a GPU is not waited for. out: an array
+    of the same shape and type for it, which may be `values` itself.
+
+    Whole numbers wrap. Floats are added in an order that n alone decides: on one device results
+    repeat to the bit. float32 is added in float64 and each result rounded once; on a GPU 128
+    neighbours are added in float32 first, and a result is off by at most 11 * 2^-24 of the sum of
+    the magnitudes up to there, however long the array is.
 
     Raises `ArgumentError` for other arrays.
     """
@@ -59,7 +66,8 @@ def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
         check_out("cumsum", out, values, values.dtype, values.shape)
         if address(out) != address(values) and overlap(out, values):
             raise ArgumentError(
-                "cumsum: out shares a part of its memory with the values; give it memory of its own, or all of theirs"
+                "cumsum: out shares a part of its memory with the values; give it memory of its "
+                "own, or all of theirs"
             )
     run = on_host if isinstance(values, np.ndarray) else on_gpu
     run(values, out, exclusive=bool(exclusive))
@@ -146,11 +154,19 @@ EXCLUSIVE = """    for group in range(begin, end):
                 results[n] = Element(a)
                 a += Sum(x)
 """
-HOST_SUMS = {"int32": "int32", "uint32": "uint32", "int64": "int64", "float32": "float64", "float64": "float64"}
+HOST_SUMS = {
+    "int32": "int32",
+    "uint32": "uint32",
+    "int64": "int64",
+    "float32": "float64",
+    "float64": "float64",
+}
 
 
 def _host_kernel(name: str, body: str, element: str) -> Any:
-    return cpu.own_kernel(HOST_TEXT.format(name=name, body=body, element=element, sum=HOST_SUMS[element]), name)
+    return cpu.own_kernel(
+        HOST_TEXT.format(name=name, body=body, element=element, sum=HOST_SUMS[element]), name
+    )
 
 
 def on_host(values: Any, out: Any, *, exclusive: bool) -> None:
@@ -159,7 +175,9 @@ def on_host(values: Any, out: Any, *, exclusive: bool) -> None:
     if not groups:
         return
     sums = np.empty(CHAINS * groups + 1, HOST_SUMS[element])
-    cpu.run_range(_host_kernel("block_sums", TOTALS, element), (values, sums[1:], out), groups, GRAIN)
+    cpu.run_range(
+        _host_kernel("block_sums", TOTALS, element), (values, sums[1:], out), groups, GRAIN
+    )
     sums[0] = 0
     before = np.cumsum(sums[:-1], dtype=sums.dtype)
     body = EXCLUSIVE if exclusive else INCLUSIVE
@@ -364,7 +382,10 @@ WIDE = 16  # bytes of an access
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How elements are divided: threads of a block, accesses of a thread, tiles of a group; blocks of a multiprocessor, at least."""
+    """How elements are divided: threads of a block, accesses of a thread, tiles of a group.
+
+    Blocks of a multiprocessor, at least.
+    """
 
     threads: int
     chunks: int
@@ -377,29 +398,59 @@ class Tiles:
 
 
 SMALL, LARGE = Tiles(512, 16, 32, 1), Tiles(256, 16, 32, 2)
-TILES = {"int32": SMALL, "uint32": SMALL, "int64": LARGE, "float32": SMALL, "float64": Tiles(512, 4, 32, 3)}
+TILES = {
+    "int32": SMALL,
+    "uint32": SMALL,
+    "int64": LARGE,
+    "float32": SMALL,
+    "float64": Tiles(512, 4, 32, 3),
+}
 """The fastest of seventeen for 2^28 and 2^27 elements on an NVIDIA H200."""
 
 
 @cache
-def text_of(dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: bool, write_wide: bool) -> str:
-    """The text for elements of a type. read_wide, write_wide: the arrays begin at a multiple of 16 bytes."""
+def text_of(
+    dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: bool, write_wide: bool
+) -> str:
+    """The text for elements of a type. read_wide, write_wide.
+
+    The arrays begin at a multiple of 16 bytes.
+    """
     return TEXT.format(
-        element=ELEMENTS[dtype.name], sum=SUMS[dtype.name], threads=tiles.threads, chunks=tiles.chunks, group=tiles.group,
-        blocks=tiles.blocks, exclusive=int(exclusive), read_wide=str(read_wide).lower(), write_wide=str(write_wide).lower(),
-    )  # fmt: skip
+        element=ELEMENTS[dtype.name],
+        sum=SUMS[dtype.name],
+        threads=tiles.threads,
+        chunks=tiles.chunks,
+        group=tiles.group,
+        blocks=tiles.blocks,
+        exclusive=int(exclusive),
+        read_wide=str(read_wide).lower(),
+        write_wide=str(write_wide).lower(),
+    )
 
 
 def on_gpu(values: Any, out: Any, *, exclusive: bool, tiles: Tiles | None = None) -> None:
-    """Put the prefix sums of an array of CuPy into another one on the same device, or into itself."""
+    """Put the prefix sums of an array of CuPy into another one on the same device, or into
+    itself.
+    """
     if not values.size:
         return
     device, tiles = device_of(values), tiles or TILES[values.dtype.name]
     source, to = address(values), address(out)
-    text = text_of(values.dtype, tiles, exclusive=exclusive, read_wide=source % WIDE == 0, write_wide=to % WIDE == 0)
+    text = text_of(
+        values.dtype,
+        tiles,
+        exclusive=exclusive,
+        read_wide=source % WIDE == 0,
+        write_wide=to % WIDE == 0,
+    )
     count = -(-values.size // tiles.elements(values.itemsize))
     groups = -(-count // tiles.group)
-    words = 1 + (count + groups) * (2 if SUMS[values.dtype.name] in ("double", "unsigned long long") else 1)
+    words = 1 + (count + groups) * (
+        2 if SUMS[values.dtype.name] in ("double", "unsigned long long") else 1
+    )
     state = allocate(device, 8 * words, "prefix sums")
     kernel = get_device(device).load(text, "cumsum", tiles.threads)
-    kernel.launch((count, 1), (source, to, np.int64(values.size), address(state), np.uint32(groups)))
+    kernel.launch(
+        (count, 1), (source, to, np.int64(values.size), address(state), np.uint32(groups))
+    )

@@ -75,24 +75,38 @@ def texts(points: Kind, leaf: int, keys: int, sort: int) -> dict[str, str]:
     """The text of every kernel. keys, sort: elements that a thread of these kernels handles."""
     items = {"curve_keys": keys, "curve_sort": sort}
     return {
-        name: _defines(points, leaf, items.get(name, 1)) + _coordinates(points) + text for name, text in _TEXTS.items()
+        name: _defines(points, leaf, items.get(name, 1)) + _coordinates(points) + text
+        for name, text in _TEXTS.items()
     }
 
 
 def _defines(points: Kind, leaf: int, items: int) -> str:
     numbers = {
-        "AXES": points.dimension, "BITS": KEY_BITS[points.dimension], "LEAF": leaf, "FAN": FAN, "ITEMS": items,
-        "SAMPLES": SAMPLES, "SEGMENTS": SEGMENTS, "BINS": radix_sort.BINS, "PASSES": radix_sort.PASSES,
-        "THREADS": radix_sort.THREADS, "KEY_THREADS": KEY_THREADS, "BOX_THREADS": BOX_THREADS,
-        "UPPER_THREADS": UPPER_THREADS, "MARGIN": literal(points.margin, points.precision),
+        "AXES": points.dimension,
+        "BITS": KEY_BITS[points.dimension],
+        "LEAF": leaf,
+        "FAN": FAN,
+        "ITEMS": items,
+        "SAMPLES": SAMPLES,
+        "SEGMENTS": SEGMENTS,
+        "BINS": radix_sort.BINS,
+        "PASSES": radix_sort.PASSES,
+        "THREADS": radix_sort.THREADS,
+        "KEY_THREADS": KEY_THREADS,
+        "BOX_THREADS": BOX_THREADS,
+        "UPPER_THREADS": UPPER_THREADS,
+        "MARGIN": literal(points.margin, points.precision),
         "INFINITE": "real(__int_as_float(0x7f800000))",
-    }  # fmt: skip
+    }
     lines = [f"#define {name} {value}" for name, value in numbers.items()]
     return "\n".join([*lines, f"typedef {_SPELLING[points.precision]} real;", ""])
 
 
 def _coordinates(points: Kind) -> str:
-    """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`: what wrapping rounds away."""
+    """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`.
+
+    What wrapping rounds away.
+    """
     cases: list[str] = []
     for axis, leaf in enumerate(points.leaves):
         slot = points.arrangement.slot(leaf)
@@ -104,7 +118,8 @@ def _coordinates(points: Kind) -> str:
     columns = "const char *x, const char *y, const char *z"
     head = "__device__ __forceinline__ real"
     return (
-        f"\n{head} raw(int axis, {columns}, long long i)\n{{\n{''.join(cases)}    return real(0);\n}}\n"
+        f"\n{head} raw(int axis, {columns}, long long i)\n{{\n{''.join(cases)}    return "
+        "real(0);\n}\n"
         f"\n{head} coordinate(int axis, {columns}, long long i)\n{{\n{_wrap(points)}}}\n"
         f"\n{head} wrapping_margin(int axis, {columns}, long long i)\n{{\n{_lost(points)}}}\n"
     )
@@ -117,9 +132,13 @@ def _wrap(points: Kind) -> str:
     text = "    const real place = raw(axis, x, y, z, i);\n"
     for axis in range(points.dimension):
         size, inverse, origin = (
-            literal(v, points.precision) for v in (period.size[axis], 1 / period.size[axis], period.origin[axis])
+            literal(v, points.precision)
+            for v in (period.size[axis], 1 / period.size[axis], period.origin[axis])
         )
-        text += f"    if (axis == {axis}) return place - {size} * floor((place - {origin}) * {inverse});\n"
+        text += (
+            f"    if (axis == {axis}) return place - {size} * floor((place - {origin}) * "
+            f"{inverse});\n"
+        )
     return text + "    return place;\n"
 
 
@@ -128,4 +147,7 @@ def _lost(points: Kind) -> str:
     if period is None:
         return "    return real(0);\n"
     largest = max(*period.size, *(abs(o) for o in period.origin))
-    return f"    return MARGIN * (fabs(raw(axis, x, y, z, i)) + {literal(largest, points.precision)});\n"
+    return (
+        "    return MARGIN * (fabs(raw(axis, x, y, z, i)) + "
+        f"{literal(largest, points.precision)});\n"
+    )

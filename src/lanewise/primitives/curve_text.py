@@ -1,9 +1,12 @@
-"""CUDA text of the curve order: keys along a Hilbert curve, and the boxes of leaves and of the tree above them.
+"""CUDA text of the curve order.
 
-Quantiles first. A few far elements must not use up the bits of the keys, and a crowd must not fall into few cells: so
-a coordinate becomes a cell by its rank, read off the quantiles of 1024 elements (one of each 1024th of the indices, at
-a hashed place within it). Between two quantiles cells are equally wide; what lies beyond the last sample is in the last cell.
-Ten bits an axis (15 of two) are then enough for any distribution, the keys have 32 bits, and no box of all elements is needed.
+Keys along a Hilbert curve, and the boxes of leaves and of the tree above them.
+
+Quantiles first. A few far elements must not use up the bits of the keys, and a crowd must not fall
+into few cells: so a coordinate becomes a cell by its rank, read off the quantiles of 1024 elements
+(one of each 1024th of the indices, at a hashed place within it). Between two quantiles cells are
+equally wide; what lies beyond the last sample is in the last cell. Ten bits an axis (15 of two) are
+then enough for any distribution, the keys have 32 bits, and no box of all elements is needed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""The sums of floats that kernels scatter to: words beside an array while a kernel runs, and the rounding of them after it.
+"""The sums of floats that kernels scatter to.
 
-Words become floats on a CPU by a loop over the planes that are used, on a GPU by a thread for each element.
+Words beside an array while a kernel runs, and the rounding of them after it.
+
+Words become floats on a CPU by a loop over the planes that are used, on a GPU by a thread for each
+element.
 """
 
 from __future__ import annotations
@@ -21,18 +24,29 @@ from lanewise.runtime.prepared import Turns
 
 
 def words_for(array: Any, device: str) -> Any:
-    """Words for the elements of an array of float32 or float64, all zero. Raises `DeviceError` where there is no room."""
+    """Words for the elements of an array of float32 or float64, all zero.
+
+    Raises `DeviceError` where there is no room.
+    """
     kind = exact_sums.FORMATS[array.dtype.name]
     what = f"an exact sum of {kind.name}, which takes {8 * kind.words} bytes an element,"
     target = target_of(device)
-    length = exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
+    length = (
+        exact_sums.length_in_planes if target.compiled and target.host_memory else exact_sums.length
+    )
     return allocate(device, 8 * length(kind, int(array.size)), what).view(np.int64)
 
 
 def summed(
-    arrays: Mapping[str, Any], words: Mapping[str, Any], device: str, launch: Callable[[], None], turns: Turns | None = None
-) -> Callable[[], None]:  # fmt: skip
-    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those that are added to.
+    arrays: Mapping[str, Any],
+    words: Mapping[str, Any],
+    device: str,
+    launch: Callable[[], None],
+    turns: Turns | None = None,
+) -> Callable[[], None]:
+    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words.
+
+    Of those that are added to.
 
     turns: at the words, where the launch may be called again and by several threads.
     """
@@ -52,7 +66,9 @@ def summed(
 
 
 def close(words: Any, array: Any, device: str) -> None:
-    """Add the words to the elements of an array in one row, each rounded once, and make them zero again."""
+    """Add the words to the elements of an array in one row, each rounded once, and make them zero
+    again.
+    """
     if not array.size:
         return
     if not isinstance(array, np.ndarray):
@@ -231,10 +247,15 @@ def host_text_of(name: str) -> str:
     """The text for a type of floats, by NumPy's name of it."""
     kind = exact_sums.FORMATS[name]
     return HOST_TEXT.format(
-        words=kind.words, significand=kind.significand, most=kind.most,
-        sign=kind.sign if kind.sign < 2**63 else -(2**63), nan=exact_sums.NAN, above=exact_sums.ABOVE, below=exact_sums.BELOW,
+        words=kind.words,
+        significand=kind.significand,
+        most=kind.most,
+        sign=kind.sign if kind.sign < 2**63 else -(2**63),
+        nan=exact_sums.NAN,
+        above=exact_sums.ABOVE,
+        below=exact_sums.BELOW,
         magnitude=kind.sign - 1,
-    ).replace("-9223372036854775808", "-9223372036854775807 - 1")  # fmt: skip
+    ).replace("-9223372036854775808", "-9223372036854775807 - 1")
 
 
 def close_on_host(words: Any, array: Any) -> None:
@@ -345,9 +366,16 @@ def text_of(name: str) -> str:
     """The text for a type of floats, by NumPy's name of it."""
     kind = exact_sums.FORMATS[name]
     return TEXT.format(
-        bits=TYPES[name][1], words=kind.words, group=exact_sums.GROUP, significand=kind.significand, most=kind.most,
-        threads=THREADS, nan=exact_sums.NAN, above=exact_sums.ABOVE, below=exact_sums.BELOW,
-    )  # fmt: skip
+        bits=TYPES[name][1],
+        words=kind.words,
+        group=exact_sums.GROUP,
+        significand=kind.significand,
+        most=kind.most,
+        threads=THREADS,
+        nan=exact_sums.NAN,
+        above=exact_sums.ABOVE,
+        below=exact_sums.BELOW,
+    )
 
 
 def close_on_gpu(words: Any, array: Any, device: str) -> None:

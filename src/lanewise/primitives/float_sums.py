@@ -1,20 +1,26 @@
-"""Exact sums of floats into the elements of an array at places that another array tells: by way of buckets, on a CPU and on a GPU.
+"""Exact sums of floats into the elements of an array at places that another array tells.
+
+By way of buckets, on a CPU and on a GPU.
 
 On a CPU an element has two whole numbers of 64 bits, which most values are split into by additions.
 
-A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of `top`, which the last bits of the sum say
-as a whole number; what is left over is split at `low` in the same way, and has to have nothing left over then. So a value takes five
-additions of floats, which go over several values at once, and two of whole numbers to the element, which need no test of a carry: after
-`MOST` values of a bucket its numbers go to the words of `language.exact_sums`. There go also values that are too large, too small or not
-finite. Both are exact, so where a value ends up changes no bit. The weights are chosen by the largest of a sample of the values.
+A value x is split at two weights, top and low: `x + 1.5 * 2^52 * top` is rounded to a multiple of
+`top`, which the last bits of the sum say as a whole number; what is left over is split at `low` in
+the same way, and has to have nothing left over then. So a value takes five additions of floats,
+which go over several values at once, and two of whole numbers to the element, which need no test of
+a carry: after `MOST` values of a bucket its numbers go to the words of `language.exact_sums`. There
+go also values that are too large, too small or not finite. Both are exact, so where a value ends up
+changes no bit. The weights are chosen by the largest of a sample of the values.
 
-At the end the two numbers of an element, and the element, are three floats whose sum is rounded once; what is left over of adding two of
-them exactly tells whether that is so. Where it is not, and in buckets of which something went to the words, all of it goes there.
+At the end the two numbers of an element, and the element, are three floats whose sum is rounded
+once; what is left over of adding two of them exactly tells whether that is so. Where it is not, and
+in buckets of which something went to the words, all of it goes there.
 
-On a GPU values are float32, and elements up to a million. Values go to buckets first (`primitives.buckets`); then blocks add up what is in
-a bucket. A block counts in units of its own, by the largest of the values that it sees first: whole numbers of 64 bits, too many bits apart
-for the others, which go to the words of the exact sums (`language.exact_sums`), as do the block's totals and what a bucket has no room for.
-All of it is exact, so that no order matters.
+On a GPU values are float32, and elements up to a million. Values go to buckets first
+(`primitives.buckets`); then blocks add up what is in a bucket. A block counts in units of its own,
+by the largest of the values that it sees first: whole numbers of 64 bits, too many bits apart for
+the others, which go to the words of the exact sums (`language.exact_sums`), as do the block's
+totals and what a bucket has no room for. All of it is exact, so that no order matters.
 """
 
 from __future__ import annotations
@@ -39,7 +45,8 @@ HOST_ROOM = 2**15  # elements of a bucket, which are 512 KiB of numbers
 # Values of a round, at least and at most: 8 of each element, whose numbers every round reads again.
 ROUND, ROUNDS = 2**20, 2**23
 MOST = 2**20  # values that the numbers of a bucket hold without a carry
-# Bits that a value has above the first weight, and those down to the second one: 2^62 is not reached.
+# Bits that a value has above the first weight, and those down to the second one: 2^62 is not
+# reached.
 ABOVE_TOP, BELOW_TOP = 42, 43
 SAMPLE = 1_024  # values that tell how large they are
 HOST_TEXT = (
@@ -196,17 +203,30 @@ def host_text_of(name: str) -> str:
     """The text that adds up buckets of floats, by NumPy's name of their type."""
     kind = FORMATS[name]
     return HOST_TEXT.format(
-        words=kind.words, bits=kind.bits.name[1:], fraction=kind.fraction, most_exponent=kind.most, rest=(1 << kind.fraction) - 1,
-        one=1 << kind.fraction, nan=NAN, above=ABOVE, below=BELOW, block=BLOCK, most=MOST, precise=2**53,
+        words=kind.words,
+        bits=kind.bits.name[1:],
+        fraction=kind.fraction,
+        most_exponent=kind.most,
+        rest=(1 << kind.fraction) - 1,
+        one=1 << kind.fraction,
+        nan=NAN,
+        above=ABOVE,
+        below=BELOW,
+        block=BLOCK,
+        most=MOST,
+        precise=2**53,
         store=STORE if name == "float64" else STORE_SINGLE,
         prepare="" if name == "float64" else PREPARE_SINGLE,
-    )  # fmt: skip
+    )
 
 
 def add_on_host(places: Any, values: Any, words: Any, array: Any) -> None:
-    """Add floats to the elements of an array (m,), exactly; places outside are left out. What does not fit goes to the words of exact sums.
+    """Add floats to the elements of an array (m,), exactly; places outside are left out.
 
-    places: int32 or int64, values: float32 or float64, both (n,), of the array's type; words: those of all elements, zero.
+    What does not fit goes to the words of exact sums.
+
+    places: int32 or int64, values: float32 or float64, both (n,), of the array's type; words: those
+    of all elements, zero.
     """
     kind = FORMATS[values.dtype.name]
     weights = weights_for(kind, values)
@@ -214,14 +234,28 @@ def add_on_host(places: Any, values: Any, words: Any, array: Any) -> None:
     state = np.empty(2 * array.size, np.int64)  # of large pages, as zeros of NumPy are not
     held, mixed = np.zeros(buckets.count, np.int64), np.zeros(buckets.count, np.uint8)
     scaled = np.array([1.5 * ldexp(1.0, 52 + weights.top), 1.5 * ldexp(1.0, 52 + weights.low)])
-    numbers = np.array([*scaled, *(ldexp(1.0, n) for n in (weights.limit, weights.top, weights.low))])
+    numbers = np.array(
+        [*scaled, *(ldexp(1.0, n) for n in (weights.limit, weights.top, weights.low))]
+    )
     unit = smallest(kind) - 1
     how = numbers, scaled.view(np.int64), np.array([weights.top - unit, weights.low - unit])
     kernel: Any = cpu.own_kernel(host_text_of(kind.name), "bucket_sums")
     for part in splits(places, values, buckets, min(max(8 * array.size, ROUND), ROUNDS)):
         (kept,) = part.kept
-        own = part.within, kept, kept.view(kind.bits.name[1:]), part.starts, part.tiles, buckets.shift
-        cpu.run_range(kernel, (*own, state, held, mixed, words, array, *how, part.first, part.last), buckets.count, 1)
+        own = (
+            part.within,
+            kept,
+            kept.view(kind.bits.name[1:]),
+            part.starts,
+            part.tiles,
+            buckets.shift,
+        )
+        cpu.run_range(
+            kernel,
+            (*own, state, held, mixed, words, array, *how, part.first, part.last),
+            buckets.count,
+            1,
+        )
 
 
 def smallest(kind: Format) -> int:
@@ -230,7 +264,9 @@ def smallest(kind: Format) -> int:
 
 
 def weights_for(kind: Format, values: Any) -> Weights:
-    """The weights that take values up to twice as large as the largest of a sample, and as many small ones as there is room for."""
+    """The weights that take values up to twice as large as the largest of a sample, and as many
+    small ones as there is room for.
+    """
     sample = np.abs(values[:: max(len(values) // SAMPLE, 1)])
     largest = float(np.max(sample, where=np.isfinite(sample), initial=0.0))
     exponent = np.frexp(largest)[1] + 1 if largest else smallest(kind)
@@ -242,9 +278,16 @@ def weights_for(kind: Format, values: Any) -> Weights:
 
 ROOM = 8_192  # elements of a bucket: 64 KB of shared memory
 SPLIT = Split(
-    ROOM, threads=512, each=12, blocks=2, place="int", kind="long long", beyond="lw_scatter_sum(sums, p, value_of[at])",
-    head=SCATTER_SUM, valued=True,
-)  # fmt: skip
+    ROOM,
+    threads=512,
+    each=12,
+    blocks=2,
+    place="int",
+    kind="long long",
+    beyond="lw_scatter_sum(sums, p, value_of[at])",
+    head=SCATTER_SUM,
+    valued=True,
+)
 THREADS = 1024
 SHARED = 8 * ROOM
 SUM = """
@@ -338,9 +381,15 @@ def sum_text(*, wide: bool, direct: bool) -> str:
     """The text of the second pass. direct: it is the only one, over the places of the caller."""
     place, scalar = ("int", "int") if direct else ("ushort", "unsigned short")
     return SCATTER_SUM + SUM.format(
-        threads=THREADS, bins=ROOM, place=place, scalar=scalar, direct=int(direct), wide=int(wide), group=GROUP,
+        threads=THREADS,
+        bins=ROOM,
+        place=place,
+        scalar=scalar,
+        direct=int(direct),
+        wide=int(wide),
+        group=GROUP,
         group_words=GROUP * F32.words,
-    )  # fmt: skip
+    )
 
 
 def fits_on_gpu(count: int, elements: int) -> bool:
@@ -349,23 +398,65 @@ def fits_on_gpu(count: int, elements: int) -> bool:
 
 
 def add_on_gpu(places: Any, values: Any, words: Any, elements: int) -> None:
-    """Add values of float32 at places of int32, both arrays of CuPy, to the words of exact sums; places outside are left out."""
+    """Add values of float32 at places of int32, both arrays of CuPy, to the words of exact sums.
+
+    Places outside are left out.
+    """
     device, count = device_of(values), int(values.size)
     addresses, to = (address(places), address(values)), address(words)
     blocks = get_device(device).units()
     if elements <= ROOM:
         wide = all(a % WIDE == 0 for a in addresses)
-        _sum(device, addresses[1], addresses[0], 0, to, count, 0, blocks * 2, 1, elements, wide=wide, direct=True)
+        _sum(
+            device,
+            addresses[1],
+            addresses[0],
+            0,
+            to,
+            count,
+            0,
+            blocks * 2,
+            1,
+            elements,
+            wide=wide,
+            direct=True,
+        )
         return
     b = fill(SPLIT, device, places, values, to, elements)
     parts = max(1, round(2 * blocks / b.count))
-    _sum(device, b.kept, b.within, b.lengths, to, count, b.room, parts, b.count, elements, wide=True, direct=False)
+    _sum(
+        device,
+        b.kept,
+        b.within,
+        b.lengths,
+        to,
+        count,
+        b.room,
+        parts,
+        b.count,
+        elements,
+        wide=True,
+        direct=False,
+    )
 
 
 def _sum(
-    device: str, values: int, places: int, lengths: int, words: int, count: int, room: int, parts: int, buckets: int, elements: int,
-    *, wide: bool, direct: bool,
-) -> None:  # fmt: skip
-    kernel = get_device(device).load(sum_text(wide=wide, direct=direct), "bucket_sums", THREADS, SHARED)
+    device: str,
+    values: int,
+    places: int,
+    lengths: int,
+    words: int,
+    count: int,
+    room: int,
+    parts: int,
+    buckets: int,
+    elements: int,
+    *,
+    wide: bool,
+    direct: bool,
+) -> None:
+    kernel = get_device(device).load(
+        sum_text(wide=wide, direct=direct), "bucket_sums", THREADS, SHARED
+    )
     numbers = (np.int64(count), np.int64(room), np.int32(parts), np.uint32(elements))
     kernel.launch((buckets * parts, 1), (values, places, lengths, words, *numbers))

@@ -1,11 +1,13 @@
 """`lw.histogram`, how often each whole number occurs: what it takes, and how a CPU and a GPU do it.
 
-On a CPU a thread counts a part of the values in bins of its own, and adds these to those of all. Parts are longer than there are bins, so
-that adding up takes less time than counting. Without that a thread would take the atomic operations for every value, each of which takes
-as long as twenty additions. Bins that are more than the caches of a core hold are counted in buckets of neighbours.
+On a CPU a thread counts a part of the values in bins of its own, and adds these to those of all.
+Parts are longer than there are bins, so that adding up takes less time than counting. Without that
+a thread would take the atomic operations for every value, each of which takes as long as twenty
+additions. Bins that are more than the caches of a core hold are counted in buckets of neighbours.
 
-On a GPU values are counted in bins of a block's own in shared memory where they fit there, else by way of buckets of bins that do.
-Few values, and more bins than buckets take, are counted by the atomics of global memory. Few bins have several copies, one for some warps
+On a GPU values are counted in bins of a block's own in shared memory where they fit there, else by
+way of buckets of bins that do. Few values, and more bins than buckets take, are counted by the
+atomics of global memory. Few bins have several copies, one for some warps
 each: threads that add to one place of shared memory wait for each other.
 """
 
@@ -32,17 +34,23 @@ MOST = 2**31 - 1  # bins
 
 @settings_by_name
 def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
-    """How often each of the numbers 0 to `bins - 1` occurs in an array; others are not counted, so the counts add up to those that are.
+    """How often each of the numbers 0 to `bins - 1` occurs in an array.
 
-    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32 or int64. The result has shape (bins,) and int64, and lies
-    where the values do; a GPU is not waited for. out: such an array for it, which is overwritten.
+    Others are not counted, so the counts add up to those that are.
 
-    Results are exact, so that every run and every device gives the same. Raises `ArgumentError` for other arrays and numbers.
+    values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32 or int64. The result
+    has shape (bins,) and int64, and lies where the values do; a GPU is not waited for. out: such an
+    array for it, which is overwritten.
+
+    Results are exact, so that every run and every device gives the same. Raises `ArgumentError` for
+    other arrays and numbers.
     """
     check_row("histogram: the array of values", values, TYPES, ADVICE)
     whole = isinstance(bins, (int, np.integer)) and not isinstance(bins, bool)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not whole or not 0 <= bins <= MOST:
-        raise ArgumentError(f"histogram: bins= is a whole number from 0 to {MOST:,}, found {shown(bins)}")
+        raise ArgumentError(
+            f"histogram: bins= is a whole number from 0 to {MOST:,}, found {shown(bins)}"
+        )
     shape = (int(bins),)
     if out is None:
         out = empty_beside(values, np.int64, shape)
@@ -50,7 +58,9 @@ def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
         check_row("histogram: out", out, ("int64",), "counts have 64 bits")
         check_out("histogram", out, values, np.int64, shape)
         if overlap(out, values):
-            raise ArgumentError("histogram: out shares memory with the values; give it memory of its own")
+            raise ArgumentError(
+                "histogram: out shares memory with the values; give it memory of its own"
+            )
     run = on_host if isinstance(values, np.ndarray) else on_gpu
     run(values, out)
     return out
@@ -157,9 +167,18 @@ histogram_kernel(const Access *values, Count *counts, long long accesses, int re
 
 @cache
 def text_of(dtype: np.dtype[Any], *, shared: bool, wide: int, narrow: bool = False) -> str:
-    """The text for values of a type. wide: bytes of an access, of which the array begins at a multiple. narrow: counts have 32 bits."""
+    """The text for values of a type. wide.
+
+    Bytes of an access, of which the array begins at a multiple. narrow: counts have 32 bits.
+    """
     count = "unsigned int" if narrow else "unsigned long long"
-    return TEXT.format(value=VALUES[dtype.name], threads=THREADS, room=ROOM if shared else 0, wide=wide, count=count)
+    return TEXT.format(
+        value=VALUES[dtype.name],
+        threads=THREADS,
+        room=ROOM if shared else 0,
+        wide=wide,
+        count=count,
+    )
 
 
 def on_gpu(values: Any, counts: Any) -> None:

@@ -1,7 +1,10 @@
-"""How many elements a mask on a GPU keeps, and where those of each tile go: one kernel, then the host is told.
+"""How many elements a mask on a GPU keeps, and where those of each tile go.
 
-A thread looks at sixteen flags at once and leaves them as bits, an eighth of the bytes, for the kernel that copies. The block that ends
-last adds up groups of tiles, and writes the sum of all to memory of the host, which waits for nothing else.
+One kernel, then the host is told.
+
+A thread looks at sixteen flags at once and leaves them as bits, an eighth of the bytes, for the
+kernel that copies. The block that ends last adds up groups of tiles, and writes the sum of all to
+memory of the host, which waits for nothing else.
 """
 
 from __future__ import annotations
@@ -144,7 +147,10 @@ mask_count_kernel(const unsigned char *mask, unsigned short *bits, int *counts, 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """A mask as bits, what tiles and groups of them keep, and how many elements there are. `memory` holds all of it."""
+    """A mask as bits, what tiles and groups of them keep, and how many elements there are.
+
+    `memory` holds all of it.
+    """
 
     bits: int
     counts: int

@@ -70,7 +70,10 @@ def radix_sort_kernel(keys, other_keys, order, other_order, digit_bits):
 
 
 def on_host(
-    keys: NDArray[np.uint32], other_keys: NDArray[np.uint32], order: NDArray[np.int32], other_order: NDArray[np.int32]
+    keys: NDArray[np.uint32],
+    other_keys: NDArray[np.uint32],
+    order: NDArray[np.int32],
+    other_order: NDArray[np.int32],
 ) -> None:
     """Put the indices of keys below 2^30 into `order`; all arrays have shape (n,).
 
@@ -237,16 +240,23 @@ def pass_arguments(number: int, at: Mapping[str, int], count: int, tiles: int) -
 
     The last indices go to "values0".
 
-    at: addresses of memory, of uint32. "keys0", with the keys, "keys1", "values0", "values1": (count,).
-    "histogram": (PASSES, BINS), how many keys have a digit. "status": (PASSES, tiles, BINS) and
-    "tickets": (PASSES,), zero.
+    at: addresses of memory, of uint32. "keys0", with the keys, "keys1", "values0", "values1":
+    (count,). "histogram": (PASSES, BINS), how many keys have a digit. "status": (PASSES, tiles,
+    BINS) and "tickets": (PASSES,), zero.
     """
     even, last, bins = number % 2, number == PASSES - 1, 4 * BINS * number
     keys, values = ([at[f"{name}{k}"] for k in range(2)] for name in ("keys", "values"))
     return (
-        keys[even], values[even] if number else 0, 0 if last else keys[1 - even], values[1 - even],
-        at["histogram"] + bins, at["status"] + bins * tiles, at["tickets"] + 4 * number, np.int32(count), np.int32(8 * number),
-    )  # fmt: skip
+        keys[even],
+        values[even] if number else 0,
+        0 if last else keys[1 - even],
+        values[1 - even],
+        at["histogram"] + bins,
+        at["status"] + bins * tiles,
+        at["tickets"] + 4 * number,
+        np.int32(count),
+        np.int32(8 * number),
+    )
 
 
 def sort_text(items: int) -> str:

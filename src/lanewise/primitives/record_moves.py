@@ -1,12 +1,16 @@
-"""Records moved within a device, all fields at once: those that a mask keeps, in their order, or those of a list.
+"""Records moved within a device, all fields at once.
 
-On a GPU the mask is counted first (`primitives.mask_count`), which says where each block begins to write. A block lists the places
-of its records that stay in shared memory, and neighbouring threads move neighbours of the list. So every record that stays is read and
-written once, writes are coalesced, and the order is that of the array.
+Those that a mask keeps, in their order, or those of a list.
 
-On a CPU the mask becomes a list of places, and threads share the list: whole structures where both layouts have the same ones, else scalar
-by scalar, through one small kernel for every size of what is moved, which serves all records and layouts. NumPy's own indexing needs no
-compiler, and is as fast where there are few records.
+On a GPU the mask is counted first (`primitives.mask_count`), which says where each block begins to
+write. A block lists the places of its records that stay in shared memory, and neighbouring threads
+move neighbours of the list. So every record that stays is read and written once, writes are
+coalesced, and the order is that of the array.
+
+On a CPU the mask becomes a list of places, and threads share the list: whole structures where both
+layouts have the same ones, else scalar by scalar, through one small kernel for every size of what
+is moved, which serves all records and layouts. NumPy's own indexing needs no compiler, and is as
+fast where there are few records.
 """
 
 from __future__ import annotations
@@ -77,8 +81,9 @@ def records_take_host_kernel(places, source, to, pieces, begin, end):
                     for k in range(units):
                         to[uint64(o + k)] = source[uint64(i + k)]
 """
-# A piece is a structure or a scalar: where the first one lies, how far apart blocks and the numbers of a block are, of how many a block
-# consists as a power of two, the same of where it goes, and how many numbers it is. All is counted in numbers as large as `source`'s.
+# A piece is a structure or a scalar: where the first one lies, how far apart blocks and the numbers
+# of a block are, of how many a block consists as a power of two, the same of where it goes, and how
+# many numbers it is. All is counted in numbers as large as `source`'s.
 
 TAKE = """
 extern "C" __global__ void __launch_bounds__({threads})
@@ -93,7 +98,10 @@ records_take_kernel(const long long *places, {pointers}, long long n)
 
 
 class Records(Protocol):
-    """Records on a device: their memory, where everything lies in it, and how many there are. See `records.field_values`."""
+    """Records on a device: their memory, where everything lies in it, and how many there are.
+
+    See `records.field_values`.
+    """
 
     @property
     def data(self) -> Any: ...
@@ -114,7 +122,9 @@ class Records(Protocol):
 
 
 def kept(device: str, mask: Any) -> KeptOnHost | KeptOnDevice:
-    """What a mask, an array of the device of shape (n,) and type bool, keeps of the records of an array there."""
+    """What a mask, an array of the device of shape (n,) and type bool, keeps of the records of an
+    array there.
+    """
     return KeptOnHost(mask) if target_of(device).host_memory else KeptOnDevice(device, mask)
 
 
@@ -133,7 +143,9 @@ class KeptOnHost:
 
     def __init__(self, mask: Any) -> None:
         few = len(mask) < FEW or len(mask) > compaction.MOST
-        self._places = np.flatnonzero(mask) if few else compaction.places(np.ascontiguousarray(mask))
+        self._places = (
+            np.flatnonzero(mask) if few else compaction.places(np.ascontiguousarray(mask))
+        )
         self.count = len(self._places)
 
     def move(self, source: Records, to: Records) -> None:
@@ -146,7 +158,10 @@ def _take_on_host(source: Records, places: Any, to: Records) -> None:
         for slot in source.arrangement.slots:
             to.fill(slot.leaf, source.take(slot.leaf, places))
         return
-    places, kernel = np.ascontiguousarray(places, np.int64), cpu.own_kernel(TAKE_ON_HOST, "records_take_host")
+    places, kernel = (
+        np.ascontiguousarray(places, np.int64),
+        cpu.own_kernel(TAKE_ON_HOST, "records_take_host"),
+    )
     if not source.is_regular:
         places = source.first + places * source.step
     for unit, pieces in _pieces(source, to).items():
@@ -157,20 +172,48 @@ def _take_on_host(source: Records, places: Any, to: Records) -> None:
 def _pieces(source: Records, to: Records) -> dict[int, list[tuple[int, ...]]]:
     """What is moved, by the size of its numbers in bytes; see `TAKE_ON_HOST`."""
     found: dict[int, list[tuple[int, ...]]] = {}
-    starts = list(zip(source.arrangement.starts(source.count), to.arrangement.starts(to.count), strict=True))
-    for n, (a, b) in enumerate(zip(source.arrangement.buffers, to.arrangement.buffers, strict=True)):
+    starts = list(
+        zip(source.arrangement.starts(source.count), to.arrangement.starts(to.count), strict=True)
+    )
+    for n, (a, b) in enumerate(
+        zip(source.arrangement.buffers, to.arrangement.buffers, strict=True)
+    ):
         one, other = starts[n]
         if a.width == b.width == 1:
             size = b.own or b.block
-            unit = next(u for u in (8, 4, 2, 1) if not any(x % u for x in (size, a.block, b.block, one, other)))
-            piece = (one // unit, a.block // unit, 0, 0, other // unit, b.block // unit, 0, 0, size // unit)
+            unit = next(
+                u
+                for u in (8, 4, 2, 1)
+                if not any(x % u for x in (size, a.block, b.block, one, other))
+            )
+            piece = (
+                one // unit,
+                a.block // unit,
+                0,
+                0,
+                other // unit,
+                b.block // unit,
+                0,
+                0,
+                size // unit,
+            )
             found.setdefault(unit, []).append(piece)
             continue
         for slot in source.arrangement.slots:
             if slot.buffer == n:
                 u, its = slot.type.size, to.arrangement.slot(slot.leaf)
-                lies = ((one + slot.offset) // u, a.block // u, slot.stride // u, a.width.bit_length() - 1)
-                goes = ((other + its.offset) // u, b.block // u, its.stride // u, b.width.bit_length() - 1)
+                lies = (
+                    (one + slot.offset) // u,
+                    a.block // u,
+                    slot.stride // u,
+                    a.width.bit_length() - 1,
+                )
+                goes = (
+                    (other + its.offset) // u,
+                    b.block // u,
+                    its.stride // u,
+                    b.width.bit_length() - 1,
+                )
                 found.setdefault(u, []).append((*lies, *goes, 1))
     return found
 
@@ -179,7 +222,10 @@ def _pieces(source: Records, to: Records) -> dict[int, list[tuple[int, ...]]]:
 
 
 class KeptOnDevice:
-    """What a mask keeps of records on a GPU. `count`: how many, the only thing that comes to the host."""
+    """What a mask keeps of records on a GPU. `count`.
+
+    How many, the only thing that comes to the host.
+    """
 
     __slots__ = ("_counted", "count")
 
@@ -192,21 +238,35 @@ class KeptOnDevice:
         """Copy the records that stay to other memory."""
         if not self.count:
             return
-        text = keep_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
+        text = keep_text(
+            source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step
+        )
         mask = self._counted
-        _launch("records_keep", text, (mask.bits, mask.counts, mask.groups), source, to, (), mask.tiles)
+        _launch(
+            "records_keep", text, (mask.bits, mask.counts, mask.groups), source, to, (), mask.tiles
+        )
 
 
 def _take_on_device(source: Records, places: Any, to: Records) -> None:
     if places.size:
-        text = take_text(source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step)
+        text = take_text(
+            source.arrangement.unpinned, to.arrangement.unpinned, source.first, source.step
+        )
         count = (np.int64(places.size),)
-        _launch("records_take", text, (address(places),), source, to, count, -(-places.size // THREADS))
+        _launch(
+            "records_take", text, (address(places),), source, to, count, -(-places.size // THREADS)
+        )
 
 
 def _launch(
-    name: str, text: str, lists: tuple[int, ...], source: Records, to: Records, numbers: tuple[Any, ...], blocks: int
-) -> None:  # fmt: skip
+    name: str,
+    text: str,
+    lists: tuple[int, ...],
+    source: Records,
+    to: Records,
+    numbers: tuple[Any, ...],
+    blocks: int,
+) -> None:
     addresses = [*lists]
     for views in (source, to):
         first = address(views.data)
@@ -218,17 +278,21 @@ def _launch(
 def keep_text(source: Arrangement, to: Arrangement, first: int, step: int) -> str:
     """The kernel that moves what a mask keeps, from one layout to another one."""
     return PLACES + KEEP.format(
-        pointers=_pointers(source, to), place=_place("blockIdx.x * (long long)TILE + places[q]", first, step),
+        pointers=_pointers(source, to),
+        place=_place("blockIdx.x * (long long)TILE + places[q]", first, step),
         moves=_moves(source, to, " " * 8),
-    )  # fmt: skip
+    )
 
 
 @cache
 def take_text(source: Arrangement, to: Arrangement, first: int, step: int) -> str:
     """The kernel that moves the records of a list, from one layout to another one."""
     return TAKE.format(
-        threads=THREADS, pointers=_pointers(source, to), place=_place("places[p]", first, step), moves=_moves(source, to, " " * 4)
-    )  # fmt: skip
+        threads=THREADS,
+        pointers=_pointers(source, to),
+        place=_place("places[p]", first, step),
+        moves=_moves(source, to, " " * 4),
+    )
 
 
 def _place(index: str, first: int, step: int) -> str:
@@ -244,23 +308,38 @@ def _pointers(source: Arrangement, to: Arrangement) -> str:
 
 
 def _moves(source: Arrangement, to: Arrangement, indent: str) -> str:
-    """All loads, then the stores of what they bring: whole structures where both sides have the same ones, else leaf by leaf."""
+    """All loads, then the stores of what they bring.
+
+    Whole structures where both sides have the same ones, else leaf by leaf.
+    """
     loads: list[str] = []
     stores: list[str] = []
     for n, (a, b) in enumerate(zip(source.buffers, to.buffers, strict=True)):
         if a.width == b.width == 1:
             size = b.own or b.block
-            unit = next(u for u in sorted(UNITS, reverse=True) if not any(x % u for x in (size, a.block, b.block)))
-            places = [(f"i * {a.block}LL + {k}", f"p * {b.block}LL + {k}", unit) for k in range(0, size, unit)]
+            unit = next(
+                u
+                for u in sorted(UNITS, reverse=True)
+                if not any(x % u for x in (size, a.block, b.block))
+            )
+            places = [
+                (f"i * {a.block}LL + {k}", f"p * {b.block}LL + {k}", unit)
+                for k in range(0, size, unit)
+            ]
         else:
             slots = [(s, to.slot(s.leaf)) for s in source.slots if s.buffer == n]
             places = [(_offset("i", a, s), _offset("p", b, d), s.type.size) for s, d in slots]
         for i, p, unit in places:
             kind, part = UNITS[unit], f"part{len(loads)}"
-            loads.append(f"{indent}const {kind} {part} = *reinterpret_cast<const {kind} *>(from{n} + {i});")
+            loads.append(
+                f"{indent}const {kind} {part} = *reinterpret_cast<const {kind} *>(from{n} + {i});"
+            )
             stores.append(f"{indent}*reinterpret_cast<{kind} *>(to{n} + {p}) = {part};")
     return "\n".join(loads + stores)
 
 
 def _offset(index: str, buffer: Buffer, slot: Slot) -> str:
-    return f"{index} / {buffer.width} * {buffer.block}LL + {slot.offset} + {index} % {buffer.width} * {slot.stride}"
+    return (
+        f"{index} / {buffer.width} * {buffer.block}LL + {slot.offset} + {index} % {buffer.width} * "
+        f"{slot.stride}"
+    )

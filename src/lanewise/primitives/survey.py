@@ -1,6 +1,9 @@
-"""One look at positions on a GPU: which ones no search can use, and where some of them are. A kernel, a transfer, nothing else.
+"""One look at positions on a GPU: which ones no search can use, and where some of them are.
 
-A call of a query asks that of all its positions before anything is built; asked array by array it would take longer than the search.
+A kernel, a transfer, nothing else.
+
+A call of a query asks that of all its positions before anything is built; asked array by array it
+would take longer than the search.
 
 How the text of a CUDA kernel reads a coordinate of an element, in any layout.
 """
@@ -21,9 +24,11 @@ from lanewise.runtime.cuda_spelling import TYPES
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, allocate, array_module, on, to_host
 
-SAMPLE = 4096  # positions that say where all of them are, well enough to choose a structure and the box of a grid
+# positions that say where all of them are, well enough to choose a structure and the box of a grid
+SAMPLE = 4096
 GOLDEN_SECTION = 0.6180339887498949
-_STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)  # from 0 to 1, with nearly the same gaps, and no period
+# from 0 to 1, with nearly the same gaps, and no period
+_STEPS = np.sort(np.arange(SAMPLE) * GOLDEN_SECTION % 1)
 THREADS = 256
 NONE = 0xFFFFFFFF  # in place of an element, where there is none: more than any index
 _HEAD = 16  # bytes of the result before the sample
@@ -49,7 +54,9 @@ extern "C" __global__ void __launch_bounds__({threads}) survey_kernel(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """What was seen. unsound, outside: the first element that is not finite, and the first beyond the bounds, or None.
+    """What was seen. unsound, outside.
+
+    The first element that is not finite, and the first beyond the bounds, or None.
 
     sample: shape (samples, axes), on the host.
     """
@@ -61,7 +68,10 @@ class Survey:
 
 @lru_cache(maxsize=16)
 def sampled(count: int) -> NDArray[np.int64] | None:
-    """Which of `count` elements the sample has: evenly from all, but in no step with what repeats in them. None: all of them."""
+    """Which of `count` elements the sample has.
+
+    Evenly from all, but in no step with what repeats in them. None: all of them.
+    """
     if count <= SAMPLE:
         return None
     places = (_STEPS * count).astype(np.int64)
@@ -77,14 +87,19 @@ def survey_text(arrangement: Arrangement, leaves: tuple[str, ...], precision: Sc
         return coordinate_text(arrangement, leaves[axis], names[axis], index)
 
     return _TEXT.format(
-        kind=TYPES[precision], threads=THREADS,
+        kind=TYPES[precision],
+        threads=THREADS,
         columns=", ".join(f"const char *__restrict__ {c}" for c in names),
         bounds=", ".join(f"T low_{c}, T high_{c}" for c in names),
-        takes="\n".join(f"        sample[i * {len(leaves)} + {m}] = {read(m, 'at')};" for m in range(len(leaves))),
+        takes="\n".join(
+            f"        sample[i * {len(leaves)} + {m}] = {read(m, 'at')};"
+            for m in range(len(leaves))
+        ),
         reads="\n".join(f"    const T v{c} = {read(m, 'i')};" for m, c in enumerate(names)),
-        finite=" && ".join(f"v{c} - v{c} == 0" for c in names),  # infinities and what is no number: their difference is none
+        # infinities and what is no number: their difference is none
+        finite=" && ".join(f"v{c} - v{c} == 0" for c in names),
         outside=" || ".join(f"v{c} < low_{c} || v{c} > high_{c}" for c in names),
-    )  # fmt: skip
+    )
 
 
 def survey(
@@ -97,12 +112,14 @@ def survey(
 ) -> Survey:
     """Look at the positions of `count` elements on a GPU, and wait for what is seen.
 
-    text: the kernel for their arrangement. columns: the addresses of the coordinates of the first one. bounds: the lowest and the
-    highest coordinate along every axis.
+    text: the kernel for their arrangement. columns: the addresses of the coordinates of the first
+    one. bounds: the lowest and the highest coordinate along every axis.
     """
     places = sampled(count)
     samples = count if places is None else len(places)
-    result = allocate(device, _HEAD + samples * len(columns) * kind.itemsize, "a look at positions", zeroed=False)
+    result = allocate(
+        device, _HEAD + samples * len(columns) * kind.itemsize, "a look at positions", zeroed=False
+    )
     kernel, here = get_device(device).load(text, "survey", THREADS), address(result)
     listed = 0 if places is None else address(_on_device(device, count))
     values = _typed(bounds, kind.type)
@@ -116,14 +133,31 @@ def survey(
 
 
 def survey_launch(
-    device: str, text: str, columns: Sequence[int], count: int, kind: np.dtype[Any], bounds: Sequence[tuple[float, float]], first: int,
-) -> None:  # fmt: skip
-    """The same look without a sample and without a wait. first: the address of two uint32 that take the elements; they begin as `NONE`."""
+    device: str,
+    text: str,
+    columns: Sequence[int],
+    count: int,
+    kind: np.dtype[Any],
+    bounds: Sequence[tuple[float, float]],
+    first: int,
+) -> None:
+    """The same look without a sample and without a wait. first.
+
+    The address of two uint32 that take the elements; they begin as `NONE`.
+    """
     kernel = get_device(device).load(text, "survey", THREADS)
     nowhere = 0
     kernel.launch(
         (-(-count // THREADS), 1),
-        (*columns, np.int32(count), nowhere, np.int32(0), *_typed(bounds, kind.type), first, nowhere),
+        (
+            *columns,
+            np.int32(count),
+            nowhere,
+            np.int32(0),
+            *_typed(bounds, kind.type),
+            first,
+            nowhere,
+        ),
     )
 
 
@@ -145,10 +179,16 @@ def _on_device(device: str, count: int) -> Any:
 
 
 def coordinate_text(arrangement: Arrangement, leaf: str, column: str, index: str) -> str:
-    """The expression for a coordinate of type T of element `index`; `column` points at that of the first element, as bytes."""
+    """The expression for a coordinate of type T of element `index`.
+
+    `column` points at that of the first element, as bytes.
+    """
     slot = arrangement.slot(leaf)
     buffer = arrangement.buffers[slot.buffer]
     place = f"(size_t){index} * {buffer.block}"
     if buffer.width > 1:
-        place = f"(size_t)({index} / {buffer.width}) * {buffer.block} + {index} % {buffer.width} * {slot.stride}"
+        place = (
+            f"(size_t)({index} / {buffer.width}) * {buffer.block} + {index} % {buffer.width} * "
+            f"{slot.stride}"
+        )
     return f"*(const T *)({column} + {place})"

@@ -12,7 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.primitives.buckets import HEAD, HOST_ROOM, ROUND, ROUNDS, Split, buckets_of, fill, fits, splits
+from lanewise.primitives.buckets import (
+    HEAD,
+    HOST_ROOM,
+    ROUND,
+    ROUNDS,
+    Split,
+    buckets_of,
+    fill,
+    fits,
+    splits,
+)
 from lanewise.runtime import cpu
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address, device_of
@@ -35,16 +45,30 @@ def bucket_sums_kernel(within, {kept}starts, tiles, shift, array, begin, end):
 
 @cache
 def whole_text(number: int | None) -> str:
-    """The text that adds up buckets of whole numbers, of which each is `number` where one is given."""
-    return ADD.format(kept="kept, ", value="kept[uint64(i)]") if number is None else ADD.format(kept="", value=number)
+    """The text that adds up buckets of whole numbers, of which each is `number` where one is
+    given.
+    """
+    return (
+        ADD.format(kept="kept, ", value="kept[uint64(i)]")
+        if number is None
+        else ADD.format(kept="", value=number)
+    )
 
 
 def add_on_host(places: Any, values: Any, array: Any, *, number: int = 1) -> None:
-    """Add whole numbers to the elements of an array (m,), in its type; where `values` is None, `number` at each place."""
+    """Add whole numbers to the elements of an array (m,), in its type.
+
+    Where `values` is None, `number` at each place.
+    """
     add: Any = cpu.own_kernel(whole_text(number if values is None else None), "bucket_sums")
     buckets = buckets_of(array.size, HOST_ROOM)
     for part in splits(places, values, buckets, min(max(2 * array.size, ROUND), ROUNDS)):
-        cpu.run_range(add, (part.within, *part.kept, part.starts, part.tiles, buckets.shift, array), buckets.count, 1)
+        cpu.run_range(
+            add,
+            (part.within, *part.kept, part.starts, part.tiles, buckets.shift, array),
+            buckets.count,
+            1,
+        )
 
 
 # ------------------------------------------------------------ on a GPU
@@ -88,10 +112,19 @@ bucket_counts_kernel(const unsigned short *places, const unsigned int *lengths, 
 
 @cache
 def split_of(place: str, size: int, number: int) -> Split:
-    """How places of a type of NumPy are split. size: bytes of a sum; number: what is added for each of them."""
+    """How places of a type of NumPy are split. size: bytes of a sum; number.
+
+    What is added for each of them.
+    """
     beyond = f"atomicAdd(sums + p, (Sum){number}ll)"
     return Split(
-        ROOM, threads=SPLIT_THREADS, each=EACH, blocks=BLOCKS, place=PLACES[place], kind=SUMS[size], beyond=beyond
+        ROOM,
+        threads=SPLIT_THREADS,
+        each=EACH,
+        blocks=BLOCKS,
+        place=PLACES[place],
+        kind=SUMS[size],
+        beyond=beyond,
     )
 
 
@@ -107,12 +140,20 @@ def fits_on_gpu(count: int, elements: int) -> bool:
 
 
 def add_on_gpu(places: Any, sums: Any, *, number: int = 1) -> None:
-    """Add a number to the whole numbers `sums` at each of the places, both arrays of CuPy. Places outside are left out, sums wrap."""
+    """Add a number to the whole numbers `sums` at each of the places, both arrays of CuPy.
+
+    Places outside are left out, sums wrap.
+    """
     device, size = device_of(places), sums.itemsize
     split = split_of(places.dtype.name, size, number)
     to, kind = address(sums), np.dtype(f"u{size}").type
     b = fill(split, device, places, None, to, sums.size)
     parts = max(1, round(2 * get_device(device).units() / b.count))
     kernel = get_device(device).load(count_text(size), "bucket_counts", THREADS, 4 * ROOM)
-    numbers = (np.int64(b.room), np.int32(parts), np.uint32(sums.size), kind(number % (1 << 8 * size)))
+    numbers = (
+        np.int64(b.room),
+        np.int32(parts),
+        np.uint32(sums.size),
+        kind(number % (1 << 8 * size)),
+    )
     kernel.launch((b.count * parts, 1), (b.within, b.lengths, to, *numbers))

@@ -1,4 +1,7 @@
-"""Copies between the two sides of arrays, as a profile counts them: those that are made within one of its spans."""
+"""Copies between the two sides of arrays, as a profile counts them.
+
+Those that are made within one of its spans.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ if TYPE_CHECKING:
     from lanewise.profiling.profile import Profile
 
 STAGE = "copies"
-# The profile whose span is open, in this thread or task: a copy happens where somebody reads, who knows of no profile.
+# The profile whose span is open, in this thread or task: a copy happens where somebody reads, who
+# knows of no profile.
 _OPEN: ContextVar[Profile | None] = ContextVar("lanewise_profile", default=None)
 
 

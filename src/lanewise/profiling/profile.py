@@ -34,7 +34,10 @@ MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the tab
 
 @dataclass(slots=True)
 class Total:
-    """All spans of a stage and name: how many, how long without the spans within them, and the bytes that they moved."""
+    """All spans of a stage and name.
+
+    How many, how long without the spans within them, and the bytes that they moved.
+    """
 
     count: int = 0
     nanoseconds: int = 0
@@ -53,18 +56,32 @@ class Collector(Protocol):
 class Profile:
     """Spans of time by stage and name, and the stages of steps. For one thread.
 
-    A second does not count twice: a span within another one is taken from it, so the stages add up to the whole. Numbers grow
-    for as long as it is used; hand a new one to the next run. Copies between the two sides of arrays that are made within its spans are
-    spans of the stage "copies".
+    A second does not count twice: a span within another one is taken from it, so the stages add up
+    to the whole. Numbers grow for as long as it is used; hand a new one to the next run. Copies
+    between the two sides of arrays that are made within its spans are spans of the stage "copies".
     """
 
     __slots__ = (
-        "__weakref__", "_room", "_within", "copied", "dropped", "events", "later", "loops", "nanoseconds", "origin", "samples", "totals",
-    )  # fmt: skip
+        "__weakref__",
+        "_room",
+        "_within",
+        "copied",
+        "dropped",
+        "events",
+        "later",
+        "loops",
+        "nanoseconds",
+        "origin",
+        "samples",
+        "totals",
+    )
 
     @checked()
     def __init__(self, most_events: int = MOST_EVENTS) -> None:
-        """`most_events`: of the trace. Later ones are counted in the table, and `summary` says how many the trace lacks."""
+        """`most_events`: of the trace.
+
+        Later ones are counted in the table, and `summary` says how many the trace lacks.
+        """
         self.origin = clock()
         self.totals: dict[tuple[str, str], Total] = {}
         self.loops: list[Loop] = []
@@ -75,7 +92,8 @@ class Profile:
         self.events: list[Event] = []
         self.samples: list[Sample] = []
         self.dropped = 0
-        self.later: WeakSet[Collector] = WeakSet()  # who has samples that were recorded and not read yet
+        # who has samples that were recorded and not read yet
+        self.later: WeakSet[Collector] = WeakSet()
         self._room = most_events
         self._within: list[int] = []  # nanoseconds of inner spans, for each span that is open
 
@@ -83,7 +101,10 @@ class Profile:
 
     @checked()
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
-        """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or writes."""
+        """A context whose time is that of a stage of the host's work; `nbytes`.
+
+        What it moves or writes.
+        """
         return _Span(self, stage, name, nbytes)
 
     def loop(self) -> Loop:
@@ -96,7 +117,9 @@ class Profile:
         """A context in which each of these sequences of the loop is repeated so often."""
         return _Running(self, loop, repetitions)
 
-    def sample(self, sequence: Sequence, marks: list[int], weight: int, track: Track = Track.HOST) -> None:
+    def sample(
+        self, sequence: Sequence, marks: list[int], weight: int, track: Track = Track.HOST
+    ) -> None:
         """Take up a sampled repetition (see `Sequence.add`)."""
         sequence.add(marks, weight)
         if self._has_room(len(marks)):
@@ -129,7 +152,9 @@ class Profile:
     # ------------------------------------------------------------ looking
 
     def summary(self) -> dict[str, Any]:
-        """Plain data: seconds and shares by stage and name, and how many steps were sampled (see `summary.summarise`)."""
+        """Plain data: seconds and shares by stage and name, and how many steps were sampled (see
+        `summary.summarise`).
+        """
         from lanewise.profiling.summary import summarise
 
         self._take_up()
@@ -168,11 +193,16 @@ class Profile:
     @settings_by_name
     @checked(InputError)
     def write_trace(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-        """Write the trace as JSON: whole, or not at all. Raises `InputError` for a file that exists, without `overwrite`."""
+        """Write the trace as JSON: whole, or not at all.
+
+        Raises `InputError` for a file that exists, without `overwrite`.
+        """
         write_trace(path, self.trace(), overwrite=overwrite)
 
 
-def span(profile: Profile | None, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
+def span(
+    profile: Profile | None, stage: str, *, name: str = "", nbytes: int = 0
+) -> AbstractContextManager[None]:
     """`profile.span(...)`, or a context that does nothing when nobody asks where the time goes."""
     return nullcontext() if profile is None else profile.span(stage, name=name, nbytes=nbytes)
 

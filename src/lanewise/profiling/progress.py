@@ -1,4 +1,7 @@
-"""The `run` of a simulation: pieces of steps, with a progress bar on a terminal and in a notebook, and looks in between."""
+"""The `run` of a simulation.
+
+Pieces of steps, with a progress bar on a terminal and in a notebook, and looks in between.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,12 @@ REFRESH = 0.1  # seconds between two looks at the bar
 
 @contextmanager
 def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[int], None]]:
-    """Within it a bar, if it shall be shown; call what it gives with the steps that have been taken.
+    """Within it a bar, if it shall be shown.
 
-    In a notebook it is a piece of HTML in the output of the cell, elsewhere a line on standard error.
+    Call what it gives with the steps that have been taken.
+
+    In a notebook it is a piece of HTML in the output of the cell, elsewhere a line on standard
+    error.
     """
     if not shown:
         yield lambda taken: None
@@ -31,9 +37,20 @@ def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[
             notebook.draw()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("[bold]{task.description}[/bold]"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("[bold]{task.description}[/bold]"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(title, total=steps)
         yield lambda taken: bar.update(task, advance=taken)
@@ -42,16 +59,24 @@ def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[
 def in_notebook() -> bool:
     """Whether a cell of a notebook runs, whose output shows HTML."""
     shell = sys.modules.get("IPython.core.getipython")
-    return shell is not None and type(shell.get_ipython()).__name__ in ("ZMQInteractiveShell", "Shell")
+    return shell is not None and type(shell.get_ipython()).__name__ in (
+        "ZMQInteractiveShell",
+        "Shell",
+    )
 
 
 class NotebookBar:
-    """A bar of plain HTML, which needs no package of widgets. Called with the steps that were taken, it draws itself anew."""
+    """A bar of plain HTML, which needs no package of widgets.
+
+    Called with the steps that were taken, it draws itself anew.
+    """
 
     def __init__(self, title: str, steps: int) -> None:
         self._title, self._steps, self._taken = title, steps, 0
         self._begin, self._drawn = time.monotonic(), 0.0
-        self._place: Any = imported("IPython.display").display(self._bundle(), raw=True, display_id=True)
+        self._place: Any = imported("IPython.display").display(
+            self._bundle(), raw=True, display_id=True
+        )
 
     def __call__(self, taken: int) -> None:
         self._taken += taken
@@ -66,22 +91,35 @@ class NotebookBar:
     def _bundle(self) -> dict[str, str]:
         """The bar as HTML and as text."""
         count = f"{self._taken}/{self._steps}"
-        bar = f'{html.escape(self._title)} <progress value="{self._taken}" max="{self._steps}"></progress> {count}'
+        bar = (
+            f'{html.escape(self._title)} <progress value="{self._taken}" '
+            f'max="{self._steps}"></progress> {count}'
+        )
         return {"text/html": f"{bar}{self._left()}", "text/plain": f"{self._title} {count}"}
 
     def _left(self) -> str:
         """How long the rest will take, once that can be told."""
         if not 0 < self._taken < self._steps:
             return ""
-        seconds = round((time.monotonic() - self._begin) * (self._steps - self._taken) / self._taken)
+        seconds = round(
+            (time.monotonic() - self._begin) * (self._steps - self._taken) / self._taken
+        )
         return f", {seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02} left"
 
 
 def take_steps(
-    title: str, steps: int, advance: Callable[[int], None], look: Callable[[], object] | None, every: int, *, shown: bool,
+    title: str,
+    steps: int,
+    advance: Callable[[int], None],
+    look: Callable[[], object] | None,
+    every: int,
+    *,
+    shown: bool,
     most: int | None = None,
-) -> None:  # fmt: skip
-    """`advance(n)` until all `steps` are taken, at most `most` at a time; `look()` after every `every` of them and after the last.
+) -> None:
+    """`advance(n)` until all `steps` are taken, at most `most` at a time.
+
+    `look()` after every `every` of them and after the last.
 
     shown: with a bar of this title.
     """
@@ -101,7 +139,10 @@ def take_steps(
 
 
 class Pieces:
-    """How many steps to take at a time so that a bar moves; all at once without one. Pieces grow by twos, as recorded steps do."""
+    """How many steps to take at a time so that a bar moves; all at once without one.
+
+    Pieces grow by twos, as recorded steps do.
+    """
 
     def __init__(self, *, shown: bool) -> None:
         self._shown, self._steps, self._begin = shown, 1, 0.0

@@ -1,7 +1,10 @@
-"""Times of a sequence of launches that is repeated: whole, and launch by launch in the repetitions that are sampled.
+"""Times of a sequence of launches that is repeated.
 
-A step may take two microseconds, a reading of a clock a tenth of one. So only every n-th repetition is measured launch by
-launch, n such that this takes at most `SHARE` of the time; all of them together are measured by two readings around a run.
+Whole, and launch by launch in the repetitions that are sampled.
+
+A step may take two microseconds, a reading of a clock a tenth of one. So only every n-th repetition
+is measured launch by launch, n such that this takes at most `SHARE` of the time; all of them
+together are measured by two readings around a run.
 """
 
 from __future__ import annotations
@@ -15,7 +18,10 @@ SHARE = 0.005  # of the time of the steps that sampling may take
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a sample costs beside its launches, in nanoseconds: once, and for every launch of the sequence."""
+    """What a sample costs beside its launches, in nanoseconds.
+
+    Once, and for every launch of the sequence.
+    """
 
     sample: int
     launch: int
@@ -23,13 +29,16 @@ class Cost:
 
 # Measured, and rounded up: design/0005-profile.md.
 HOST_COST = Cost(2_500, 700)
-# An event in a graph, and asking for its time later; asking runs beside the device's work, but a loop of short graphs has no
-# time of the host to spare.
+# An event in a graph, and asking for its time later; asking runs beside the device's work, but a
+# loop of short graphs has no time of the host to spare.
 DEVICE_COST = Cost(30_000, 4_000)
 
 
 def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
-    """How many repetitions lie between two samples, when one takes that many nanoseconds: 1 samples all of them."""
+    """How many repetitions lie between two samples, when one takes that many nanoseconds.
+
+    1 samples all of them.
+    """
     allowed = max(1.0, SHARE * nanoseconds)
     return max(1, math.ceil((cost.sample + launches * cost.launch) / allowed))
 
@@ -38,10 +47,13 @@ def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
 class Sequence:
     """What is known of a sequence.
 
-    names: stage and name of its launches. steps: of the simulation, in one repetition. repetitions: of all.
-    sampled: repetitions whose launches were measured; a sample stands for all repetitions since the one before, `weight` in
-    all. parts: nanoseconds of each launch, so weighted: a first repetition, which meets cold caches, stands for itself alone.
-    wait: repetitions until the next sample; interval: between two of them, by the last one; since: repetitions after it.
+    names: stage and name of its launches. steps: of the simulation, in one repetition. repetitions:
+    of all.
+    sampled: repetitions whose launches were measured; a sample stands for all repetitions since the
+    one before, `weight` in all. parts: nanoseconds of each launch, so weighted: a first repetition,
+    which meets cold caches, stands for itself alone.
+    wait: repetitions until the next sample; interval: between two of them, by the last one; since:
+    repetitions after it.
     """
 
     names: tuple[tuple[str, str], ...]
@@ -64,7 +76,10 @@ class Sequence:
         self.since += repetitions
 
     def add(self, marks: list[int], weight: int) -> None:
-        """Take up a sample that stands for `weight` repetitions: readings in ns, before the first launch and after each."""
+        """Take up a sample that stands for `weight` repetitions.
+
+        Readings in ns, before the first launch and after each.
+        """
         self.sampled += 1
         self.weight += weight
         for number, (before, after) in enumerate(pairwise(marks)):
@@ -72,7 +87,10 @@ class Sequence:
         self.interval = interval(marks[-1] - marks[0], len(self.names), self.cost)
 
     def drawn(self) -> int:
-        """Now that a repetition is sampled: how many it stands for. The next one comes after `interval`."""
+        """Now that a repetition is sampled: how many it stands for.
+
+        The next one comes after `interval`.
+        """
         weight, self.since, self.wait = self.since + 1, 0, self.interval - 1
         return weight
 
@@ -89,9 +107,12 @@ class Sequence:
 
 @dataclass(slots=True)
 class Loop:
-    """Sequences that run in turn, such as steps and what is done after every 32 of them. nanoseconds: of all together.
+    """Sequences that run in turn, such as steps and what is done after every 32 of them.
 
-    On a GPU the next one is launched before the last one is done, so nobody could measure them apart without waiting.
+    nanoseconds: of all together.
+
+    On a GPU the next one is launched before the last one is done, so nobody could measure them
+    apart without waiting.
     """
 
     sequences: list[Sequence] = field(default_factory=list[Sequence])
@@ -104,7 +125,10 @@ class Loop:
         return made
 
     def divided(self) -> list[tuple[Sequence, float]]:
-        """Those that were run, and the nanoseconds of each: those of all, divided as the samples say."""
+        """Those that were run, and the nanoseconds of each.
+
+        Those of all, divided as the samples say.
+        """
         taken = [s for s in self.sequences if s.repetitions]
         estimates = [s.estimate for s in taken]
         whole = sum(estimates)

@@ -1,4 +1,7 @@
-"""What a profile found, as plain data and as a table for people: every stage's seconds and share of the whole, and how it was sampled."""
+"""What a profile found, as plain data and as a table for people.
+
+Every stage's seconds and share of the whole, and how it was sampled.
+"""
 
 from __future__ import annotations
 
@@ -17,16 +20,25 @@ if TYPE_CHECKING:
 def summarise(profile: Profile) -> dict[str, Any]:
     """The shares of all stages add up to 1.
 
-    seconds: of the outermost spans. stages, the longest first: seconds, share, calls, bytes (where some were moved), and the
-    same by name in `parts`. steps: how many, their seconds, how many were sampled, and how long a sampled one took compared
-    with the mean of those sequences; the seconds of stages of steps are those of all steps, divided as the samples are.
-    copies: between the two sides of arrays, "to host" and "to device": how many, their bytes, and both by field.
+    seconds: of the outermost spans. stages, the longest first: seconds, share, calls, bytes (where
+    some were moved), and the same by name in `parts`. steps: how many, their seconds, how many were
+    sampled, and how long a sampled one took compared with the mean of those sequences; the seconds
+    of stages of steps are those of all steps, divided as the samples are.
+    copies: between the two sides of arrays, "to host" and "to device": how many, their bytes, and
+    both by field.
     """
     whole = max(1, profile.nanoseconds)
     stages: dict[str, dict[str, Any]] = {}
     for (stage, name), (calls, nanoseconds, nbytes) in _parts(profile).items():
-        row = stages.setdefault(stage, {"seconds": 0.0, "share": 0.0, "calls": 0, "bytes": 0, "parts": {}})
-        part = {"seconds": nanoseconds * 1e-9, "share": nanoseconds / whole, "calls": calls, "bytes": nbytes}
+        row = stages.setdefault(
+            stage, {"seconds": 0.0, "share": 0.0, "calls": 0, "bytes": 0, "parts": {}}
+        )
+        part = {
+            "seconds": nanoseconds * 1e-9,
+            "share": nanoseconds / whole,
+            "calls": calls,
+            "bytes": nbytes,
+        }
         row["parts"][name] = part
         for key, value in part.items():
             row[key] += value
@@ -51,13 +63,21 @@ def _parts(profile: Profile) -> dict[tuple[str, str], tuple[int, float, int]]:
 
 
 def _copies(profile: Profile, direction: str) -> dict[str, Any]:
-    rows = {f: {"count": count, "bytes": size} for (f, d), (count, size) in profile.copied.items() if d == direction}
-    return {key: sum(row[key] for row in rows.values()) for key in ("count", "bytes")} | {"fields": rows}
+    rows = {
+        f: {"count": count, "bytes": size}
+        for (f, d), (count, size) in profile.copied.items()
+        if d == direction
+    }
+    return {key: sum(row[key] for row in rows.values()) for key in ("count", "bytes")} | {
+        "fields": rows
+    }
 
 
 def _steps(profile: Profile) -> dict[str, Any]:
     taken = [s for loop in profile.loops for s in loop.sequences if s.repetitions]
-    measured = sum(loop.nanoseconds for loop in profile.loops if any(s.sampled for s in loop.sequences))
+    measured = sum(
+        loop.nanoseconds for loop in profile.loops if any(s.sampled for s in loop.sequences)
+    )
     return {
         "count": sum(s.repetitions * s.steps for s in taken),
         "seconds": sum(loop.nanoseconds for loop in profile.loops) * 1e-9,
@@ -77,7 +97,10 @@ def headline(summary: dict[str, Any]) -> str:
     if not stages:
         return "nothing was measured yet"
     first, row = next(iter(stages.items()))
-    return f"{seconds_text(summary['seconds'])} in {len(stages)} stages, {100 * row['share']:.0f} % of it in {first}"
+    return (
+        f"{seconds_text(summary['seconds'])} in {len(stages)} stages, {100 * row['share']:.0f} % "
+        f"of it in {first}"
+    )
 
 
 def as_html(summary: dict[str, Any]) -> str:
@@ -89,7 +112,9 @@ def as_html(summary: dict[str, Any]) -> str:
 
 def make_table(summary: dict[str, Any]) -> Table:
     """A row for every stage, the longest first; below it its parts, when there are several."""
-    table = Table(title="where the time goes", caption="\n".join(_caption(summary)), caption_justify="left")
+    table = Table(
+        title="where the time goes", caption="\n".join(_caption(summary)), caption_justify="left"
+    )
     table.add_column(COLUMNS[0])
     for title in COLUMNS[1:]:
         table.add_column(title, justify="right", no_wrap=True)
@@ -100,7 +125,14 @@ def make_table(summary: dict[str, Any]) -> Table:
             for name, part in sorted(parts.items(), key=lambda p: -p[1]["seconds"]):
                 table.add_row(f"  {name}", *_cells(part))
     table.add_section()
-    table.add_row("all", "", seconds_text(summary["seconds"]), "", f"{100 * _shares(summary):.1f} %", style="bold")
+    table.add_row(
+        "all",
+        "",
+        seconds_text(summary["seconds"]),
+        "",
+        f"{100 * _shares(summary):.1f} %",
+        style="bold",
+    )
     return table
 
 
@@ -116,13 +148,21 @@ def seconds_text(seconds: float) -> str:
     """Three figures with a unit that suits: 1.23 ms."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
-            return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds / size:,.0f} {unit}"
+            return (
+                f"{seconds / size:.3g} {unit}"
+                if seconds < 1000 * size
+                else f"{seconds / size:,.0f} {unit}"
+            )
     return f"{seconds * 1e9:.0f} ns"
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     mean = row["seconds"] / row["calls"]
-    rate = f" ({row['bytes'] / row['seconds'] / 1e9:.3g} GB/s)" if row["bytes"] and row["seconds"] else ""
+    rate = (
+        f" ({row['bytes'] / row['seconds'] / 1e9:.3g} GB/s)"
+        if row["bytes"] and row["seconds"]
+        else ""
+    )
     return (
         f"{row['calls']:,}",
         seconds_text(row["seconds"]),

@@ -1,6 +1,7 @@
 """Spans as a file of the Trace Event Format: complete events ("ph": "X"), times in microseconds.
 
-Format: "Trace Event Format", https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+Format: "Trace Event Format",
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 """
 
 from __future__ import annotations
@@ -34,12 +35,17 @@ class Event(NamedTuple):
 
 
 Sample = tuple[tuple[tuple[str, str], ...], list[int], Track]
-"""A sampled repetition of launches: their stages and names, the readings before the first and after each, the track."""
+"""A sampled repetition of launches.
+
+Their stages and names, the readings before the first and after each, the track.
+"""
 
 LABELS = {Track.HOST: "host", Track.DEVICE: "device (sampled steps)"}
 
 
-def trace_events(events: Iterable[Event], samples: Iterable[Sample], origin: int, dropped: int) -> dict[str, Any]:
+def trace_events(
+    events: Iterable[Event], samples: Iterable[Sample], origin: int, dropped: int
+) -> dict[str, Any]:
     """The file's contents. Outer spans come before those within them, as viewers want them."""
     every = chain(events, *(_expanded(*sample) for sample in samples))
     ordered = sorted(every, key=lambda e: (e.track, e.begin, -e.nanoseconds))
@@ -48,14 +54,23 @@ def trace_events(events: Iterable[Event], samples: Iterable[Sample], origin: int
     rows = [_label("process_name", "lanewise", process, Track.HOST)]
     rows += [_label("thread_name", LABELS[t], process, t) for t in tracks]
     rows += [
-        {"name": e.name, "cat": e.stage, "ph": "X", "ts": (e.begin - origin) / 1e3, "dur": e.nanoseconds / 1e3,
-         "pid": process, "tid": int(e.track)}
+        {
+            "name": e.name,
+            "cat": e.stage,
+            "ph": "X",
+            "ts": (e.begin - origin) / 1e3,
+            "dur": e.nanoseconds / 1e3,
+            "pid": process,
+            "tid": int(e.track),
+        }
         for e in ordered
-    ]  # fmt: skip
+    ]
     return {"traceEvents": rows, "displayTimeUnit": "ms", "otherData": {"dropped_events": dropped}}
 
 
-def _expanded(names: tuple[tuple[str, str], ...], marks: list[int], track: Track) -> Iterator[Event]:
+def _expanded(
+    names: tuple[tuple[str, str], ...], marks: list[int], track: Track
+) -> Iterator[Event]:
     """A sample as a step and the launches within it."""
     yield Event("step", "steps", marks[0], marks[-1] - marks[0], track)
     for (stage, name), (begin, end) in zip(names, pairwise(marks), strict=True):
@@ -63,7 +78,10 @@ def _expanded(names: tuple[tuple[str, str], ...], marks: list[int], track: Track
 
 
 def _label(kind: str, text: str, process: int, track: Track) -> dict[str, Any]:
-    """What a row is called. Time and duration say nothing here, but readers that know no other rows find them."""
+    """What a row is called.
+
+    Time and duration say nothing here, but readers that know no other rows find them.
+    """
     where = {"ts": 0.0, "dur": 0.0, "pid": process, "tid": int(track)}
     return {"name": kind, "cat": "__metadata", "ph": "M", **where, "args": {"name": text}}
 

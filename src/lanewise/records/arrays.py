@@ -16,7 +16,16 @@ from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Arrangement, Layout, default_layout, packed, strided
 from lanewise.primitives import record_moves
 from lanewise.records.field_values import FieldViews, brought, check_type, rounded
-from lanewise.records.keys import Key, Mask, Places, Span, check_distinct, checked_mask, places_of_mask, read_key
+from lanewise.records.keys import (
+    Key,
+    Mask,
+    Places,
+    Span,
+    check_distinct,
+    checked_mask,
+    places_of_mask,
+    read_key,
+)
 from lanewise.records.two_sides import DEVICE, EVERY, HOST, Side, bit_of, on_host
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate, copy_whole, on, to_host
@@ -54,7 +63,8 @@ class Row:
         views = places_of(self.array)
         if views is not self.seen:
             raise ArgumentError(
-                f"this row of {self.array.record.name} was taken when its array had {self.seen.count:,} records, and the array was changed "
+                f"this row of {self.array.record.name} was taken when its array had "
+                f"{self.seen.count:,} records, and the array was changed "
                 f"in length since; take it again: [{self.index}]"
             )
         self.array._side.read(bit_of(self.array.record, field.name))  # pyright: ignore[reportPrivateUsage]
@@ -70,7 +80,9 @@ class Row:
         return np.array(parts) if isinstance(field.type, t.Vector) else parts[0]
 
     def write(self, field: Field, value: Any) -> None:
-        components = self._rounded(field, value, (field.type.length,) if isinstance(field.type, t.Vector) else ())
+        components = self._rounded(
+            field, value, (field.type.length,) if isinstance(field.type, t.Vector) else ()
+        )
         for component in range(components.size):
             self._put(field, component, components.reshape(-1)[component])
 
@@ -82,7 +94,9 @@ class Row:
         name = f"{self.array.record.name}.{field.name}"
         values = brought(name, value, "cpu")
         if values.shape not in (shape, ()):
-            raise ArgumentError(f"{name} is a {field.type}: wanted shape {shape} for a row, found {values.shape}")
+            raise ArgumentError(
+                f"{name} is a {field.type}: wanted shape {shape} for a row, found {values.shape}"
+            )
         check_type(name, values, field.type)
         return np.broadcast_to(rounded(name, values, t.scalar_of(field.type).dtype), shape)
 
@@ -97,13 +111,14 @@ class Row:
 class RecordArray(Generic[B]):
     """An array of records. Its fields are attributes.
 
-    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view, writes go through,
-    in every layout but AoSoA, whose blocks no single stride reaches: there it is a read-only copy. Assigning a field
-    works in all layouts.
+    Reading a field gives an array of shape (n,) or (n, components) on the array's device: a view,
+    writes go through, in every layout but AoSoA, whose blocks no single stride reaches: there it is
+    a read-only copy. Assigning a field works in all layouts.
 
-    `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels run over. Masks and whole numbers make
-    copies on the device. An array that owns its memory can be changed in length. Views and rows that were taken before say so when they
-    are used; fields that were taken before are arrays of their own library, and keep the memory that they had.
+    `bodies[10:20]` and `bodies[::2]` are views: arrays of records in the same memory, which kernels
+    run over. Masks and whole numbers make copies on the device. An array that owns its memory can
+    be changed in length. Views and rows that were taken before say so when they are used; fields
+    that were taken before are arrays of their own library, and keep the memory that they had.
 
     An array may have a second side on the host, see `host`.
     """
@@ -136,18 +151,37 @@ class RecordArray(Generic[B]):
     )  # of a view: the array that owns the memory, and where its records were
     _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
-    _stands_for: RecordArray | None  # of a copy that a kernel gets in place of another array: that array
+    # of a copy that a kernel gets in place of another array: that array
+    _stands_for: RecordArray | None
     _buffers: dict[int, tuple[BufferPlaces, list[Any]]]
 
     def __init__(
-        self, record: Record, count: int, layout: Layout, device: str, data: Any, python_class: type[B], fixed: str = ""
-    ) -> None:  # fmt: skip
-        """fixed: why the number of records stays as it is, if it does, for the error that says so."""
+        self,
+        record: Record,
+        count: int,
+        layout: Layout,
+        device: str,
+        data: Any,
+        python_class: type[B],
+        fixed: str = "",
+    ) -> None:
+        """fixed: why the number of records stays as it is, if it does, for the error that says
+        so.
+        """
         self._set(
-            _record=record, _layout=layout, _device=device, _python_class=python_class, _capacity=count, _base=None, _fixed=fixed,
-            _seen=FieldViews(data, device, layout.arrange(record.leaves), count), _buffers={}, _side=Side(), _host=None,
+            _record=record,
+            _layout=layout,
+            _device=device,
+            _python_class=python_class,
+            _capacity=count,
+            _base=None,
+            _fixed=fixed,
+            _seen=FieldViews(data, device, layout.arrange(record.leaves), count),
+            _buffers={},
+            _side=Side(),
+            _host=None,
             _stands_for=None,
-        )  # fmt: skip
+        )
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -158,9 +192,15 @@ class RecordArray(Generic[B]):
     @classmethod
     @settings_by_name
     def zeros(
-        cls, record: Record, count: int, *, layout: Layout | None, device: str | None, python_class: type[B],
+        cls,
+        record: Record,
+        count: int,
+        *,
+        layout: Layout | None,
+        device: str | None,
+        python_class: type[B],
         host_layout: Layout | None = None,
-    ) -> RecordArray[B]:  # fmt: skip
+    ) -> RecordArray[B]:
         """`count` records of zeros. host_layout: that of a second side on the host, see `host`.
 
         Raises `ArgumentError` for a negative count, `DeviceError` when they do not fit the memory.
@@ -168,7 +208,11 @@ class RecordArray(Generic[B]):
         _check_number(f"{record.name}: the number of records", count)
         where = resolve(device)
         layout = default_layout(record, where) if layout is None else checked_layout(layout)
-        data = allocate(where, layout.arrange(record.leaves).nbytes(int(count)), f"{count:,} records of {record.name}")
+        data = allocate(
+            where,
+            layout.arrange(record.leaves).nbytes(int(count)),
+            f"{count:,} records of {record.name}",
+        )
         made = cls(record, int(count), layout, where, data, python_class)
         if host_layout is not None:
             made._make_host(checked_layout(host_layout))
@@ -188,27 +232,37 @@ class RecordArray(Generic[B]):
     ) -> RecordArray[B]:
         """Records from one array (or a uniform argument) per field; fields left out are zero.
 
-        Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot hold.
+        Raises `ArgumentError` for an unknown field, a wrong shape, or a dtype that the field cannot
+        hold.
         """
         where = resolve(device)
         for name in fields:
             if record.field(name) is None:
                 raise ArgumentError(unknown_field(record, name))
-        arrays = {name: brought(f"{record.name}.{name}", value, where) for name, value in fields.items()}
+        arrays = {
+            name: brought(f"{record.name}.{name}", value, where) for name, value in fields.items()
+        }
         for name, a in arrays.items():
             _check_shape(record, name, a.shape)
         counts = {name: len(a) for name, a in arrays.items() if a.ndim == _dimensions(record, name)}
         if not counts:
             raise ArgumentError(
-                f"{record.name}.array needs at least one field with one row for each record, found only single values"
+                f"{record.name}.array needs at least one field with one row for each record, found "
+                "only single values"
             )
         if len(set(counts.values())) > 1:
             raise ArgumentError(
-                f"the fields of {record.name} differ in length: {', '.join(f'{n} has {c}' for n, c in counts.items())}"
+                f"the fields of {record.name} differ in length: "
+                f"{', '.join(f'{n} has {c}' for n, c in counts.items())}"
             )
         result = cls.zeros(
-            record, next(iter(counts.values())), layout=layout, device=where, python_class=python_class, host_layout=host_layout
-        )  # fmt: skip
+            record,
+            next(iter(counts.values())),
+            layout=layout,
+            device=where,
+            python_class=python_class,
+            host_layout=host_layout,
+        )
         for name, value in arrays.items():
             setattr(result, name, value)
         return result
@@ -216,7 +270,8 @@ class RecordArray(Generic[B]):
     # ------------------------------------------------------------ fields
 
     def __getattr__(self, name: str) -> NDArray[Any]:
-        # Copy, pickle and array libraries ask for names like this, also of an array that is not filled yet.
+        # Copy, pickle and array libraries ask for names like this, also of an array that is not
+        # filled yet.
         if name.startswith("_"):
             raise AttributeError(name)
         field = self._record.field(name)
@@ -238,7 +293,9 @@ class RecordArray(Generic[B]):
                 view[...] = values
         else:
             for component, leaf in enumerate(t.leaves(field.name, field.type)):
-                views.fill(leaf, values[..., component] if isinstance(field.type, t.Vector) else values)
+                views.fill(
+                    leaf, values[..., component] if isinstance(field.type, t.Vector) else values
+                )
         self._side.write(bit)
 
     def __delattr__(self, name: str) -> None:
@@ -247,16 +304,22 @@ class RecordArray(Generic[B]):
             return
         if self._record.field(name) is None:
             raise AttributeError(unknown_field(self._record, name))
-        raise AttributeError(f"every {self._record.name} has the field {name!r}, which cannot be deleted")
+        raise AttributeError(
+            f"every {self._record.name} has the field {name!r}, which cannot be deleted"
+        )
 
     def _checked(self, field: Field, value: Any) -> Any:
-        """Values on the device that fit the field's shape and type; a uniform argument is allowed."""
+        """Values on the device that fit the field's shape and type.
+
+        A uniform argument is allowed.
+        """
         name = f"{self._record.name}.{field.name}"
         values = brought(name, value, self._device)
         shape = (len(self), field.type.length) if isinstance(field.type, t.Vector) else (len(self),)
         if values.shape not in (shape, shape[1:]):
             raise ArgumentError(
-                f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found {values.shape}"
+                f"{name} is a {field.type}: wanted shape {shape}, or {shape[1:]} for all, found "
+                f"{values.shape}"
             )
         check_type(name, values, field.type)
         return rounded(name, values, t.scalar_of(field.type).dtype)
@@ -282,7 +345,8 @@ class RecordArray(Generic[B]):
             base, seen = self._base
             if base._seen is not seen:
                 raise ArgumentError(
-                    f"this view was taken when its array of {self._record.name} had {seen.count:,} records, and the array was changed in "
+                    f"this view was taken when its array of {self._record.name} had {seen.count:,} "
+                    "records, and the array was changed in "
                     "length since; take the view again"
                 )
         return self._seen
@@ -314,7 +378,10 @@ class RecordArray(Generic[B]):
 
     @property
     def arrangement(self) -> Arrangement:
-        """Where every scalar lies. Raises `ArgumentError` for a view that begins or steps within the blocks of its layout."""
+        """Where every scalar lies.
+
+        Raises `ArgumentError` for a view that begins or steps within the blocks of its layout.
+        """
         views = self._places
         if not views.is_regular:
             raise ArgumentError(f"{self._irregular()}; kernels run over a .copy() of it")
@@ -325,7 +392,8 @@ class RecordArray(Generic[B]):
         width = max(b.width for b in self._seen.arrangement.buffers)
         how = "steps" if self._seen.step > 1 else "begins"
         return (
-            f"this view of an array of {self._record.name} {how} within the blocks of {width} records of {self._layout}"
+            f"this view of an array of {self._record.name} {how} within the blocks of {width} "
+            f"records of {self._layout}"
         )
 
     @property
@@ -334,7 +402,9 @@ class RecordArray(Generic[B]):
         return self._side.memory(self._places)
 
     def _progression(self) -> tuple[int, int]:
-        """Where this begins in the array that owns the memory, and its step, both counted in its records."""
+        """Where this begins in the array that owns the memory, and its step, both counted in its
+        records.
+        """
         whole = (self if self._base is None else self._base[0])._seen
         views, own = self._seen, whole.arrangement.buffers[0]
         away = views.arrangement.starts(views.count)[0] - whole.arrangement.starts(whole.count)[0]
@@ -342,7 +412,10 @@ class RecordArray(Generic[B]):
         return away // own.block * own.width + views.first, step
 
     def _parts_at(self, places: BufferPlaces) -> list[Any]:
-        """Parts of the allocation as numbers, on the host. Calls of kernels ask for the same ones again and again."""
+        """Parts of the allocation as numbers, on the host.
+
+        Calls of kernels ask for the same ones again and again.
+        """
         cached = self._buffers.get(id(places))
         if cached is None or cached[0] is not places:
             if len(self._buffers) >= MOST_PARTS:  # kernels come and go while an array lives
@@ -356,13 +429,16 @@ class RecordArray(Generic[B]):
     @overload
     def __getitem__(self, key: int) -> B: ...
     @overload
-    def __getitem__(self, key: slice | Sequence[int] | Sequence[bool] | np.ndarray[Any, Any]) -> RecordArray[B]: ...
+    def __getitem__(
+        self, key: slice | Sequence[int] | Sequence[bool] | np.ndarray[Any, Any]
+    ) -> RecordArray[B]: ...
     @brief
     def __getitem__(self, key: Any) -> Any:
         """A record, or an array of them.
 
-        A number gives a row of this array: what is assigned to its fields, or to components of its vectors, is written here. A slice gives
-        a view: an array in the same memory. A mask of shape (n,), or whole numbers of shape (k,), give a copy on the same device.
+        A number gives a row of this array: what is assigned to its fields, or to components of its
+        vectors, is written here. A slice gives a view: an array in the same memory. A mask of shape
+        (n,), or whole numbers of shape (k,), give a copy on the same device.
         """
         match self._key(key):
             case int(index):
@@ -376,9 +452,11 @@ class RecordArray(Generic[B]):
 
     @brief
     def __setitem__(self, key: Any, value: Any) -> None:
-        """Replace one record by the values of another one of its class, or some by those of an array or by one for all.
+        """Replace one record by the values of another one of its class, or some by those of an
+        array or by one for all.
 
-        Raises `ArgumentError` for records of another class, device or number, and where a record would be assigned twice.
+        Raises `ArgumentError` for records of another class, device or number, and where a record
+        would be assigned twice.
         """
         chosen = self._key(key)
         if isinstance(chosen, Mask):
@@ -394,7 +472,11 @@ class RecordArray(Generic[B]):
             check_distinct(self._record.name, chosen)
         values = self._rows(value, count)
         source = values._current
-        to = self._views if isinstance(chosen, Places) else self._cut(chosen.start, chosen.step, count)._views
+        to = (
+            self._views
+            if isinstance(chosen, Places)
+            else self._cut(chosen.start, chosen.step, count)._views
+        )
         for leaf in self._record.leaves:
             column = source.column(leaf.name)
             if isinstance(chosen, Places):
@@ -405,19 +487,28 @@ class RecordArray(Generic[B]):
     def _check_row(self, key: Any, value: Any) -> None:
         if not isinstance(value, RecordValue) or value.__record__ != self._record:
             raise ArgumentError(
-                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found {type(value).__name__}; "
+                f"a row of {self._record.name} is replaced by a {self._record.name}(...), found "
+                f"{type(value).__name__}; "
                 f"fields are arrays: .{self._record.fields[0].name}[{key}] = ..."
             )
 
     def _rows(self, value: Any, count: int) -> RecordArray:
-        """`count` records of a value that is assigned: an array of its own, or one in other memory."""
+        """`count` records of a value that is assigned.
+
+        An array of its own, or one in other memory.
+        """
         if isinstance(value, RecordValue):
             self._check_row("...", value)
             fields = {
-                f.name: np.broadcast_to(np.asarray(getattr(value, f.name)), (count, *_row(f))) for f in self._record
+                f.name: np.broadcast_to(np.asarray(getattr(value, f.name)), (count, *_row(f)))
+                for f in self._record
             }
             made = RecordArray.zeros(
-                self._record, count, layout=packed(self._layout), device=self._device, python_class=self._python_class
+                self._record,
+                count,
+                layout=packed(self._layout),
+                device=self._device,
+                python_class=self._python_class,
             )
             for name, values in fields.items():
                 setattr(made, name, values)
@@ -425,23 +516,31 @@ class RecordArray(Generic[B]):
         self._check_alike(value)
         if len(value) != count:
             raise ArgumentError(
-                f"{count:,} records of {self._record.name} are replaced by as many, found {len(value):,}"
+                f"{count:,} records of {self._record.name} are replaced by as many, found "
+                f"{len(value):,}"
             )
         return value.copy() if value._places.data is self._places.data else value
 
     def _check_alike(self, value: Any) -> None:
         """Refuse what is no array of the same records on the same device."""
         if not isinstance(value, RecordArray) or value._record != self._record:
-            other = f"an array of {value._record}" if isinstance(value, RecordArray) else type(value).__name__
+            other = (
+                f"an array of {value._record}"
+                if isinstance(value, RecordArray)
+                else type(value).__name__
+            )
             raise ArgumentError(f"wanted an array of {self._record}, found {other}")
         if value._device != self._device:
             raise ArgumentError(
-                f"the arrays of {self._record.name} lie on different devices ({value._device} and {self._device}); move one with "
+                f"the arrays of {self._record.name} lie on different devices ({value._device} and "
+                f"{self._device}); move one with "
                 f'.to("{self._device}")'
             )
 
     def _key(self, key: Any) -> Key:
-        return read_key(self._record.name, key, len(self), self._device, self._record.fields[0].name)
+        return read_key(
+            self._record.name, key, len(self), self._device, self._record.fields[0].name
+        )
 
     def _cut(self, start: int, step: int, count: int) -> RecordArray:
         """A view of some records."""
@@ -452,10 +551,19 @@ class RecordArray(Generic[B]):
         part = views.cut(start, step, count, layout.arrange(self._record.leaves))
         made = object.__new__(RecordArray)
         made._set(
-            _record=self._record, _layout=layout, _device=self._device, _python_class=self._python_class, _capacity=count,
-            _base=self._base or (self, views), _seen=part, _buffers={}, _side=self._side, _host=None,
-            _fixed="a view has the records that it was cut with; .copy() is an array of its own", _stands_for=None,
-        )  # fmt: skip
+            _record=self._record,
+            _layout=layout,
+            _device=self._device,
+            _python_class=self._python_class,
+            _capacity=count,
+            _base=self._base or (self, views),
+            _seen=part,
+            _buffers={},
+            _side=self._side,
+            _host=None,
+            _fixed="a view has the records that it was cut with; .copy() is an array of its own",
+            _stands_for=None,
+        )
         return made
 
     def _taken(self, indices: Any) -> RecordArray:
@@ -474,14 +582,20 @@ class RecordArray(Generic[B]):
     def _empty(self, count: int) -> RecordArray:
         """As many records like these, without the gaps of a view."""
         return RecordArray.zeros(
-            self._record, count, layout=packed(self._layout), device=self._device, python_class=self._python_class
+            self._record,
+            count,
+            layout=packed(self._layout),
+            device=self._device,
+            python_class=self._python_class,
         )
 
     # ------------------------------------------------------------ changes of length
 
     @brief
     def reserve(self, capacity: int) -> None:
-        """Have memory for that many records at least, so that `append` needs no other until they are there."""
+        """Have memory for that many records at least, so that `append` needs no other until they
+        are there.
+        """
         _check_number(f"{self._record.name}: the capacity", capacity)
         self._check_own("reserve")
         if capacity <= self._capacity:
@@ -497,15 +611,17 @@ class RecordArray(Generic[B]):
     def append(self, records: Any) -> None:
         """Add records at the end: a record, a list of them, or an array of them on the same device.
 
-        A full array moves to memory for one and a half times its records, so that n records one by one cost as much as some copies of n.
-        Raises `ArgumentError` for a view, which has the length that it was cut with.
+        A full array moves to memory for one and a half times its records, so that n records one by
+        one cost as much as some copies of n. Raises `ArgumentError` for a view, which has the
+        length that it was cut with.
         """
         self._check_own("append")
         added = self._added(records)
         if not len(added):
             return
         before, count = len(self), len(self) + len(added)
-        if added._places.data is self._places.data:  # the memory may go, and lies in another order afterwards
+        # the memory may go, and lies in another order afterwards
+        if added._places.data is self._places.data:
             added = added.copy()
         source = added._current
         if count > self._capacity:
@@ -517,10 +633,13 @@ class RecordArray(Generic[B]):
 
     @brief
     def compact(self, mask: Any) -> int:
-        """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many there are.
+        """Keep the records for which `mask`, bool of shape (n,), is true, in their order.
 
-        The capacity stays, and the records go to memory of the same size: in place threads would overwrite what others still have to
-        read. From a GPU nothing comes to the host but that number.
+        How many there are.
+
+        The capacity stays, and the records go to memory of the same size: in place threads would
+        overwrite what others still have to read. From a GPU nothing comes to the host but that
+        number.
         """
         self._check_own("compact")
         mask = checked_mask(self._record.name, mask, len(self), self._device)
@@ -529,7 +648,9 @@ class RecordArray(Generic[B]):
             return kept.count
         source = self._current
         nbytes = self._layout.arrange(self._record.leaves).nbytes(self._capacity)
-        data = allocate(self._device, nbytes, f"{self._capacity:,} records of {self._record.name}", zeroed=False)
+        data = allocate(
+            self._device, nbytes, f"{self._capacity:,} records of {self._record.name}", zeroed=False
+        )
         self._lie(data, self._capacity, kept.count)
         kept.move(source, self._views)
         return kept.count
@@ -547,11 +668,15 @@ class RecordArray(Generic[B]):
         if (sides := self._side.sides) is not None:
             other = sides.moved(self._side.number, views, capacity)
             if other is not None:
-                other._set(_seen=sides.places[1 - self._side.number], _capacity=capacity, _buffers={})
+                other._set(
+                    _seen=sides.places[1 - self._side.number], _capacity=capacity, _buffers={}
+                )
 
     def _check_own(self, method: str) -> None:
         if self._fixed:
-            raise ArgumentError(f"{method} changes the length of an array of {self._record.name}, and {self._fixed}")
+            raise ArgumentError(
+                f"{method} changes the length of an array of {self._record.name}, and {self._fixed}"
+            )
 
     def _added(self, records: Any) -> RecordArray:
         """What is appended, as an array."""
@@ -561,12 +686,14 @@ class RecordArray(Generic[B]):
         rows = [records] if isinstance(records, RecordValue) else records
         if not isinstance(rows, (list, tuple)):
             raise ArgumentError(
-                f"append takes a {self._record.name}, a list of them or an array of them, found {type(records).__name__}"
+                f"append takes a {self._record.name}, a list of them or an array of them, found "
+                f"{type(records).__name__}"
             )
         for number, row in enumerate(cast("list[Any]", rows)):
             if not isinstance(row, RecordValue) or row.__record__ != self._record:
                 raise ArgumentError(
-                    f"append takes records of {self._record}, found {_described(row)} at place {number}"
+                    f"append takes records of {self._record}, found {_described(row)} at place "
+                    f"{number}"
                 )
         made = self._empty(len(rows))
         if rows:
@@ -578,7 +705,8 @@ class RecordArray(Generic[B]):
         # Without it NumPy would make an array of Python objects, record by record.
         first = self._record.fields[0].name
         raise ArgumentTypeError(
-            f"an array of {self._record.name} is no array of numbers; take a field, for example .{first}, or .to_structured()"
+            f"an array of {self._record.name} is no array of numbers; take a field, for example "
+            f".{first}, or .to_structured()"
         )
 
     def __iter__(self) -> Iterator[B]:
@@ -587,14 +715,18 @@ class RecordArray(Generic[B]):
         for i in range(views.count):
             if self._places is not views:
                 raise ArgumentError(
-                    f"an array of {self._record.name} was changed in length while a loop ran over its {views.count:,} rows; loop over a "
+                    f"an array of {self._record.name} was changed in length while a loop ran over "
+                    f"its {views.count:,} rows; loop over a "
                     ".copy() of it, or change it after the loop"
                 )
             yield self[i]
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape (components,)."""
+        """The dtype of `to_structured()`.
+
+        A structure of fields, those of vectors with the shape (components,).
+        """
         from lanewise.records.interchange import dtype_of
 
         return dtype_of(self)
@@ -603,15 +735,18 @@ class RecordArray(Generic[B]):
     def to_structured(self, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """The records as a structured array of NumPy, of shape (n,).
 
-        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the other layouts, and from a GPU, it is a copy:
-        a read-only one that says so, or with `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
+        Of AoS and AoAS on the host it is a view: what is written to it is written here. Of the
+        other layouts, and from a GPU, it is a copy: a read-only one that says so, or with
+        `copy=True` one to write to. `copy=False` raises `ArgumentError` where it would be a copy.
         """
         from lanewise.records.interchange import structured
 
         return structured(self, copy)
 
     def dataframe(self) -> Any:
-        """A copy as a table of pandas: a column for each scalar, `mass`, `position_x`, `position_y`, ...
+        """A copy as a table of pandas.
+
+        A column for each scalar, `mass`, `position_x`, `position_y`, ...
 
         Raises `ArgumentError` where pandas is not installed.
         """
@@ -621,7 +756,10 @@ class RecordArray(Generic[B]):
 
     @brief
     def contiguous(self, field: str) -> Any:
-        """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous, for libraries that take no strides."""
+        """A copy of a field, of shape (n,) or (n, components), on the same device.
+
+        C-contiguous, for libraries that take no strides.
+        """
         from lanewise.records.interchange import contiguous
 
         return contiguous(self, field)
@@ -652,18 +790,29 @@ class RecordArray(Generic[B]):
 
     @brief
     def to(self, device: str) -> RecordArray[B]:
-        """The same records, in the same layout, on another device: one copy of one allocation. Views and spare memory are left behind.
+        """The same records, in the same layout, on another device: one copy of one allocation.
 
-        From a device with a side on the host that goes through the host's side, whose fields may be there already.
+        Views and spare memory are left behind.
+
+        From a device with a side on the host that goes through the host's side, whose fields may be
+        there already.
         """
         where, sides = resolve(device), self._side.sides
-        if sides is not None and where != self._device and where == sides.places[1 - self._side.number].device:
+        if (
+            sides is not None
+            and where != self._device
+            and where == sides.places[1 - self._side.number].device
+        ):
             return self._other(where).with_layout(packed(self._layout))
         if self._base is not None or self._capacity != len(self):
             own = self.with_layout(packed(self._layout))
             return own if where == self._device else own.to(device)
         result = RecordArray.zeros(
-            self._record, len(self), layout=self._layout, device=where, python_class=self._python_class
+            self._record,
+            len(self),
+            layout=self._layout,
+            device=where,
+            python_class=self._python_class,
         )
         copy_whole(result._places.data, self._current.data)
         return result
@@ -679,11 +828,14 @@ class RecordArray(Generic[B]):
 
     @property
     def host(self) -> RecordArray[B]:
-        """The same records on the host, as an array of records on "cpu": the host's side, which an array on a GPU has from now on.
+        """The same records on the host, as an array of records on "cpu".
 
-        What is read on one side after the other one has changed is copied there then, field by field, and nothing else is. Fields of the
-        host's side are read-only arrays; assigning fields, rows or slices of records works on both sides, and so do kernels and changes
-        of length. An array on the CPU that was made without `host_layout=` is its own.
+        The host's side, which an array on a GPU has from now on.
+
+        What is read on one side after the other one has changed is copied there then, field by
+        field, and nothing else is. Fields of the host's side are read-only arrays; assigning
+        fields, rows or slices of records works on both sides, and so do kernels and changes of
+        length. An array on the CPU that was made without `host_layout=` is its own.
         """
         sides = self._side.sides
         if self._side.number == HOST or (sides is None and target_of(self._device).host_memory):
@@ -694,14 +846,18 @@ class RecordArray(Generic[B]):
 
     @host.deleter
     def host(self) -> None:
-        """Let the host's side go, and its memory. An array of it that somebody has becomes one of its own."""
+        """Let the host's side go, and its memory.
+
+        An array of it that somebody has becomes one of its own.
+        """
         whole = owner_of(self)
         sides = whole._side.sides
         if sides is None:
             return
         if whole._side.number == HOST:
             raise ArgumentError(
-                f"this is the host's side of an array of {self._record.name}; delete .host of that array"
+                f"this is the host's side of an array of {self._record.name}; delete .host of that "
+                "array"
             )
         sides.read(DEVICE, EVERY)
         whole._set(_host=None)
@@ -713,9 +869,12 @@ class RecordArray(Generic[B]):
     def _make_host(self, layout: Layout) -> None:
         if self._fixed == OF_ANOTHER:
             raise ArgumentError(
-                f"an array of {self._record.name} has one side where its memory is that of another array; .copy() is an array of its own"
+                f"an array of {self._record.name} has one side where its memory is that of another "
+                "array; .copy() is an array of its own"
             )
-        sides = self._side.make_two(self._record, self._places, self._capacity, (self._layout, layout))
+        sides = self._side.make_two(
+            self._record, self._places, self._capacity, (self._layout, layout)
+        )
         sides.belongs(DEVICE, self)
 
     def _other(self, device: str) -> RecordArray[B]:
@@ -729,10 +888,19 @@ class RecordArray(Generic[B]):
             return known
         made = object.__new__(RecordArray)
         made._set(
-            _record=self._record, _layout=sides.layouts[number], _device=device, _python_class=self._python_class,
-            _capacity=self._capacity, _base=None, _fixed=self._fixed, _seen=sides.places[number], _buffers={},
-            _side=Side(number, sides), _host=None, _stands_for=None,
-        )  # fmt: skip
+            _record=self._record,
+            _layout=sides.layouts[number],
+            _device=device,
+            _python_class=self._python_class,
+            _capacity=self._capacity,
+            _base=None,
+            _fixed=self._fixed,
+            _seen=sides.places[number],
+            _buffers={},
+            _side=Side(number, sides),
+            _host=None,
+            _stands_for=None,
+        )
         sides.belongs(number, made)
         if number == HOST:
             self._set(_host=made)
@@ -749,14 +917,23 @@ class RecordArray(Generic[B]):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its fields, layout and device: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
+        """Its fields, layout and device: it comes back on the same device, or not at all.
+
+        `.to("cpu")` before is for other machines.
+        """
         cls = self._python_class
         from lanewise.records.pickled import restored_array
 
         host = () if (layout := self._layout_of_host()) is None else (layout,)
         return restored_array, (
-            cls.__module__, cls.__qualname__, self._record, packed(self._layout), self._device, self.numpy(), *host
-        )  # fmt: skip
+            cls.__module__,
+            cls.__qualname__,
+            self._record,
+            packed(self._layout),
+            self._device,
+            self.numpy(),
+            *host,
+        )
 
     def _repr_html_(self) -> str:
         """Its first records as a table."""
@@ -776,7 +953,10 @@ class RecordArray(Generic[B]):
 
 
 def _described(row: Any) -> str:
-    """What stands where a record should: another record with its fields, as a class that was made anew has the old name."""
+    """What stands where a record should.
+
+    Another record with its fields, as a class that was made anew has the old name.
+    """
     return f"one of {row.__record__}" if isinstance(row, RecordValue) else type(row).__name__
 
 
@@ -786,14 +966,17 @@ def _dimensions(record: Record, name: str) -> int:
 
 
 def _check_shape(record: Record, name: str, shape: tuple[int, ...]) -> None:
-    """Refuse a shape that is neither one row for each record nor a uniform argument, before the number of records is known."""
+    """Refuse a shape that is neither one row for each record nor a uniform argument, before the
+    number of records is known.
+    """
     field = record.field(name)
     assert field is not None
     row = (field.type.length,) if isinstance(field.type, t.Vector) else ()
     if shape not in (row, (*shape[:1], *row)) or len(shape) > len(row) + 1:
         wanted = f"(n, {row[0]})" if row else "(n,)"
         raise ArgumentError(
-            f"{record.name}.{name} is a {field.type}: wanted shape {wanted}, or {row} for all, found {shape}"
+            f"{record.name}.{name} is a {field.type}: wanted shape {wanted}, or {row} for all, "
+            f"found {shape}"
         )
 
 
@@ -802,20 +985,28 @@ def checked_layout(layout: Any) -> Layout:
     if isinstance(layout, Layout):
         return layout
     described = layout.__name__ if isinstance(layout, type) else shown(layout)
-    raise ArgumentError(f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {described}")
+    raise ArgumentError(
+        f"a layout is lw.AoS(), lw.SoA(), lw.AoAS(), lw.SoAoAS() or lw.AoSoA(8), found {described}"
+    )
 
 
 def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
-    """The records of several arrays, one after the other, in an array of its own: in the layout and on the device of the first.
+    """The records of several arrays, one after the other, in an array of its own.
+
+    In the layout and on the device of the first.
 
     Raises `ArgumentError` for none, and for arrays of different records or on different devices.
     """
     parts: Any = arrays
     if isinstance(parts, RecordArray) or not isinstance(parts, (list, tuple)) or not parts:
-        raise ArgumentError(f"concatenate takes a list of at least one array of records, found {shown(parts)}")
+        raise ArgumentError(
+            f"concatenate takes a list of at least one array of records, found {shown(parts)}"
+        )
     first = cast("list[Any]", parts)[0]
     if not isinstance(first, RecordArray):
-        raise ArgumentError(f"concatenate takes arrays of records, found {type(first).__name__} at place 0")
+        raise ArgumentError(
+            f"concatenate takes arrays of records, found {type(first).__name__} at place 0"
+        )
     for part in parts:
         first._check_alike(part)  # pyright: ignore[reportPrivateUsage]
     result = first._empty(sum(map(len, parts)))  # pyright: ignore[reportPrivateUsage]
@@ -827,7 +1018,9 @@ def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
 
 
 def places_of(array: RecordArray) -> FieldViews:
-    """Where the records of an array are. It is another object after every change in length: who has bound memory sees that by it.
+    """Where the records of an array are. It is another object after every change in length.
+
+    Who has bound memory sees that by it.
 
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
@@ -845,7 +1038,10 @@ def owner_of(array: RecordArray) -> RecordArray:
 
 
 def side_of(array: RecordArray) -> Side:
-    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read` and `Side.write`."""
+    """Which side of its array this is.
+
+    Who reads or changes fields says so to it, see `Side.read` and `Side.write`.
+    """
     return array._side  # pyright: ignore[reportPrivateUsage]
 
 
@@ -858,9 +1054,10 @@ def side_at(array: RecordArray, places: FieldViews | None) -> Side | None:
 def check_usable(array: RecordArray, kernel: str, name: str) -> None:
     """Raise `ArgumentError` where kernels cannot run over the records as they lie."""
     if not places_of(array).is_regular:
+        why = array._irregular()  # pyright: ignore[reportPrivateUsage]
         raise ArgumentError(
-            f"{kernel}: {name!r}: {array._irregular()}; kernels run over whole blocks. Pass a .copy() of it, and assign that to "  # pyright: ignore[reportPrivateUsage]
-            "the slice if the kernel changes it, or choose a layout without blocks"
+            f"{kernel}: {name!r}: {why}; kernels run over whole blocks. Pass a .copy() of it, and "
+            "assign that to the slice if the kernel changes it, or choose a layout without blocks"
         )
 
 
@@ -892,7 +1089,10 @@ def progression_of(array: RecordArray) -> tuple[int, int]:
 
 
 def stood_for(array: RecordArray) -> RecordArray:
-    """The array whose elements these are: another one for a copy that a kernel gets in its place."""
+    """The array whose elements these are.
+
+    Another one for a copy that a kernel gets in its place.
+    """
     original = array._stands_for  # pyright: ignore[reportPrivateUsage]
     return array if original is None else original
 
@@ -916,12 +1116,19 @@ def overlapping(one: RecordArray, other: RecordArray) -> bool:
 
 
 def meet(a: range, b: range) -> bool:
-    """Whether two ranges with positive steps have a number in common: by the Chinese remainder theorem."""
+    """Whether two ranges with positive steps have a number in common.
+
+    By the Chinese remainder theorem.
+    """
     first, last = max(a[0], b[0]), min(a[-1], b[-1])
     divisor = math.gcd(a.step, b.step)
     if first > last or (b[0] - a[0]) % divisor:
         return False
-    turns = (b[0] - a[0]) // divisor * pow(a.step // divisor, -1, b.step // divisor) if b.step > divisor else 0
+    turns = (
+        (b[0] - a[0]) // divisor * pow(a.step // divisor, -1, b.step // divisor)
+        if b.step > divisor
+        else 0
+    )
     common, period = a[0] + turns * a.step, math.lcm(a.step, b.step)
     return common + -((common - first) // period) * period <= last
 

@@ -1,7 +1,8 @@
 """Arrays that come in from outside, and fields as arrays that share the memory of a record array.
 
-What comes in is brought to the device, and checked against the type and shape that it is to fill. A conversion may round floats and may
-not lose anything else: no float becomes a whole number, no whole number wraps, no finite float becomes infinite.
+What comes in is brought to the device, and checked against the type and shape that it is to fill. A
+conversion may round floats and may not lose anything else: no float becomes a whole number, no
+whole number wraps, no finite float becomes infinite.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from lanewise.support.errors import ArgumentError, LanewiseError
 
 
 def brought(name: str, value: Any, device: str) -> Any:
-    """An array-like as an array on the device; the error says which argument or field it was for."""
+    """An array-like as an array on the device.
+
+    The error says which argument or field it was for.
+    """
     check_unmasked(name, value)
     try:
         array = bring(value, device)
@@ -32,11 +36,15 @@ def brought(name: str, value: Any, device: str) -> Any:
         raise ArgumentError(f"{name}: {error}") from error
     except LanewiseError:
         raise
-    except Exception as error:  # ragged lists, foreign arrays that cannot be shared, whatever their own methods raise
-        raise ArgumentError(f"{name}: {type(value).__name__} cannot be read as an array ({error})") from error
+    except Exception as error:
+        # ragged lists, foreign arrays that cannot be shared, whatever their own methods raise
+        raise ArgumentError(
+            f"{name}: {type(value).__name__} cannot be read as an array ({error})"
+        ) from error
     if array.dtype.kind not in "biuf":
         raise ArgumentError(
-            f"{name}: an array of numbers is needed, found {type(value).__name__} with dtype {array.dtype}"
+            f"{name}: an array of numbers is needed, found {type(value).__name__} with dtype "
+            f"{array.dtype}"
         )
     return array
 
@@ -48,18 +56,26 @@ def check_type(name: str, array: Any, kind: t.ValueType) -> None:
         return
     whole_into_whole = array.dtype.kind in "iu" and scalar.is_integer
     if not whole_into_whole and not np.can_cast(array.dtype, scalar.dtype, "same_kind"):
-        raise ArgumentError(f"{name} holds {scalar}: {array.dtype} would lose information; convert it first")
+        raise ArgumentError(
+            f"{name} holds {scalar}: {array.dtype} would lose information; convert it first"
+        )
     if whole_into_whole and array.size and not np.can_cast(array.dtype, scalar.dtype, "safe"):
         with on(device_of(array)):
             smallest, largest = int(array.min()), int(array.max())
         low, high = t.limits(scalar)
         if smallest < low or largest > high:
-            what = f"{largest} does" if smallest == largest else f"values from {smallest} to {largest} do"
+            what = (
+                f"{largest} does"
+                if smallest == largest
+                else f"values from {smallest} to {largest} do"
+            )
             raise ArgumentError(f"{name} holds {scalar}: {what} not fit")
 
 
 def rounded(name: str, values: Any, dtype: Any) -> Any:
-    """Values as they can be stored: the array itself where no conversion can fail, else a converted copy.
+    """Values as they can be stored.
+
+    The array itself where no conversion can fail, else a converted copy.
 
     Refuses finite floats that become infinite, before anything is stored.
     """
@@ -70,19 +86,25 @@ def rounded(name: str, values: Any, dtype: Any) -> Any:
         result = values.astype(dtype)
         overflows = bool((module.isinf(result) & module.isfinite(values)).any())
     if overflows:
-        raise ArgumentError(f"{name} holds {dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit")
+        raise ArgumentError(
+            f"{name} holds {dtype}: {values.dtype} values up to {_largest(values):.3g} do not fit"
+        )
     return result
 
 
 def check_fits(name: str, arrays: Iterable[Any], scalar: t.Scalar) -> None:
-    """Refuse arrays whose finite numbers become infinite in a float type. They may come one after the other."""
+    """Refuse arrays whose finite numbers become infinite in a float type.
+
+    They may come one after the other.
+    """
     limits: Any = np.finfo
     most = float(limits(scalar.dtype).max)
     largest = max((_largest(a) for a in arrays if not _within(a.dtype, most)), default=0.0)
     with np.errstate(over="ignore"):
         if np.isinf(np.float64(largest).astype(scalar.dtype)):
             raise ArgumentError(
-                f"{name} are stored as {scalar}, which ends at {most:g}; found values up to {largest:.6g}"
+                f"{name} are stored as {scalar}, which ends at {most:g}; found values up to "
+                f"{largest:.6g}"
             )
 
 
@@ -112,8 +134,9 @@ def _largest(values: Any) -> float:
 class FieldViews:
     """Records on a device: the allocation, where everything lies in it, and how many there are.
 
-    Of layouts in blocks the first record may lie within a block (`first`), and the others `step` apart: only fields and copies reach those,
-    kernels do not. Where a layout has no blocks, offsets and steps are in the arrangement.
+    Of layouts in blocks the first record may lie within a block (`first`), and the others `step`
+    apart: only fields and copies reach those, kernels do not. Where a layout has no blocks, offsets
+    and steps are in the arrangement.
     """
 
     data: Any
@@ -132,7 +155,10 @@ class FieldViews:
         """The addresses of the first byte of the records and of the one behind them."""
         starts, first = self.arrangement.starts(self.count), address(self.data)
         last = self.first + (self.count - 1) * self.step + 1
-        ends = (start + buffer.bytes_for(last) for start, buffer in zip(starts, self.arrangement.buffers, strict=True))
+        ends = (
+            start + buffer.bytes_for(last)
+            for start, buffer in zip(starts, self.arrangement.buffers, strict=True)
+        )
         return first + min(starts), first + max(ends)
 
     def cut(self, start: int, step: int, count: int, arrangement: Arrangement) -> FieldViews:
@@ -145,12 +171,15 @@ class FieldViews:
         starts, buffers = self.arrangement.starts(self.count), self.arrangement.buffers
         width = math.lcm(*(b.width for b in buffers))
         blocks, first = (start, 0) if width == 1 else divmod(self.first + start * self.step, width)
-        moved = tuple(s + blocks * (width // b.width) * b.block for s, b in zip(starts, buffers, strict=True))
+        moved = tuple(
+            s + blocks * (width // b.width) * b.block for s, b in zip(starts, buffers, strict=True)
+        )
         apart = 1 if width == 1 or count <= 1 else self.step * step
         return FieldViews(self.data, self.device, arrangement.at(moved), count, first, apart)
 
     def strided(self, field: Field, memory: Callable[[Any], Any] | None = None) -> Any:
-        """A view of shape (count,) or (count, components), or None when its elements have no common stride.
+        """A view of shape (count,) or (count, components), or None when its elements have no common
+        stride.
 
         memory: makes of the allocation the array of bytes that the view shall be one of.
         """
@@ -176,7 +205,12 @@ class FieldViews:
         buffer = self.arrangement.buffers[slot.buffer]
         last = self.first + (self.count - 1) * self.step
         shape = (last // buffer.width + 1 if self.count else 0, buffer.width)
-        return self._view(slot.type, shape, (buffer.block, slot.stride), self.arrangement.address(leaf, 0, self.count))
+        return self._view(
+            slot.type,
+            shape,
+            (buffer.block, slot.stride),
+            self.arrangement.address(leaf, 0, self.count),
+        )
 
     def at(self, leaf: str, index: int) -> tuple[Any, tuple[int, int]]:
         """A view that holds this scalar in every layout, and where in it."""
@@ -184,20 +218,31 @@ class FieldViews:
         return view, divmod(self.first + index * self.step, view.shape[1])
 
     def gathered(self, field: Field) -> Any:
-        """A copy of shape (count,) or (count, components), read-only: nobody should hope that writes go through."""
+        """A copy of shape (count,) or (count, components), read-only.
+
+        Nobody should hope that writes go through.
+        """
         columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
         stacked = isinstance(field.type, t.Vector)
         with on(self.device):
-            copy = array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
+            copy = (
+                array_module(self.device).stack(columns, axis=1) if stacked else columns[0].copy()
+            )
         width = max(b.width for b in self.arrangement.buffers)
         lies = f"in blocks of {width} records" if width > 1 else "in several pieces"
         return field_copy(
-            copy, f".{field.name} is a copy, as the field lies {lies}; assign the whole field, array.{field.name} = values, or "
-            f"records: array[i].{field.name} = value, array[2:5] = records; array.contiguous({field.name!r}) is a copy to write to"
-        )  # fmt: skip
+            copy,
+            f".{field.name} is a copy, as the field lies {lies}; assign the whole field, "
+            f"array.{field.name} = values, or "
+            f"records: array[i].{field.name} = value, array[2:5] = records; "
+            f"array.contiguous({field.name!r}) is a copy to write to",
+        )
 
     def column(self, leaf: str) -> Any:
-        """A leaf of all records, of shape (count,): a view where the layout has no blocks, else perhaps a copy."""
+        """A leaf of all records, of shape (count,).
+
+        A view where the layout has no blocks, else perhaps a copy.
+        """
         if not self.count:
             return self._none(leaf)
         last = self.first + (self.count - 1) * self.step
@@ -205,7 +250,10 @@ class FieldViews:
             return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step]
 
     def take(self, leaf: str, places: Any) -> Any:
-        """A copy of a leaf of some records; `places` are whole numbers below count, on the device."""
+        """A copy of a leaf of some records.
+
+        `places` are whole numbers below count, on the device.
+        """
         with on(self.device):
             view, at = self._at(leaf, places)
             return view[at]
@@ -231,7 +279,10 @@ class FieldViews:
         elif not self.is_regular:
             self.put(leaf, array_module(self.device).arange(self.count), values)
         else:
-            whole, values = self.count // width, array_module(self.device).broadcast_to(values, (self.count,))
+            whole, values = (
+                self.count // width,
+                array_module(self.device).broadcast_to(values, (self.count,)),
+            )
             blocks[:whole] = values[: whole * width].reshape(whole, width)
             blocks[whole:, : self.count - whole * width] = values[whole * width :]
 
@@ -246,8 +297,13 @@ class FieldViews:
         return array_module(self.device).zeros(0, self.arrangement.slot(leaf).type.dtype)
 
     def _view(
-        self, scalar: t.Scalar, shape: tuple[int, ...], strides: tuple[int, ...], start: int, memory: Callable[[Any], Any] | None = None
-    ) -> Any:  # fmt: skip
+        self,
+        scalar: t.Scalar,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        start: int,
+        memory: Callable[[Any], Any] | None = None,
+    ) -> Any:
         if not shape[0]:
             return array_module(self.device).zeros(shape, scalar.dtype)
         data = self.data if memory is None else memory(self.data)

@@ -1,7 +1,10 @@
-"""`lw.save` and `lw.load`: arrays in an HDF5 file, with what they are: records, their fields and types, the layout.
+"""`lw.save` and `lw.load`: arrays in an HDF5 file, with what they are.
 
-Each array is a group. One of records has a dataset for each field, of shape (n,) or (n, components); a ragged one has the values or records
-of all lists one after the other and the offsets of its levels. Every byte has a checksum (see `io.hdf5`). Nothing in a file is executed.
+Records, their fields and types, the layout.
+
+Each array is a group. One of records has a dataset for each field, of shape (n,) or (n,
+components); a ragged one has the values or records of all lists one after the other and the offsets
+of its levels. Every byte has a checksum (see `io.hdf5`). Nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -14,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from lanewise.io.hdf5 import add_dataset, open_hdf5, read_text, set_attributes, warn_without_sums, write_hdf5
+from lanewise.io.hdf5 import (
+    add_dataset,
+    open_hdf5,
+    read_text,
+    set_attributes,
+    warn_without_sums,
+    write_hdf5,
+)
 from lanewise.io.source import FilePath
 from lanewise.io.sums import read_array
 from lanewise.language import types as t
@@ -47,16 +57,22 @@ TYPES: dict[str, t.ValueType] = {
 @settings_by_name
 @checked(InputError)
 def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arrays: Any) -> None:
-    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step: `lw.save("run.h5", bodies)`.
+    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step.
 
-    An array is one of records in any layout, also a view or an empty one, a ragged one, or an array of numbers of NumPy, CuPy or another
-    library. Records keep their name, their fields and types, and their layout; arrays of a GPU come back to whatever device they are
-    loaded to. The file is there whole or not at all. Raises `InputError` for another ending, for a file that is there already without
-    `overwrite=True`, where the system does not let it be written, and for what is no array.
+    `lw.save("run.h5", bodies)`.
+
+    An array is one of records in any layout, also a view or an empty one, a ragged one, or an array
+    of numbers of NumPy, CuPy or another library. Records keep their name, their fields and types,
+    and their layout; arrays of a GPU come back to whatever device they are loaded to. The file is
+    there whole or not at all. Raises `InputError` for another ending, for a file that is there
+    already without `overwrite=True`, where the system does not let it be written, and for what is
+    no array.
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: the ending is {target.suffix or 'missing'}; wanted {' or '.join(SUFFIXES)}")
+        raise InputError(
+            f"{path}: the ending is {target.suffix or 'missing'}; wanted {' or '.join(SUFFIXES)}"
+        )
     if target.is_file() and not overwrite:
         raise InputError(f"{path}: the file exists already; overwrite=True replaces it")
     if (array is None) == (not arrays):
@@ -87,7 +103,9 @@ def _check_names(names: list[str]) -> None:
     """Refuse names that no group of an HDF5 file can have: a slash leads into a group."""
     for name in names:
         if "\0" in name or any(part in ("", ".", "..") for part in name.split("/")):
-            raise InputError(f"lw.save: an array cannot be called {name!r}; wanted a name such as 'bodies'")
+            raise InputError(
+                f"lw.save: an array cannot be called {name!r}; wanted a name such as 'bodies'"
+            )
         if inside := [n for n in names if n.startswith(f"{name}/")]:
             raise InputError(
                 f"lw.save: the name {inside[0]!r} leads into the array {name!r}; wanted names "
@@ -116,7 +134,9 @@ def _described(name: str, array: Any) -> Described:
     except ArgumentError as error:
         raise InputError(str(error)) from error
     if not values.ndim:
-        raise InputError(f"lw.save: {name!r} is a single value, found {shown(array)}; wanted an array")
+        raise InputError(
+            f"lw.save: {name!r} is a single value, found {shown(array)}; wanted an array"
+        )
     return {"kind": "values"}, {"values": values}
 
 
@@ -130,13 +150,18 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
         known = False
     if not known:
         raise InputError(
-            f"lw.save: {name!r}: no file has a name for the layout {layout}; save it .with_layout(lw.SoA())"
+            f"lw.save: {name!r}: no file has a name for the layout {layout}; save it "
+            ".with_layout(lw.SoA())"
         )
     cls = array._python_class  # pyright: ignore[reportPrivateUsage]
     fields = [[f.name, str(f.type)] for f in record]
     return {
-        "record": record.name, "fields": json.dumps(fields), "module": cls.__module__, "class": cls.__qualname__, "layout": text
-    }  # fmt: skip
+        "record": record.name,
+        "fields": json.dumps(fields),
+        "module": cls.__module__,
+        "class": cls.__qualname__,
+        "layout": text,
+    }
 
 
 # ------------------------------------------------------------ reading
@@ -144,13 +169,17 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
 
 @settings_by_name
 @checked(InputError)
-def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None) -> Any:
+def load(
+    path: FilePath, record: Any = None, *, layout: Layout | None = None, device: str | None = None
+) -> Any:
     """What `lw.save` has written: an array, or a dict of arrays where they were saved by names.
 
-    record: the class of the records, whose fields must be those of the file, or a mapping from names of arrays to classes. Without it a
-    class of the same name is taken where there is one in the same module, and otherwise one made of the file. layout, device: where the
-    arrays are to lie, if not in the layout that they had, on the current device. Raises `InputError` that names the file for what is
-    missing, damaged or of another kind, and for records with other fields, with what differs.
+    record: the class of the records, whose fields must be those of the file, or a mapping from
+    names of arrays to classes. Without it a class of the same name is taken where there is one in
+    the same module, and otherwise one made of the file. layout, device: where the arrays are to
+    lie, if not in the layout that they had, on the current device. Raises `InputError` that names
+    the file for what is missing, damaged or of another kind, and for records with other fields,
+    with what differs.
     """
     where = resolve(device)
     with open_hdf5(path, WANTED) as file:
@@ -158,7 +187,9 @@ def load(path: FilePath, record: Any = None, *, layout: Layout | None = None, de
         warn_without_sums(file, path)
         classes = _classes(record, names)
         _check_asked(file, names, record, classes)
-        arrays = {name: _array(file[name], name, classes.get(name), layout, where) for name in names}
+        arrays = {
+            name: _array(file[name], name, classes.get(name), layout, where) for name in names
+        }
     return arrays[ALONE] if alone else arrays
 
 
@@ -177,7 +208,9 @@ def _contents(file: Any) -> tuple[list[str], bool]:
             raise InputError(f"damaged file: there is no array {name!r}")
     alone = bool(_whole(file, "alone", 1))
     if (alone and names != [ALONE]) or not names or len(set(_list(names))) != len(_list(names)):
-        raise InputError(f"damaged file: its list of arrays is {shown(names)}, and alone is {int(alone)}")
+        raise InputError(
+            f"damaged file: its list of arrays is {shown(names)}, and alone is {int(alone)}"
+        )
     return _list(names), alone
 
 
@@ -186,7 +219,8 @@ def _whole(holder: Any, name: str, most: int) -> int:
     value = np.asarray(_attribute(holder, name))
     if value.shape != () or value.dtype.kind not in "biu" or not 0 <= int(value) <= most:
         raise InputError(
-            f"damaged file: {_place(holder, name)} is {shown(value.tolist() if value.ndim == 0 else value)}; wanted 0 to {most:,}"
+            f"damaged file: {_place(holder, name)} is "
+            f"{shown(value.tolist() if value.ndim == 0 else value)}; wanted 0 to {most:,}"
         )
     return int(value)
 
@@ -208,11 +242,18 @@ def _attribute(holder: Any, name: str) -> Any:
 
 def _place(holder: Any, name: str) -> str:
     """Of an attribute, in words."""
-    return f"{name} of the file" if holder.name == "/" else f"{name} of {holder.name.removeprefix('/')!r}"
+    return (
+        f"{name} of the file"
+        if holder.name == "/"
+        else f"{name} of {holder.name.removeprefix('/')!r}"
+    )
 
 
 def _dataset(group: Any, place: str) -> Any:
-    """A dataset of an array; raises `InputError` where there is none. Its values are still to be read."""
+    """A dataset of an array; raises `InputError` where there is none.
+
+    Its values are still to be read.
+    """
     found = group.get(place)
     if getattr(found, "shape", None) is None:
         raise InputError(f"damaged file: there is no array {group.name.removeprefix('/')}/{place}")
@@ -223,21 +264,32 @@ def _classes(record: Any, names: list[str]) -> dict[str, Any]:
     """The classes that the caller names, by array."""
     if record is None:
         return {}
-    given: dict[Any, Any] = dict(record) if isinstance(record, Mapping) else dict.fromkeys(names, record)  # pyright: ignore[reportUnknownArgumentType]
+    given: dict[Any, Any] = (
+        dict(record) if isinstance(record, Mapping) else dict.fromkeys(names, record)
+    )  # pyright: ignore[reportUnknownArgumentType]
     for name, cls in given.items():
         if record_of(cls) is None:
-            raise InputError(f"lw.load: record is a record class, or a mapping from arrays to them, found {shown(cls)}")
+            raise InputError(
+                "lw.load: record is a record class, or a mapping from arrays to them, found "
+                f"{shown(cls)}"
+            )
         if name not in names:
             raise InputError(f"there is no array {name!r}; the file has {', '.join(names)}")
     return given
 
 
 def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, Any]) -> None:
-    """Refuse a class for an array that holds no records; one class for all is that of those that do."""
+    """Refuse a class for an array that holds no records.
+
+    One class for all is that of those that do.
+    """
     without = [n for n in names if "fields" not in file[n].attrs]
     asked = [n for n in without if n in classes]
     if asked and (isinstance(record, Mapping) or len(without) == len(names)):
-        raise InputError(f"lw.load: the array {asked[0]!r} holds numbers and no records; leave record= out for it")
+        raise InputError(
+            f"lw.load: the array {asked[0]!r} holds numbers and no records; leave record= out for "
+            "it"
+        )
 
 
 def _array(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> Any:
@@ -261,11 +313,14 @@ def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str
         shape = (count, field.type.length) if isinstance(field.type, t.Vector) else (count,)
         if found.dtype != dtype or found.shape != shape:
             raise InputError(
-                f"damaged file: {name}.{field.name} is {found.shape} of {found.dtype}; wanted {shape} of {dtype}"
+                f"damaged file: {name}.{field.name} is {found.shape} of {found.dtype}; wanted "
+                f"{shape} of {dtype}"
             )
     fields = {n: read_array(found) for n, found in held.items()}
     lies = layout or layout_by_name(_text(group, "layout"))
-    return RecordArray.from_fields(cls.__record__, fields, layout=lies, device=device, python_class=cls)
+    return RecordArray.from_fields(
+        cls.__record__, fields, layout=lies, device=device, python_class=cls
+    )
 
 
 def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str) -> RaggedArray:
@@ -278,14 +333,25 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
         kind = _type(_text(group, "type"), name)
         held = _dataset(group, "values")
         width = (kind.length,) if isinstance(kind, t.Vector) else ()
-        if held.dtype != t.scalar_of(kind).dtype or held.shape[1:] != width or held.ndim != 1 + len(width):
-            raise InputError(f"damaged file: {name} is {tuple(held.shape)} of {held.dtype}; wanted values of {kind}")
+        if (
+            held.dtype != t.scalar_of(kind).dtype
+            or held.shape[1:] != width
+            or held.ndim != 1 + len(width)
+        ):
+            raise InputError(
+                f"damaged file: {name} is {tuple(held.shape)} of {held.dtype}; wanted values of "
+                f"{kind}"
+            )
         values = brought(name, read_array(held), device)
     for number, end in enumerate(ends):
         count = len(values) if number + 1 == len(ends) else len(ends[number + 1]) - 1
-        good = end.dtype == np.int64 and end.ndim == 1 and len(end) and not end[0] and end[-1] == count
+        good = (
+            end.dtype == np.int64 and end.ndim == 1 and len(end) and not end[0] and end[-1] == count
+        )
         if not good or (np.diff(end) < 0).any():
-            raise InputError(f"damaged file: the offsets of level {number} of {name} do not go from 0 to {count}")
+            raise InputError(
+                f"damaged file: the offsets of level {number} of {name} do not go from 0 to {count}"
+            )
     if not ends:
         raise InputError(f"damaged file: {name} has no offsets")
     return made_of(Flat(values, kind, len(values)), ends, device, values)
@@ -303,13 +369,18 @@ def _record_of(group: Any, name: str) -> Record:
     for word in (called, *names):  # they become names of generated code
         if not word.isidentifier() or iskeyword(word) or names.count(word) > 1:
             raise InputError(
-                f"damaged file: the record of {name!r} has the name {shown(word)}; wanted names, each once"
+                f"damaged file: the record of {name!r} has the name {shown(word)}; wanted names, "
+                "each once"
             )
     return Record(called, tuple(Field(n, _type(kind, name)) for n, kind in _list(fields)))
 
 
 def _is_pair(value: Any) -> bool:
-    return isinstance(value, list) and len(_list(value)) == 2 and all(isinstance(part, str) for part in _list(value))
+    return (
+        isinstance(value, list)
+        and len(_list(value)) == 2
+        and all(isinstance(part, str) for part in _list(value))
+    )
 
 
 def _type(text: str, name: str) -> t.ValueType:
@@ -319,7 +390,10 @@ def _type(text: str, name: str) -> t.ValueType:
 
 
 def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordValue]:
-    """The class that records of a file belong to: the caller's, the one of that name where it is loaded, or one made for them."""
+    """The class that records of a file belong to.
+
+    The caller's, the one of that name where it is loaded, or one made for them.
+    """
     module, qualname = _text(group, "module"), _text(group, "class")
     found = named_object(module, qualname) if cls is None else cls
     if not (isinstance(found, type) and issubclass(found, RecordValue)):
@@ -327,13 +401,17 @@ def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordVal
     if differs := _differences(record, found.__record__):
         hint = f"; give record=, a class of {record}" if cls is None else ""
         raise InputError(
-            f"the records of {name!r} are no {found.__record__.name} of {found.__module__}: {differs}{hint}"
+            f"the records of {name!r} are no {found.__record__.name} of {found.__module__}: "
+            f"{differs}{hint}"
         )
     return found
 
 
 def _differences(file: Record, known: Record) -> str:
-    """How the fields of a file differ from those of a class, in words; the order does not matter."""
+    """How the fields of a file differ from those of a class, in words.
+
+    The order does not matter.
+    """
     found = [
         f"{f.name!r} is {f.type} in the file and {other.type} in the class"
         for f in file

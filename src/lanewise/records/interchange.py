@@ -1,7 +1,9 @@
-"""Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous arrays of one field.
+"""Records in the forms of other libraries.
 
-A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS. Tables and the rest are copies, and
-say so.
+NumPy's structured arrays, pandas' tables, contiguous arrays of one field.
+
+A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS.
+Tables and the rest are copies, and say so.
 """
 
 from __future__ import annotations
@@ -28,14 +30,19 @@ from lanewise.support.installation import install
 
 STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
 """Layouts that the memory of a structured array may be in."""
-ALIGNED = 16  # bytes: the widest access of one thread of a GPU; smaller parts of records lie at multiples of their size
+# bytes: the widest access of one thread of a GPU; smaller parts of records lie at multiples of
+# their size
+ALIGNED = 16
 
 
 # ------------------------------------------------------------ structured arrays
 
 
 def dtype_of(array: RecordArray) -> np.dtype[Any]:
-    """The dtype of `to_structured`: as the records lie, where they are structures, else as those of AoS."""
+    """The dtype of `to_structured`.
+
+    As the records lie, where they are structures, else as those of AoS.
+    """
     return _structure(array.record, places_of(array).arrangement) or structure_of(array.record)
 
 
@@ -47,7 +54,10 @@ def structure_of(record: Record) -> np.dtype[Any]:
 
 
 def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None:
-    """The dtype that a record has where all of it lies in one structure, its vectors in one piece; else None."""
+    """The dtype that a record has where all of it lies in one structure, its vectors in one piece.
+
+    Else None.
+    """
     if len(arrangement.buffers) != 1 or arrangement.buffers[0].width != 1:
         return None
     formats: list[Any] = []
@@ -58,13 +68,18 @@ def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None
         if [s.offset for s in slots] != [first + size * n for n in range(len(slots))]:
             return None
         formats.append(
-            (slots[0].type.dtype, (len(slots),)) if isinstance(field.type, t.Vector) else slots[0].type.dtype
+            (slots[0].type.dtype, (len(slots),))
+            if isinstance(field.type, t.Vector)
+            else slots[0].type.dtype
         )
         offsets.append(first)
     buffer = arrangement.buffers[0]
     described: Any = {
-        "names": [f.name for f in record], "formats": formats, "offsets": offsets, "itemsize": buffer.own or buffer.block
-    }  # fmt: skip
+        "names": [f.name for f in record],
+        "formats": formats,
+        "offsets": offsets,
+        "itemsize": buffer.own or buffer.block,
+    }
     return np.dtype(described)
 
 
@@ -72,7 +87,8 @@ def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
     """See `RecordArray.to_structured`."""
     if copy is not None and not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(
-            f"to_structured: copy is {shown(copy)}; wanted True, False or None (a view where there can be one)"
+            f"to_structured: copy is {shown(copy)}; wanted True, False or None (a view where there "
+            "can be one)"
         )
     views, record = places_of(array), array.record
     dtype = dtype_of(array)
@@ -83,11 +99,16 @@ def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
             return np.zeros(0, dtype)
         start, step = views.arrangement.starts(views.count)[0], views.arrangement.buffers[0].block
         return np.ndarray((len(array),), dtype, array.data, start, (step,))
-    lies = f"the fields of {array.layout} lie apart" if on_host else f"the records lie on {array.device!r}"
+    lies = (
+        f"the fields of {array.layout} lie apart"
+        if on_host
+        else f"the records lie on {array.device!r}"
+    )
     if copy is False:
         other = "" if on_host else '.to("cpu")'
         raise ArgumentError(
-            f"to_structured(copy=False): {lies}, so a structured array of {record.name} is a copy; that of {other}.with_layout(lw.AoS()) "
+            f"to_structured(copy=False): {lies}, so a structured array of {record.name} is a copy; "
+            f"that of {other}.with_layout(lw.AoS()) "
             "is a view"
         )
     made = np.zeros(len(array), dtype)
@@ -96,9 +117,11 @@ def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
     if copy:
         return made
     return field_copy(
-        made, f"to_structured() is a copy here, as {lies}; assign fields of the array, array.{record.fields[0].name} = values, or take "
-        "to_structured(copy=True), which is yours"
-    )  # fmt: skip
+        made,
+        f"to_structured() is a copy here, as {lies}; assign fields of the array, "
+        f"array.{record.fields[0].name} = values, or take "
+        "to_structured(copy=True), which is yours",
+    )
 
 
 # ------------------------------------------------------------ fields and tables
@@ -125,7 +148,11 @@ def dataframe(array: RecordArray) -> Any:
     for field in array.record:
         values = np.array(host_field(array, field))
         for number, name in enumerate(names[field]):
-            columns[name] = np.ascontiguousarray(values[:, number]) if isinstance(field.type, t.Vector) else values
+            columns[name] = (
+                np.ascontiguousarray(values[:, number])
+                if isinstance(field.type, t.Vector)
+                else values
+            )
     return pandas.DataFrame(columns)
 
 
@@ -138,7 +165,8 @@ def column_names(record: Record) -> dict[Field, list[str]]:
     flat = [name for columns in names.values() for name in columns]
     if twice := next((name for name in flat if flat.count(name) > 1), None):
         raise ArgumentError(
-            f"{record}: two columns of a table would be called {twice!r}, a component and a field; rename the field"
+            f"{record}: two columns of a table would be called {twice!r}, a component and a field; "
+            "rename the field"
         )
     return names
 
@@ -147,35 +175,55 @@ def column_names(record: Record) -> dict[Field, list[str]]:
 
 
 def array_of(
-    cls: type[Any], values: Any, fields: Mapping[str, Any], layout: Layout | None, device: str | None, copy: bool,
+    cls: type[Any],
+    values: Any,
+    fields: Mapping[str, Any],
+    layout: Layout | None,
+    device: str | None,
+    copy: bool,
     host_layout: Layout | None = None,
-) -> RecordArray:  # fmt: skip
+) -> RecordArray:
     """An array of the records of `cls` from a table and from fields; see `RecordValue.array`."""
     record: Record = cls.__record__
     if not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(
-            f"{record.name}.array: copy is {shown(copy)}; wanted True, or False for an array in the memory that is there"
+            f"{record.name}.array: copy is {shown(copy)}; wanted True, or False for an array in "
+            "the memory that is there"
         )
     if not copy:
         if host_layout is not None:
             raise ArgumentError(
-                f"{record.name}.array: an array in the memory of another one has one side; leave host_layout= or copy=False out"
+                f"{record.name}.array: an array in the memory of another one has one side; leave "
+                "host_layout= or copy=False out"
             )
         return _over(cls, values, fields, layout, device)
     where = resolve(device)
     found = {} if values is None else _fields(record, values, where)
     if twice := [n for n in fields if n in found]:
-        raise ArgumentError(f"{record.name}.array got {twice[0]!r} twice, in the table and by its name")
+        raise ArgumentError(
+            f"{record.name}.array got {twice[0]!r} twice, in the table and by its name"
+        )
     return RecordArray.from_fields(
-        record, {**found, **fields}, layout=layout, device=where, python_class=cls, host_layout=host_layout
+        record,
+        {**found, **fields},
+        layout=layout,
+        device=where,
+        python_class=cls,
+        host_layout=host_layout,
     )
 
 
 def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
     """The fields that a table has, on the device."""
     names, column = _table(record, values)
-    named = column_names(record) if any(record.field(n) is None for n in names) else {f: [f.name] for f in record}
-    known = dict.fromkeys([f.name for f in record] + [c for columns in named.values() for c in columns])
+    named = (
+        column_names(record)
+        if any(record.field(n) is None for n in names)
+        else {f: [f.name] for f in record}
+    )
+    known = dict.fromkeys(
+        [f.name for f in record] + [c for columns in named.values() for c in columns]
+    )
     for name in names:
         if name not in known:
             raise ArgumentError(_unknown(record, "column", name, known))
@@ -186,9 +234,12 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
         elif parts := [c for c in columns if c in names]:
             if missing := [c for c in columns if c not in names]:
                 raise ArgumentError(
-                    f"{record.name}.{field.name} is a {field.type}: the table has {', '.join(parts)}, and no {', '.join(missing)}"
+                    f"{record.name}.{field.name} is a {field.type}: the table has "
+                    f"{', '.join(parts)}, and no {', '.join(missing)}"
                 )
-            brought_columns = [brought(f"the column {c!r} of {record.name}", column(c), device) for c in columns]
+            brought_columns = [
+                brought(f"the column {c!r} of {record.name}", column(c), device) for c in columns
+            ]
             found[field.name] = array_module(device).stack(brought_columns, axis=1)
     return found
 
@@ -199,7 +250,8 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
     if isinstance(values, np.ndarray) and values.dtype.names is not None:
         if values.ndim != 1:
             raise ArgumentError(
-                f"{record.name}.array takes a structured array of shape (n,), found shape {values.shape}; .reshape(-1) makes one"
+                f"{record.name}.array takes a structured array of shape (n,), found shape "
+                f"{values.shape}; .reshape(-1) makes one"
             )
         return list(values.dtype.names), cast("Callable[[str], Any]", values.__getitem__)
     if pandas is not None and isinstance(values, pandas.DataFrame):
@@ -212,9 +264,14 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
     if isinstance(values, Mapping):
         mapping = cast("Mapping[Any, Any]", values)
         return list(mapping), mapping.__getitem__
-    what = "an array of records; .copy() is another one" if isinstance(values, RecordArray) else shown(values)
+    what = (
+        "an array of records; .copy() is another one"
+        if isinstance(values, RecordArray)
+        else shown(values)
+    )
     raise ArgumentError(
-        f"{record.name}.array takes fields by their names, {record.fields[0].name}=..., a structured array, a DataFrame or a mapping of "
+        f"{record.name}.array takes fields by their names, {record.fields[0].name}=..., a "
+        "structured array, a DataFrame or a mapping of "
         f"columns, found {what}"
     )
 
@@ -229,7 +286,11 @@ def _unknown(record: Record, what: str, name: Any, names: Iterable[str]) -> str:
 
 
 def _over(
-    cls: type[Any], values: Any, fields: Mapping[str, Any], layout: Layout | None, device: str | None
+    cls: type[Any],
+    values: Any,
+    fields: Mapping[str, Any],
+    layout: Layout | None,
+    device: str | None,
 ) -> RecordArray:
     """An array whose memory is that of a structured array, or of the array of its only field."""
     record: Record = cls.__record__
@@ -238,7 +299,8 @@ def _over(
         memory, found = values, _layout_of(record, values.dtype)
         if found is None:
             raise ArgumentError(
-                f"{place}: a structured array of {values.dtype} does not lie as records of {record}; wanted one of {record.name}.dtype, "
+                f"{place}: a structured array of {values.dtype} does not lie as records of "
+                f"{record}; wanted one of {record.name}.dtype, "
                 f"{structure_of(record)}. Without copy=False it is copied"
             )
         where = resolve(device)
@@ -247,7 +309,8 @@ def _over(
         memory = _only_field(place, record.fields[0], next(iter(fields.values())), where)
     else:
         raise ArgumentError(
-            f"{place}: an array of records has one piece of memory, so there is no way round a copy but for a structured array of "
+            f"{place}: an array of records has one piece of memory, so there is no way round a "
+            "copy but for a structured array of "
             f"{record.name}.dtype, and for records of one field; leave copy=False out"
         )
     lies = "cpu" if isinstance(memory, np.ndarray) else device_of(memory)
@@ -256,23 +319,35 @@ def _over(
     if layout is not None and layout != found:
         raise ArgumentError(f"{place}: the memory lies as {found}, and {layout} is asked for")
     if memory.dtype.names is not None and memory.ndim != 1:
-        raise ArgumentError(f"{place}: wanted a structured array of shape (n,), found {memory.shape}")
+        raise ArgumentError(
+            f"{place}: wanted a structured array of shape (n,), found {memory.shape}"
+        )
     if not memory.flags.c_contiguous or not is_writable(memory):
         state = "read-only" if memory.flags.c_contiguous else "not contiguous"
-        raise ArgumentError(f"{place}: the array is {state}; kernels run over contiguous memory that they may write to")
+        raise ArgumentError(
+            f"{place}: the array is {state}; kernels run over contiguous memory that they may "
+            "write to"
+        )
     if address(memory) % ALIGNED:
         raise ArgumentError(
-            f"{place}: the memory begins at {address(memory):#x}, and kernels read {ALIGNED} bytes at once; wanted a multiple of {ALIGNED}"
+            f"{place}: the memory begins at {address(memory):#x}, and kernels read {ALIGNED} bytes "
+            f"at once; wanted a multiple of {ALIGNED}"
         )
     return RecordArray(
-        record, len(memory), found, where, memory.reshape(-1).view(np.uint8), cls,
+        record,
+        len(memory),
+        found,
+        where,
+        memory.reshape(-1).view(np.uint8),
+        cls,
         fixed=OF_ANOTHER,
-    )  # fmt: skip
+    )
 
 
 def _elsewhere(place: str, lies: str, wanted: str) -> DeviceError:
     return DeviceError(
-        f"{place}: the memory lies on {lies!r}, and the array would be on {wanted!r}; give device={lies!r}"
+        f"{place}: the memory lies on {lies!r}, and the array would be on {wanted!r}; give "
+        f"device={lies!r}"
     )
 
 
@@ -290,8 +365,12 @@ def _layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
 
 def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     """The memory of an array of this field: of NumPy or CuPy, without a copy."""
-    if not any(hasattr(value, f"__{n}__") for n in ("cuda_array_interface", "dlpack", "array_interface")):
-        raise ArgumentError(f"{place}: {shown(value)} shows no memory to share; leave copy=False out")
+    if not any(
+        hasattr(value, f"__{n}__") for n in ("cuda_array_interface", "dlpack", "array_interface")
+    ):
+        raise ArgumentError(
+            f"{place}: {shown(value)} shows no memory to share; leave copy=False out"
+        )
     lies = home(value) or CPU.name
     if lies != where_arrays_lie(device):
         raise _elsewhere(place, lies, device)
@@ -301,6 +380,7 @@ def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     if array.dtype != dtype or array.shape[1:] != width or array.ndim != 1 + len(width):
         wanted = f"(n, {width[0]})" if width else "(n,)"
         raise ArgumentError(
-            f"{place}: {field.name!r} is a {field.type}: wanted {wanted} of {dtype}, found {tuple(array.shape)} of {array.dtype}"
+            f"{place}: {field.name!r} is a {field.type}: wanted {wanted} of {dtype}, found "
+            f"{tuple(array.shape)} of {array.dtype}"
         )
     return array

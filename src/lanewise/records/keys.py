@@ -1,4 +1,7 @@
-"""What stands in the brackets of an array of records: a number, a slice, a mask, or whole numbers."""
+"""What stands in the brackets of an array of records.
+
+A number, a slice, a mask, or whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Records by their indices: int64 of shape (k,), from 0 on, on the device of the array. distinct: surely none comes twice."""
+    """Records by their indices: int64 of shape (k,), from 0 on, on the device of the array.
+
+    distinct: surely none comes twice.
+    """
 
     indices: Any
     distinct: bool
@@ -46,9 +52,15 @@ Key = int | Span | Places | Mask
 def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
     """A key of an array of `count` records called `name`; `field` is one of its fields, for hints.
 
-    Raises `IndexError` for what lies outside, `ArgumentTypeError` and `ArgumentError` for what is no key.
+    Raises `IndexError` for what lies outside, `ArgumentTypeError` and `ArgumentError` for what is
+    no key.
     """
-    if isinstance(key, (bool, np.bool_)) or key is None or key is Ellipsis or isinstance(key, (str, tuple)):
+    if (
+        isinstance(key, (bool, np.bool_))
+        or key is None
+        or key is Ellipsis
+        or isinstance(key, (str, tuple))
+    ):
         raise _no_key(key, field)
     if isinstance(key, (int, np.integer)):
         return place_of(int(key), count)
@@ -61,10 +73,15 @@ def read_key(name: str, key: Any, count: int, device: str, field: str) -> Key:
     array = brought(f"a key of an array of {name}", key, device)
     if array.ndim != 1 or array.dtype.kind not in "biu":
         raise ArgumentTypeError(
-            f"records are taken with a mask of shape ({count},) or with whole numbers of shape (k,), found an array of {array.dtype} "
+            f"records are taken with a mask of shape ({count},) or with whole numbers of shape "
+            f"(k,), found an array of {array.dtype} "
             f"with shape {tuple(array.shape)}"
         )
-    return Mask(checked_mask(name, array, count, device)) if array.dtype.kind == "b" else _places(name, array, count)
+    return (
+        Mask(checked_mask(name, array, count, device))
+        if array.dtype.kind == "b"
+        else _places(name, array, count)
+    )
 
 
 def place_of(index: int, count: int) -> int:
@@ -81,11 +98,15 @@ def places_of_mask(name: str, mask: Any, count: int, device: str) -> Places:
 
 
 def checked_mask(name: str, mask: Any, count: int, device: str) -> Any:
-    """A mask of as many records, on the device; raises `ArgumentError` for another shape or type."""
+    """A mask of as many records, on the device.
+
+    Raises `ArgumentError` for another shape or type.
+    """
     mask = brought(f"the mask of an array of {name}", mask, device)
     if mask.dtype.kind != "b" or mask.shape != (count,):
         raise ArgumentError(
-            f"a mask of {count} records of {name} has the type bool and the shape ({count},), found {mask.dtype} with shape "
+            f"a mask of {count} records of {name} has the type bool and the shape ({count},), "
+            f"found {mask.dtype} with shape "
             f"{tuple(mask.shape)}"
         )
     return mask
@@ -98,7 +119,8 @@ def _span(name: str, key: slice, count: int) -> Span:
         raise ArgumentTypeError(f"a slice of an array of {name}: {error}") from error
     if step < 0:
         raise ArgumentError(
-            f"a slice of an array of {name} goes forward, found the step {step}; array[np.arange(len(array))[::{step}]] is a copy in "
+            f"a slice of an array of {name} goes forward, found the step {step}; "
+            f"array[np.arange(len(array))[::{step}]] is a copy in "
             "that order"
         )
     return Span(start, step, len(range(start, stop, step)))
@@ -117,26 +139,33 @@ def _checked_places(name: str, array: Any, count: int) -> Places:
     if least < -count or most >= count:
         outside = least if least < -count else most
         element = int((array == outside).argmax())
-        raise IndexError(f"record {outside} of {count}: element {element} of the indices of an array of {name}")
+        raise IndexError(
+            f"record {outside} of {count}: element {element} of the indices of an array of {name}"
+        )
     indices = array.astype(np.int64)
     return Places(module.where(indices < 0, indices + count, indices), distinct=False)
 
 
 def check_distinct(name: str, places: Places) -> None:
-    """Refuse to assign to a record twice: which of the values it would hold is nobody's choice on a GPU."""
+    """Refuse to assign to a record twice.
+
+    Which of the values it would hold is nobody's choice on a GPU.
+    """
     if places.distinct or not len(places):
         return
     with on(device_of(places.indices)):
         ordered = module_of(places.indices).sort(places.indices)
         if bool((twice := ordered[1:] == ordered[:-1]).any()):
             raise ArgumentError(
-                f"record {int(ordered[int(twice.argmax())])} of an array of {name} would be assigned twice; "
+                f"record {int(ordered[int(twice.argmax())])} of an array of {name} would be "
+                "assigned twice; "
                 "give each index once"
             )
 
 
 def _no_key(key: Any, field: str) -> ArgumentTypeError:
     return ArgumentTypeError(
-        f"records are taken with a whole number, a slice, a mask or whole numbers, found {shown(key)}; fields are arrays: "
+        "records are taken with a whole number, a slice, a mask or whole numbers, found "
+        f"{shown(key)}; fields are arrays: "
         f".{field}[...]"
     )

@@ -1,4 +1,7 @@
-"""What pickle calls to make arrays and rows again. It finds these functions by their names here: they stay."""
+"""What pickle calls to make arrays and rows again. It finds these functions by their names here.
+
+They stay.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,20 @@ from lanewise.support.naming import named_object
 
 
 def restored_array(
-    module: str, qualname: str, record: Record, layout: Layout, device: str, fields: Mapping[str, Any],
+    module: str,
+    qualname: str,
+    record: Record,
+    layout: Layout,
+    device: str,
+    fields: Mapping[str, Any],
     host_layout: Layout | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """A pickled array of records. Raises `DeviceError` where its device is missing."""
     cls = record_class(module, qualname, record)
     count = len(next(iter(fields.values())))
-    array = RecordArray.zeros(record, count, layout=layout, device=device, python_class=cls, host_layout=host_layout)
+    array = RecordArray.zeros(
+        record, count, layout=layout, device=device, python_class=cls, host_layout=host_layout
+    )
     for name, values in fields.items():
         setattr(array, name, values)
     return array
@@ -32,7 +42,9 @@ def restored_row(module: str, qualname: str, record: Record, fields: Mapping[str
 
 
 def record_class(module: str, qualname: str, record: Record) -> type[RecordValue]:
-    """The record class of this name; made again from its fields where there is none, as for classes of functions and notebooks.
+    """The record class of this name.
+
+    Made again from its fields where there is none, as for classes of functions and notebooks.
 
     Raises `RecordError` where the class of this name has other fields now.
     """
@@ -40,7 +52,10 @@ def record_class(module: str, qualname: str, record: Record) -> type[RecordValue
     if not (isinstance(cls, type) and issubclass(cls, RecordValue)):
         return _made(module, qualname, record)
     if cls.__record__ != record:
-        raise RecordError(f"what was pickled are records {record}, and {module}.{qualname} is now {cls.__record__}")
+        raise RecordError(
+            f"what was pickled are records {record}, and {module}.{qualname} is now "
+            f"{cls.__record__}"
+        )
     return cls
 
 

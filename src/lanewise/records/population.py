@@ -35,9 +35,10 @@ class Turnover:
 class Population:
     """An array of records that is kept up by the fates that a kernel returns.
 
-    Those that die are taken out; the others keep their order, their values and their ids. Those that split are followed, at the end of the
-    array and in the order of their parents, by a copy each, which has the next free id. So a run gives the same records in the same order
-    on every device and in every layout. On a GPU no record comes to the host, only how many there are.
+    Those that die are taken out; the others keep their order, their values and their ids. Those
+    that split are followed, at the end of the array and in the order of their parents, by a copy
+    each, which has the next free id. So a run gives the same records in the same order on every
+    device and in every layout. On a GPU no record comes to the host, only how many there are.
     """
 
     __slots__ = ("_ids", "_next_id", "_records")
@@ -46,27 +47,35 @@ class Population:
     def __init__(self, records: RecordArray, *, ids: str, next_id: int | None = None) -> None:
         """Keep up `records`, in place.
 
-        ids: the field of type i64 with a number of its own in each record. next_id: the number of the next one that is born; by default one
-        more than the largest. A run that goes on after a checkpoint hands over the old one.
+        ids: the field of type i64 with a number of its own in each record. next_id: the number of
+        the next one that is born; by default one more than the largest. A run that goes on after a
+        checkpoint hands over the old one.
 
-        Raises `ArgumentError` for a field of another type, for ids that are used twice, and for a `next_id` that is taken.
+        Raises `ArgumentError` for a field of another type, for ids that are used twice, and for a
+        `next_id` that is taken.
         """
         self._records, self._ids = _checked(records, ids), ids
         free = _free(records, ids)
         number: Any = free if next_id is None else next_id
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < free:
             raise ArgumentError(
-                f"Population(next_id={shown(next_id)}): wanted a whole number from {free} on, which no record has"
+                f"Population(next_id={shown(next_id)}): wanted a whole number from {free} on, "
+                "which no record has"
             )
         if number > MOST_IDS:
-            raise ArgumentError(f"Population(next_id={shown(next_id)}): ids are i64 and end at {MOST_IDS - 1:,}")
+            raise ArgumentError(
+                f"Population(next_id={shown(next_id)}): ids are i64 and end at {MOST_IDS - 1:,}"
+            )
         self._next_id = int(number)
 
     @property
     def records(self) -> RecordArray:
-        """The array. Its fields may be written, but for the ids. Records may be added that have ids from `next_id` on, and taken out.
+        """The array. Its fields may be written, but for the ids.
 
-        Ids are looked at in every step: two records that have the same one, whoever wrote it, are refused.
+        Records may be added that have ids from `next_id` on, and taken out.
+
+        Ids are looked at in every step: two records that have the same one, whoever wrote it, are
+        refused.
         """
         return self._records
 
@@ -74,13 +83,17 @@ class Population:
     def next_id(self) -> int:
         """The id of the next record that is born. It is never used again, whoever dies.
 
-        Raises `ArgumentError` where others wrote ids or added records, and two records have the same id now.
+        Raises `ArgumentError` where others wrote ids or added records, and two records have the
+        same id now.
         """
         self._look_at_ids()
         return self._next_id
 
     def _look_at_ids(self) -> None:
-        """Ids are the user's to write, by assignments, views and kernels; who came may have numbers that are no longer free."""
+        """Ids are the user's to write, by assignments, views and kernels.
+
+        Who came may have numbers that are no longer free.
+        """
         self._next_id = max(self._next_id, _free(self._records, self._ids))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -94,21 +107,33 @@ class Population:
 
     @brief
     def step(
-        self, kernel: Callable[..., Any], *arguments: Any, newborn: Callable[[RecordArray], object] | None = None, **named: Any
-    ) -> Turnover:  # fmt: skip
-        """Run a kernel over the records, and do what it returns: `kernel(records, *arguments)` is an array of `lw.Fate`."""
+        self,
+        kernel: Callable[..., Any],
+        *arguments: Any,
+        newborn: Callable[[RecordArray], object] | None = None,
+        **named: Any,
+    ) -> Turnover:
+        """Run a kernel over the records, and do what it returns.
+
+        `kernel(records, *arguments)` is an array of `lw.Fate`.
+        """
         _check_callable("a kernel", kernel)
         return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
 
     @settings_by_name
-    def apply(self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None) -> Turnover:
-        """Do what fates say: an array of whole numbers of shape (n,), as a kernel with the result `lw.Fate` returns it.
+    def apply(
+        self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None
+    ) -> Turnover:
+        """Do what fates say.
 
-        newborn: called with the array of those that are born, before they join, where there are any: a kernel may make something else of
-        the copies of their parents. They have their ids by then.
+        An array of whole numbers of shape (n,), as a kernel with the result `lw.Fate` returns it.
 
-        Raises `ArgumentError` for another shape or type, for numbers that are no fate, and where two records have the same id; then
-        nothing has changed.
+        newborn: called with the array of those that are born, before they join, where there are
+        any: a kernel may make something else of the copies of their parents. They have their ids by
+        then.
+
+        Raises `ArgumentError` for another shape or type, for numbers that are no fate, and where
+        two records have the same id; then nothing has changed.
         """
         if newborn is not None:
             _check_callable("newborn=, a function of the array of those that are born", newborn)
@@ -116,12 +141,14 @@ class Population:
         self._look_at_ids()
         if fates is None:
             raise ArgumentError(
-                "fates are whole numbers, one for each record, found None; the kernel returns them: -> lw.Fate"
+                "fates are whole numbers, one for each record, found None; the kernel returns "
+                "them: -> lw.Fate"
             )
         chosen = brought("fates", fates, records.device)
         if chosen.shape != (len(records),) or chosen.dtype.kind not in "iu":
             raise ArgumentError(
-                f"fates are whole numbers of shape ({len(records)},), one for each record, found an array of {chosen.dtype} with shape "
+                f"fates are whole numbers of shape ({len(records)},), one for each record, found "
+                f"an array of {chosen.dtype} with shape "
                 f"{tuple(chosen.shape)}"
             )
         with on(records.device):
@@ -134,25 +161,31 @@ class Population:
         if len(records) and bool(none.any()):
             element = int(none.argmax())
             raise ArgumentError(
-                f"the fate of record {element} is {int(chosen[element])}; wanted lw.Fate.DIE, KEEP or SPLIT "
+                f"the fate of record {element} is {int(chosen[element])}; wanted lw.Fate.DIE, KEEP "
+                "or SPLIT "
                 f"({', '.join(str(int(f)) for f in Fate)})"
             )
         children = records[chosen == int(Fate.SPLIT)]
         if born := len(children):
             first = self._next_id
             if first + born > MOST_IDS:
-                raise ArgumentError(f"{born:,} records are born and the next id is {first:,}; i64 ends at {MOST_IDS:,}")
+                raise ArgumentError(
+                    f"{born:,} records are born and the next id is {first:,}; i64 ends at "
+                    f"{MOST_IDS:,}"
+                )
             numbers = array_module(records.device).arange(first, first + born)
             setattr(children, self._ids, numbers)
             if newborn is not None:
                 newborn(children)
                 if len(children) != born:
                     raise ArgumentError(
-                        f"newborn was given {born:,} records and left {len(children):,}; fates decide how many there are"
+                        f"newborn was given {born:,} records and left {len(children):,}; fates "
+                        "decide how many there are"
                     )
                 if not bool((getattr(children, self._ids) == numbers).all()):
                     raise ArgumentError(
-                        f"newborn changed the field {self._ids!r} of records that are born, which holds the ids that the population gave "
+                        f"newborn changed the field {self._ids!r} of records that are born, which "
+                        "holds the ids that the population gave "
                         "them; assign the other fields alone"
                     )
         before = len(records)
@@ -173,7 +206,8 @@ def _checked(records: Any, ids: Any) -> RecordArray:
     record = records.record
     if owner_of(records) is not records:
         raise ArgumentError(
-            f"Population changes the length of an array of {record.name}, and a view has the records that it was cut with; .copy() is an "
+            f"Population changes the length of an array of {record.name}, and a view has the "
+            "records that it was cut with; .copy() is an "
             "array of its own"
         )
     if not isinstance(ids, str):
@@ -182,7 +216,10 @@ def _checked(records: Any, ids: Any) -> RecordArray:
         raise ArgumentError(unknown_field(record, ids))
     kind = next(f.type for f in record if f.name == ids)
     if kind != t.I64:
-        raise ArgumentError(f"the ids of {record.name} are in the field {ids!r} of type {kind}; wanted {ids}: lw.i64")
+        raise ArgumentError(
+            f"the ids of {record.name} are in the field {ids!r} of type {kind}; wanted {ids}: "
+            "lw.i64"
+        )
     records.reserve(len(records))  # refuses a view, which has the length that it was cut with
     return records
 
@@ -196,13 +233,15 @@ def _free(records: RecordArray, ids: str) -> int:
 
 
 def _above(records: RecordArray, given: Any, ids: str) -> int:
-    if bool((given[1:] > given[:-1]).all()):  # as they are where nobody else writes ids: no need to sort
+    # as they are where nobody else writes ids: no need to sort
+    if bool((given[1:] > given[:-1]).all()):
         return int(given[-1]) + 1
     numbers = array_module(records.device).sort(given)
     twice = numbers[1:] == numbers[:-1]
     if bool(twice.any()):
         raise ArgumentError(
-            f"two records of {records.record.name} have the {ids} {int(numbers[int(twice.argmax())])}; number them first: "
+            f"two records of {records.record.name} have the {ids} "
+            f"{int(numbers[int(twice.argmax())])}; number them first: "
             f".{ids} = np.arange({len(records)})"
         )
     return int(numbers[-1]) + 1

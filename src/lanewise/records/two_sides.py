@@ -1,9 +1,12 @@
-"""The two sides of an array of records, on the device and on the host: copied field by field when one reads what the other has changed.
+"""The two sides of an array of records, on the device and on the host.
 
-Of every field at least one side is current; `late` says which side is not. Reading a field on a side brings it there if it is late, and
-changing it makes it late on the other one. An array that was handed out, such as `bodies.position` of CuPy, may be changed by its holder at
-any time. So it borrows its memory through a loan: for as long as the loan lives, and once after that, the host's side counts as late.
-Arrays that the host's side hands out are read-only.
+Copied field by field when one reads what the other has changed.
+
+Of every field at least one side is current; `late` says which side is not. Reading a field on a
+side brings it there if it is late, and changing it makes it late on the other one. An array that
+was handed out, such as `bodies.position` of CuPy, may be changed by its holder at any time. So it
+borrows its memory through a loan: for as long as the loan lives, and once after that, the host's
+side counts as late. Arrays that the host's side hands out are read-only.
 """
 
 from __future__ import annotations
@@ -47,7 +50,10 @@ def bit_of(record: Record, name: str) -> int:
 
 
 class Side:
-    """What an array of records and its views know of the other side, if there is one. Sets of fields are bits, see `bits_of`."""
+    """What an array of records and its views know of the other side, if there is one.
+
+    Sets of fields are bits, see `bits_of`.
+    """
 
     __slots__ = ("_lent", "number", "sides")
 
@@ -70,23 +76,35 @@ class Side:
     # ------------------------------------------------------------ what is handed out
 
     def field(self, record: Record, views: FieldViews, field: Field) -> Any:
-        """A field for the user: a view that may be written to, on the host's side a read-only one; else a copy."""
+        """A field for the user: a view that may be written to, on the host's side a read-only one.
+
+        Else a copy.
+        """
         bit = bit_of(record, field.name)
         self.read(bit)
         if self.number == HOST:
             view = views.strided(field, memory=_frozen)
             advice = (
-                f".{field.name} of the host's side is for reading, as nobody would notice what is written to it; assign the whole field, "
-                f"array.host.{field.name} = values, or records: array.host[i].{field.name} = value, array.host[2:5] = records"
+                f".{field.name} of the host's side is for reading, as nobody would notice what is "
+                "written to it; assign the whole field, "
+                f"array.host.{field.name} = values, or records: array.host[i].{field.name} = "
+                "value, array.host[2:5] = records"
             )
             return views.gathered(field) if view is None else field_copy(view, advice)
         view = views.strided(field, memory=lambda data: self._loan(views.device, data, bit))
         return views.gathered(field) if view is None else view
 
     def memory(self, views: FieldViews) -> Any:
-        """The allocation for the user, all of whose fields may be written to; on the host's side it is read-only."""
+        """The allocation for the user, all of whose fields may be written to.
+
+        On the host's side it is read-only.
+        """
         self.read(EVERY)
-        return _frozen(views.data) if self.number == HOST else self._loan(views.device, views.data, EVERY)
+        return (
+            _frozen(views.data)
+            if self.number == HOST
+            else self._loan(views.device, views.data, EVERY)
+        )
 
     def _loan(self, device: str, data: Any, fields: int) -> Any:
         """The allocation, through a loan: whatever is made of it keeps the loan alive."""
@@ -96,7 +114,9 @@ class Side:
         self.write(fields)
         return leased
 
-    def make_two(self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout]) -> Sides:
+    def make_two(
+        self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout]
+    ) -> Sides:
         """Have a host's side, which has nothing yet."""
         self.sides = Sides(record, places, capacity, layouts, self._lent)
         return self.sides
@@ -110,16 +130,32 @@ def _frozen(data: Any) -> Any:
 class Sides:
     """Both sides of an array: where its records are on each, and which fields are late there.
 
-    It holds no array of records, which hold it: memory of a GPU is free as soon as the last of them is gone.
+    It holds no array of records, which hold it: memory of a GPU is free as soon as the last of them
+    is gone.
     """
 
     __slots__ = (
-        "_always", "_arrays", "_bits", "_device", "_lent", "_record", "capacity", "every", "late", "layouts", "places",
-    )  # fmt: skip
+        "_always",
+        "_arrays",
+        "_bits",
+        "_device",
+        "_lent",
+        "_record",
+        "capacity",
+        "every",
+        "late",
+        "layouts",
+        "places",
+    )
 
     def __init__(
-        self, record: Record, places: FieldViews, capacity: int, layouts: tuple[Layout, Layout], lent: dict[int, weakref.ref[Any]]
-    ) -> None:  # fmt: skip
+        self,
+        record: Record,
+        places: FieldViews,
+        capacity: int,
+        layouts: tuple[Layout, Layout],
+        lent: dict[int, weakref.ref[Any]],
+    ) -> None:
         """lent: the loans of the device's side."""
         self._record, self._bits, self.layouts, self._lent = record, bits_of(record), layouts, lent
         self.every = (1 << len(record.fields)) - 1
@@ -128,7 +164,10 @@ class Sides:
         self._arrays: list[weakref.ref[Any] | None] = [None, None]
         self.capacity = capacity
         self.late = [0, self.every]
-        self.places = [places, self._laid(HOST, self._allocated(HOST, capacity), capacity, places.count)]
+        self.places = [
+            places,
+            self._laid(HOST, self._allocated(HOST, capacity), capacity, places.count),
+        ]
 
     # ------------------------------------------------------------ reading and writing
 
@@ -150,12 +189,15 @@ class Sides:
         if self._device.is_capturing():
             names = ", ".join(name for name, bit in self._bits.items() if late & bit)
             raise ArgumentError(
-                f"{self._record.name}: {names} would be copied {DIRECTIONS[side]} while a graph is captured, which would do so in every "
+                f"{self._record.name}: {names} would be copied {DIRECTIONS[side]} while a graph is "
+                "captured, which would do so in every "
                 "launch; read the field on that side before the capture begins"
             )
         for field in self._record:
             if late & (bit := self._bits[field.name]):
-                with copying(self._record.name, field.name, DIRECTIONS[side], nbytes_of(field, to.count)):
+                with copying(
+                    self._record.name, field.name, DIRECTIONS[side], nbytes_of(field, to.count)
+                ):
                     move(field, source, to)
                 self.late[side] &= ~bit
                 self.late[HOST] |= bit & self._open()
@@ -180,12 +222,19 @@ class Sides:
         self._arrays[side] = weakref.ref(array)
 
     def moved(self, side: int, places: FieldViews, capacity: int) -> Any:
-        """All records of one side lie elsewhere, or are others; the other side gets memory for as many, and is late.
+        """All records of one side lie elsewhere, or are others.
 
-        Returns the array of records of the other side, which is to lie at `places`, or None where nobody has it.
+        The other side gets memory for as many, and is late.
+
+        Returns the array of records of the other side, which is to lie at `places`, or None where
+        nobody has it.
         """
         other = 1 - side
-        data = self.places[other].data if capacity == self.capacity else self._allocated(other, capacity)
+        data = (
+            self.places[other].data
+            if capacity == self.capacity
+            else self._allocated(other, capacity)
+        )
         self.capacity, self.places[side] = capacity, places
         self.places[other] = self._laid(other, data, capacity, places.count)
         self.late[side], self.late[other] = 0, self.every
@@ -195,13 +244,17 @@ class Sides:
         arrangement = self.layouts[side].arrange(self._record.leaves)
         if capacity != count:
             arrangement = arrangement.at(arrangement.starts(capacity))
-        return FieldViews(data, CPU.name if side == HOST else self.places[DEVICE].device, arrangement, count)
+        return FieldViews(
+            data, CPU.name if side == HOST else self.places[DEVICE].device, arrangement, count
+        )
 
     def _allocated(self, side: int, capacity: int) -> Any:
         nbytes = self.layouts[side].arrange(self._record.leaves).nbytes(capacity)
         what = f"the host's side of {capacity:,} records of {self._record.name}"
         if side == DEVICE:
-            return allocate(self.places[DEVICE].device, nbytes, f"{capacity:,} records of {self._record.name}")
+            return allocate(
+                self.places[DEVICE].device, nbytes, f"{capacity:,} records of {self._record.name}"
+            )
         return allocate_beside(self._device.name, nbytes, what)
 
 
@@ -211,7 +264,10 @@ def nbytes_of(field: Field, count: int) -> int:
 
 
 def move(field: Field, source: FieldViews, to: FieldViews) -> None:
-    """Copy a field of all records to other memory, in another layout, on another device. It is there when this returns."""
+    """Copy a field of all records to other memory, in another layout, on another device.
+
+    It is there when this returns.
+    """
     if not to.count:
         return
     for leaf in t.leaves(field.name, field.type):
@@ -225,7 +281,9 @@ def move(field: Field, source: FieldViews, to: FieldViews) -> None:
 
 
 def _down(leaf: str, source: FieldViews, to: FieldViews) -> None:
-    """One transfer: records that are apart on the device are gathered there first, and spread on the host afterwards."""
+    """One transfer: records that are apart on the device are gathered there first, and spread on
+    the host afterwards.
+    """
     column = to.column(leaf)
     with on(source.device):
         values = array_module(source.device).ascontiguousarray(source.column(leaf))
@@ -248,12 +306,17 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
 
 
 def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
-    """A field as an array on the host, for reading at once: no loan is given, and the other side stays as it is."""
+    """A field as an array on the host, for reading at once.
+
+    No loan is given, and the other side stays as it is.
+    """
     bit = bit_of(record, field.name)
     side.read(bit)
     view = views.strided(field)
     counted = not target_of(views.device).host_memory and side.sides is not None
     with (
-        copying(record.name, field.name, DIRECTIONS[HOST], nbytes_of(field, views.count)) if counted else nullcontext()
+        copying(record.name, field.name, DIRECTIONS[HOST], nbytes_of(field, views.count))
+        if counted
+        else nullcontext()
     ):
         return to_host(views.gathered(field) if view is None else view)

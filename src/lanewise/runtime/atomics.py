@@ -1,8 +1,11 @@
-"""Scatters of the threads of a CPU: an element of an array is combined with a value in one step that no other thread interrupts.
+"""Scatters of the threads of a CPU.
 
-Generated kernels call `lw_scatter_add(array, place, value)` and its kin; `language.scatter` says what they compute. Whole numbers take one
-instruction of the processor. Minima and maxima of floats look at the element first, which most values do not change, and exchange it
-if it is still the same. No order is promised to other memory: the threads meet when the kernel ends.
+An element of an array is combined with a value in one step that no other thread interrupts.
+
+Generated kernels call `lw_scatter_add(array, place, value)` and its kin; `language.scatter` says
+what they compute. Whole numbers take one instruction of the processor. Minima and maxima of floats
+look at the element first, which most values do not change, and exchange it if it is still the same.
+No order is promised to other memory: the threads meet when the kernel ends.
 """
 
 from __future__ import annotations
@@ -37,12 +40,16 @@ def _scatter(operation: str) -> Any:
 
 
 def _fetch(operation: Literal["add", "or"]) -> Any:
-    """`lw_fetch_add(words, place, value)`: a whole number of 64 bits as it was before a value was added."""
+    """`lw_fetch_add(words, place, value)`: a whole number of 64 bits as it was before a value was
+    added.
+    """
 
     def lw_fetch(typing_context: Any, array: Any, place: Any, value: Any) -> Any:
         def combine(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
-            return builder.atomic_rmw(operation, builder.gep(data, [arguments[1]]), arguments[2], _ORDER)
+            return builder.atomic_rmw(
+                operation, builder.gep(data, [arguments[1]]), arguments[2], _ORDER
+            )
 
         del typing_context
         return types.int64(array, types.uint64, types.int64), combine
@@ -59,7 +66,9 @@ def _exchange(builder: Any, target: Any, value: Any, bits: int, *, smaller: bool
     bits_of_value = builder.select(number, builder.bitcast(value, word), nan)
     first = builder.load_atomic(place, _ORDER, bits // 8)
     start = builder.block
-    test, swap, end = (builder.append_basic_block(n) for n in ("scatter.test", "scatter.swap", "scatter.end"))
+    test, swap, end = (
+        builder.append_basic_block(n) for n in ("scatter.test", "scatter.swap", "scatter.end")
+    )
     builder.branch(test)
     builder.position_at_end(test)
     now = builder.phi(word)

@@ -1,8 +1,11 @@
-"""The disk cache of machine code: one folder a version, one file an entry, and nothing in it is believed unseen.
+"""The disk cache of machine code.
 
-An entry is read when its folders and its file belong to this user (or root) and nobody else may write them, and when its bytes
-fit the checksum that was written with them. Anything else is made again. A cache that cannot be used is said once, and then
-machine code lasts as long as the process (`design/0011-compile-cache.md`).
+One folder a version, one file an entry, and nothing in it is believed unseen.
+
+An entry is read when its folders and its file belong to this user (or root) and nobody else may
+write them, and when its bytes fit the checksum that was written with them. Anything else is made
+again. A cache that cannot be used is said once, and then machine code lasts as long as the process
+(`design/0011-compile-cache.md`).
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ _SAID: set[str] = set()  # what was said of a cache in this process
 
 
 class CacheWarning(LanewiseWarning):
-    """The cache of compiled kernels cannot be used, or not be written: kernels are compiled in every process."""
+    """The cache of compiled kernels cannot be used, or not be written.
+
+    Kernels are compiled in every process.
+    """
 
 
 def cache_root() -> Path:
@@ -55,15 +61,20 @@ def content_key(*parts: str) -> str:
 
 
 def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
-    """A hash of the Python files of a folder and of those in it, by their bytes; None if they cannot be read.
+    """A hash of the Python files of a folder and of those in it, by their bytes.
 
-    Times and sizes satisfy Python for its own compiled files, but builds that give all files one time share a cache, too.
+    None if they cannot be read.
+
+    Times and sizes satisfy Python for its own compiled files, but builds that give all files one
+    time share a cache, too.
     without: folders directly in `root` to leave out.
     """
     texts: list[str] = []
     try:
         for folder, below, names in os.walk(root):
-            below[:] = sorted(n for n in below if n != "__pycache__" and (folder != str(root) or n not in without))
+            below[:] = sorted(
+                n for n in below if n != "__pycache__" and (folder != str(root) or n not in without)
+            )
             for name in sorted(n for n in names if n.endswith(".py")):
                 with open(os.path.join(folder, name), "rb", buffering=0) as file:
                     texts += [os.path.relpath(folder, root), name, file.read().decode("latin-1")]
@@ -73,7 +84,9 @@ def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
 
 
 def read_entry(name: str) -> bytes | None:
-    """The content of an entry, such as "cuda/gravity-0123.cubin"; None where there is none that can be believed.
+    """The content of an entry, such as "cuda/gravity-0123.cubin".
+
+    None where there is none that can be believed.
 
     A damaged one is removed: emptied or cut short, as a power cut leaves files, or changed.
     """
@@ -97,7 +110,10 @@ def has_entry(name: str) -> bool:
 
 
 def write_entry(name: str, content: bytes) -> None:
-    """Put an entry in place of what may be there: a reader sees all of it or none. Where that fails it is said, once."""
+    """Put an entry in place of what may be there: a reader sees all of it or none.
+
+    Where that fails it is said, once.
+    """
     path = cache_directory() / name
     try:
         make_folders(path.parent)
@@ -121,8 +137,16 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def read_own(path: Path) -> bytes | None:
-    """The bytes of a plain file that nobody but this user (or root) can have written; None for any other."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    """The bytes of a plain file that nobody but this user (or root) can have written.
+
+    None for any other.
+    """
+    flags = (
+        os.O_RDONLY
+        | getattr(os, "O_NOFOLLOW", 0)
+        | getattr(os, "O_NONBLOCK", 0)
+        | getattr(os, "O_BINARY", 0)
+    )
     try:
         handle = os.open(path, flags)
         with os.fdopen(handle, "rb") as file:
@@ -159,7 +183,9 @@ def file_problem(path: Path) -> str | None:
 
 
 def folder_problem(folder: Path, root: Path) -> str | None:
-    """Who else may have put files into this folder, or into one above it up to the root, in words."""
+    """Who else may have put files into this folder, or into one above it up to the root, in
+    words.
+    """
     for each in [folder, *folder.parents]:
         try:
             status = each.stat()
@@ -206,5 +232,9 @@ def keeps() -> bool:
 
 def cache_size() -> tuple[int, int]:
     """How many files the cache holds, and their bytes."""
-    files = [p for p in cache_directory().rglob("*") if p.is_file()] if cache_directory().exists() else []
+    files = (
+        [p for p in cache_directory().rglob("*") if p.is_file()]
+        if cache_directory().exists()
+        else []
+    )
     return len(files), sum(p.stat().st_size for p in files)

@@ -1,8 +1,12 @@
-"""Kernels are compiled side by side, by processes: a compiler that is written in Python does one thing at a time in each.
+"""Kernels are compiled side by side, by processes.
 
-The processes are forks of this one, so that they begin at once, with the compiler loaded. They are forked when the first kernel is
-missing, and only where that is safe: on Linux, with several cores, while this process has a single thread and has not used CUDA.
-Elsewhere kernels are compiled here, one after the other. Machine code comes back through pipes, and needs no cache on a disk.
+A compiler that is written in Python does one thing at a time in each.
+
+The processes are forks of this one, so that they begin at once, with the compiler loaded. They are
+forked when the first kernel is
+missing, and only where that is safe: on Linux, with several cores, while this process has a single
+thread and has not used CUDA. Elsewhere kernels are compiled here, one after the other. Machine code
+comes back through pipes, and needs no cache on a disk.
 """
 
 from __future__ import annotations
@@ -29,11 +33,16 @@ MOST = 8  # workers: each takes some 100 MB, and few programs have more kernels 
 
 Key = tuple[Any, ...]
 Compiler = Callable[[Any], bytes]
-"""Makes machine code of a request, in a worker; b"" where this process shall do it, and say what is wrong."""
+"""Makes machine code of a request, in a worker.
+
+B"" where this process shall do it, and say what is wrong.
+"""
 
 
 class WorkerWarning(LanewiseWarning):
-    """A process that compiled kernels was ended before it was done, as it is where memory is short."""
+    """A process that compiled kernels was ended before it was done, as it is where memory is
+    short.
+    """
 
 
 @dataclass(eq=False)
@@ -59,13 +68,18 @@ class _Worker:
 
 @dataclass(eq=False)
 class _Batch:
-    """What a block prepares. waiting: this process does nothing else. calls: of kernels that were missing when they were prepared."""
+    """What a block prepares. waiting: this process does nothing else. calls.
+
+    Of kernels that were missing when they were prepared.
+    """
 
     thread: int
     waiting: bool = False
     workers: list[_Worker] | None = None
     jobs: dict[Key, _Job] = field(default_factory=dict[Key, _Job])
-    calls: list[tuple[Any, Callable[[], None]]] = field(default_factory=list[tuple[Any, Callable[[], None]]])
+    calls: list[tuple[Any, Callable[[], None]]] = field(
+        default_factory=list[tuple[Any, Callable[[], None]]]
+    )
 
 
 _OPEN: list[_Batch] = []  # the batch of this process, while there is one
@@ -73,7 +87,9 @@ _OPEN: list[_Batch] = []  # the batch of this process, while there is one
 
 @contextmanager
 def side_by_side() -> Generator[None]:
-    """Within the block, kernels that are bound are compiled side by side; at its end all of them are there.
+    """Within the block, kernels that are bound are compiled side by side.
+
+    At its end all of them are there.
 
     A block within another one belongs to it.
     """
@@ -91,7 +107,10 @@ def side_by_side() -> Generator[None]:
 
 
 def settle() -> None:
-    """Wait until all that was bound so far is compiled. The workers end: what is bound later is compiled at once."""
+    """Wait until all that was bound so far is compiled. The workers end.
+
+    What is bound later is compiled at once.
+    """
     if is_open():
         batch = _OPEN[0]
         calls, batch.calls = batch.calls, []
@@ -101,7 +120,10 @@ def settle() -> None:
 
 
 def need(kernels: Sequence[Any]) -> None:
-    """Wait until these kernels are compiled, which are to run: in threads that would begin to compile them themselves."""
+    """Wait until these kernels are compiled, which are to run.
+
+    In threads that would begin to compile them themselves.
+    """
     if not _OPEN or not is_open():
         return
     batch = _OPEN[0]
@@ -117,11 +139,18 @@ def is_open() -> bool:
 
 
 def submit(
-    key: Key, name: str, request: Any, effort: int, compiler: Compiler, kernel: Any, call: Callable[[], None]
+    key: Key,
+    name: str,
+    request: Any,
+    effort: int,
+    compiler: Compiler,
+    kernel: Any,
+    call: Callable[[], None],
 ) -> bool:
     """Let a worker compile what `request` describes; False where there are none.
 
-    effort: the more, the earlier it is begun with. call: takes the result for the kernel, once it is needed.
+    effort: the more, the earlier it is begun with. call: takes the result for the kernel, once it
+    is needed.
     """
     batch = _OPEN[0]
     if batch.workers is None:
@@ -161,7 +190,8 @@ def _fork(compiler: Compiler) -> list[_Worker]:
         process = context.Process(target=_serve, args=(theirs, inherited, compiler), daemon=True)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which a worker inherits
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of threads: those of NumPy's BLAS, which knows forks
+            # of threads: those of NumPy's BLAS, which knows forks
+            warnings.simplefilter("ignore", DeprecationWarning)
             try:
                 process.start()
             except OSError:  # no process more for this user, or no memory
@@ -188,7 +218,9 @@ def _serve(pipe: Connection, inherited: list[Connection], compiler: Compiler) ->
 
 
 def _receive(batch: _Batch, timeout: float | None) -> None:
-    """Give idle workers something to do, and take what others have made, waiting for it that many seconds (None: as long as it takes)."""
+    """Give idle workers something to do, and take what others have made, waiting for it that many
+    seconds (None: as long as it takes).
+    """
     workers = batch.workers or []
     _feed(batch, workers)
     busy = {w.pipe: w for w in workers if w.job is not None}
@@ -202,7 +234,8 @@ def _receive(batch: _Batch, timeout: float | None) -> None:
             workers.remove(worker)
             _end(worker)
             text = (
-                f"a process that compiled {job.name} ended early (code {worker.process.exitcode}); is the memory short?"
+                f"a process that compiled {job.name} ended early (code {worker.process.exitcode}); "
+                "is the memory short?"
             )
             warn_user(f"{text} It is compiled in this process", WorkerWarning)
         job.done = True

@@ -1,4 +1,7 @@
-"""Who wants to know that a kernel is being compiled: nothing else takes seconds at the first start and none at the second."""
+"""Who wants to know that a kernel is being compiled.
+
+Nothing else takes seconds at the first start and none at the second.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,8 @@ from dataclasses import dataclass
 class Compilation:
     """A kernel that a compiler begins with (`done` is False) or is through with.
 
-    number: of the kernels that this process compiles. of: how many these are, as far as it is known: None where a program makes kernels
-    as it meets them.
+    number: of the kernels that this process compiles. of: how many these are, as far as it is
+    known: None where a program makes kernels as it meets them.
     """
 
     name: str
@@ -32,7 +35,10 @@ _BEGUN: list[str] = []  # kernels that this process compiled, in order
 
 @contextmanager
 def observed(observer: CompilationObserver) -> Generator[None]:
-    """Tell `observer` of every kernel that is compiled meanwhile, in any thread; what is read from the cache is none."""
+    """Tell `observer` of every kernel that is compiled meanwhile, in any thread.
+
+    What is read from the cache is none.
+    """
     _OBSERVERS.append(observer)
     try:
         yield
@@ -41,7 +47,10 @@ def observed(observer: CompilationObserver) -> Generator[None]:
 
 
 def begin(name: str, waiting: int | None = None) -> None:
-    """Say that the compiler begins with a kernel that no cache has; `waiting`: how many more are known to follow."""
+    """Say that the compiler begins with a kernel that no cache has; `waiting`.
+
+    How many more are known to follow.
+    """
     _BEGUN.append(name)
     LOGGER.info("compiling %s (kernel %d of this process)", name, len(_BEGUN))
     _tell(Compilation(name, len(_BEGUN), False, None if waiting is None else len(_BEGUN) + waiting))

@@ -23,7 +23,9 @@ from lanewise.support.interrupts import interrupts_wait
 
 RangeKernel = Callable[..., None]
 SLAB_UNIT = (
-    4096  # sites of one span at most: enough for SIMD loops, short enough to share the work; slabs are multiples
+    # sites of one span at most: enough for SIMD loops, short enough to share the work; slabs are
+    # multiples
+    4096
 )
 
 
@@ -34,9 +36,12 @@ _LOADING = threading.Lock()
 
 
 def load_kernel(text: str, name: str) -> RangeKernel:
-    """The function `<name>_kernel` of a generated module; equal code gives one function as long as somebody holds it.
+    """The function `<name>_kernel` of a generated module.
 
-    The text itself is executed, never a file. Its machine code is kept in the cache of compiled kernels.
+    Equal code gives one function as long as somebody holds it.
+
+    The text itself is executed, never a file. Its machine code is kept in the cache of compiled
+    kernels.
     """
     key = content_key(code_of(text), name)
     with _LOADING:
@@ -50,13 +55,19 @@ _HEAD = re.compile(r'\A"""[^"]*"""\n')
 
 
 def code_of(text: str) -> str:
-    """A generated text without its head, which names the plan: plans that come to the same have the same code."""
+    """A generated text without its head, which names the plan.
+
+    Plans that come to the same have the same code.
+    """
     return _HEAD.sub("", text)
 
 
 @cache
 def own_kernel(text: str, name: str) -> RangeKernel:
-    """`load_kernel` of a text of lanewise's own, of which there are few; it stays for the life of the process."""
+    """`load_kernel` of a text of lanewise's own, of which there are few.
+
+    It stays for the life of the process.
+    """
     return load_kernel(text, name)
 
 
@@ -86,13 +97,19 @@ def _load(text: str, name: str, key: str) -> Any:
 
 @interrupts_wait()
 def _compile(held: Any, signature: Any) -> Any:
-    """What Numba calls for arguments of new types. It refers weakly to its kernel, which would hold itself otherwise."""
+    """What Numba calls for arguments of new types.
+
+    It refers weakly to its kernel, which would hold itself otherwise.
+    """
     kernel = held()
     return type(kernel).compile(kernel, signature)
 
 
 def _no_extensions() -> None:
-    """Numba's packages of other makers: generated text has none of their types, and what it calls comes with Numba."""
+    """Numba's packages of other makers.
+
+    Generated text has none of their types, and what it calls comes with Numba.
+    """
 
 
 @interrupts_wait()
@@ -137,9 +154,12 @@ def _machine_code(request: tuple[str, str, Any]) -> bytes:
 @cache
 @interrupts_wait()
 def _keep_compiler_over_forks() -> None:
-    """A fork waits until no thread compiles: the child would find the compiler locked, half way through something, for ever.
+    """A fork waits until no thread compiles.
 
-    Ctrl-C waits until the locks are free again: Python goes on after an exception of these functions, and the locks would stay taken.
+    The child would find the compiler locked, half way through something, for ever.
+
+    Ctrl-C waits until the locks are free again: Python goes on after an exception of these
+    functions, and the locks would stay taken.
     """
     from llvmlite.binding import ffi
     from numba.core.compiler_lock import global_compiler_lock as compiler
@@ -166,7 +186,10 @@ def _keep_compiler_over_forks() -> None:
 
 @interrupts_wait()
 def width_problem(bits: int) -> str | None:
-    """Why kernels cannot use SIMD registers of that many bits here, or None; 0 leaves the choice to the compiler."""
+    """Why kernels cannot use SIMD registers of that many bits here, or None.
+
+    0 leaves the choice to the compiler.
+    """
     if not bits:
         return None
     from lanewise.runtime import vector_width
@@ -181,14 +204,18 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_pool.cache_clear)  # threads do not survive a fork: the child makes its own
+    # threads do not survive a fork: the child makes its own
+    os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
-    """A span of 0..extent for each thread, equally long, in pieces that become shorter: half of what is left of the span, or `grain`.
+    """A span of 0..extent for each thread, equally long, in pieces that become shorter.
 
-    A thread goes through its own span first: one piece continues the other, so that what a stencil has read of its neighbours is read
-    once. Who is done takes what is left of the others' spans, so that all threads end together even when one core is slower.
+    Half of what is left of the span, or `grain`.
+
+    A thread goes through its own span first: one piece continues the other, so that what a stencil
+    has read of its neighbours is read once. Who is done takes what is left of the others' spans, so
+    that all threads end together even when one core is slower.
     """
     units = -(-extent // grain)
     threads = max(1, min(threads, units))
@@ -210,10 +237,12 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
     Elements are independent: the split changes no bits.
     """
     compile_workers.need((kernel,))
-    if extent <= grain or (threads := cpu_threads()) == 1:  # asking how many there are takes longer than few elements
+    # asking how many there are takes longer than few elements
+    if extent <= grain or (threads := cpu_threads()) == 1:
         kernel(*arguments, 0, extent)
         return
-    shares = [iter(pieces) for pieces in spans(extent, threads, grain)]  # `next` of a list's iterator is atomic
+    # `next` of a list's iterator is atomic
+    shares = [iter(pieces) for pieces in spans(extent, threads, grain)]
 
     def work(first: int) -> None:
         for share in (*shares[first:], *shares[:first]):
@@ -230,7 +259,10 @@ def run_range(kernel: RangeKernel, arguments: tuple[Any, ...], extent: int, grai
 
 @dataclass(frozen=True, slots=True)
 class RangeLaunch:
-    """A kernel over so many elements. Calling it runs them with the arguments that come before the ends of a range."""
+    """A kernel over so many elements.
+
+    Calling it runs them with the arguments that come before the ends of a range.
+    """
 
     kernel: RangeKernel
     extent: int
@@ -240,7 +272,10 @@ class RangeLaunch:
         run_range(self.kernel, arguments, self.extent, self.grain)
 
     def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        """The run with these arguments as one function: of few elements the compiled kernel itself."""
+        """The run with these arguments as one function.
+
+        Of few elements the compiled kernel itself.
+        """
         compile_workers.need((self.kernel,))
         if self.extent <= self.grain:
             return partial(self.kernel, *arguments, 0, self.extent)
@@ -249,7 +284,10 @@ class RangeLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Slabbed:
-    """A kernel over a list of places, and where the part of each slab of them begins; the last entry is the end."""
+    """A kernel over a list of places, and where the part of each slab of them begins.
+
+    The last entry is the end.
+    """
 
     kernel: RangeKernel
     arguments: tuple[Any, ...]
@@ -257,9 +295,12 @@ class Slabbed:
 
 
 def run_slabs(work: Sequence[Slabbed]) -> None:
-    """Run all kernels on one slab after the other: what one of them leaves in the caches the next one finds there.
+    """Run all kernels on one slab after the other.
 
-    The kernels may run in any order, and slabs at the same time. No kernels are no work: of sites that are all walls, say.
+    What one of them leaves in the caches the next one finds there.
+
+    The kernels may run in any order, and slabs at the same time. No kernels are no work: of sites
+    that are all walls, say.
     """
     if not work:
         return

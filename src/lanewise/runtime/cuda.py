@@ -1,6 +1,7 @@
 """Arrays, launches and graphs on an NVIDIA GPU: CuPy for memory and streams, cuda.core for kernels.
 
-Kernels of hand-written text are loaded once: a query makes a structure in every call, and loading takes longer than building.
+Kernels of hand-written text are loaded once: a query makes a structure in every call, and loading
+takes longer than building.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def cupy() -> Any:
     return module
 
 
-if hasattr(os, "register_at_fork"):  # so that a child is told, and nobody has to ask for the process in every call
+# so that a child is told, and nobody has to ask for the process in every call
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=cupy.cache_clear)
 
 
@@ -49,7 +51,9 @@ _THREAD = threading.local()
 
 
 def use(device: str) -> Any:
-    """A context in which CuPy allocates and launches on `device`, in order with the current stream of the thread."""
+    """A context in which CuPy allocates and launches on `device`, in order with the current stream
+    of the thread.
+    """
     if not hasattr(_THREAD, "begun"):
         _begin_thread()
     module, number = cupy().cuda, cuda_number(device)
@@ -57,10 +61,12 @@ def use(device: str) -> Any:
 
 
 class Elsewhere:
-    """Work on a device that is not the current one, as if it were put on the current stream of the current one.
+    """Work on a device that is not the current one, as if it were put on the current stream of the
+    current one.
 
-    The streams of two devices do not wait for each other. Events let the other device's stream wait for what was launched here
-    before, and the stream here for what was launched there, so that its readers find what they expect. The host waits for nothing.
+    The streams of two devices do not wait for each other. Events let the other device's stream wait
+    for what was launched here before, and the stream here for what was launched there, so that its
+    readers find what they expect. The host waits for nothing.
     """
 
     __slots__ = ("_device", "_here", "_number")
@@ -83,7 +89,10 @@ class Elsewhere:
 
 
 def _passed(stream: Any) -> Any:
-    """An event behind what a stream of the current device has to do; None while a graph is captured, when nothing runs."""
+    """An event behind what a stream of the current device has to do.
+
+    None while a graph is captured, when nothing runs.
+    """
     if stream.is_capturing():
         return None
     event = cupy().cuda.Event(disable_timing=True)
@@ -97,9 +106,11 @@ def _wait(stream: Any, event: Any) -> None:
 
 
 class Library:
-    """CuPy, whose functions allocate and compute on one device, whichever device is the current one.
+    """CuPy, whose functions allocate and compute on one device, whichever device is the current
+    one.
 
-    Methods and operators of its arrays run on the current device all the same: they belong into `use(device)`.
+    Methods and operators of its arrays run on the current device all the same: they belong into
+    `use(device)`.
     """
 
     def __init__(self, device: str) -> None:
@@ -130,7 +141,10 @@ def device_of(array: Any) -> str:
 
 
 def _begin_thread() -> None:
-    """Give this thread the context of its device: CuPy leaves a device that is the current one alone, and the driver needs a context."""
+    """Give this thread the context of its device.
+
+    CuPy leaves a device that is the current one alone, and the driver needs a context.
+    """
     runtime = cupy().cuda.runtime
     runtime.setDevice(runtime.getDevice())
     _THREAD.begun = True
@@ -170,7 +184,8 @@ def allocate(device: str, nbytes: int) -> Any:
             return module.empty(nbytes, module.uint8)
         except module.cuda.memory.OutOfMemoryError as error:
             raise DeviceError(
-                f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} bytes are free"
+                f"{nbytes:,} bytes do not fit the memory of {device!r}: {free_memory(device):,} "
+                "bytes are free"
             ) from error
 
 
@@ -187,21 +202,27 @@ class CudaKernel:
     """One compiled kernel on one device."""
 
     def __init__(self, device: str, cubin: Cubin, name: str, threads: int, shared: int = 0) -> None:
-        """shared: bytes of shared memory that a launch gives a block, beside those that the text declares."""
+        """shared: bytes of shared memory that a launch gives a block, beside those that the text
+        declares.
+        """
         core = cuda_core()
         self.device, self.threads, self._core = device, threads, core
         with use(device):  # which makes the thread's own device the current one again
             core.Device(cuda_number(device)).set_current()
             self._code = core.ObjectCode.from_cubin(cubin.code)
             self._kernel = self._code.get_kernel(f"{name}_kernel")
-        self.constant_turns = turns(f"the constant memory of {name}", device)  # one, for all calls that are bound
+        # one, for all calls that are bound
+        self.constant_turns = turns(f"the constant memory of {name}", device)
         config = partial(core.LaunchConfig, block=threads, shmem_size=shared)
         self._config = lru_cache(MOST_GRIDS)(config)  # by the grid: sizes may change in every call
         if shared:
             self._allow(shared)
 
     def launch(self, grid: tuple[int, int], arguments: tuple[Any, ...]) -> None:
-        """Put a launch on CuPy's current stream. Pointers are Python integers, scalars NumPy scalars."""
+        """Put a launch on CuPy's current stream.
+
+        Pointers are Python integers, scalars NumPy scalars.
+        """
         core = self._core
         with use(self.device):
             stream = _stream(int(cupy().cuda.get_current_stream().ptr))
@@ -213,11 +234,15 @@ class CudaKernel:
         from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
         kind = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        kernel, number = driver.CUkernel(int(self._kernel.handle)), driver.CUdevice(cuda_number(self.device))
+        kernel, number = (
+            driver.CUkernel(int(self._kernel.handle)),
+            driver.CUdevice(cuda_number(self.device)),
+        )
         (status,) = driver.cuKernelSetAttribute(kind, shared, kernel, number)
         if status != driver.CUresult.CUDA_SUCCESS:
             raise DeviceError(
-                f"{shared:,} bytes of shared memory for a block were refused: the driver says {status.name}"
+                f"{shared:,} bytes of shared memory for a block were refused: the driver says "
+                f"{status.name}"
             )
 
     @interrupts_wait()
@@ -226,15 +251,22 @@ class CudaKernel:
         from cuda.bindings import driver  # pyright: ignore[reportAttributeAccessIssue]
 
         with use(self.device):
-            status, address, size = driver.cuLibraryGetGlobal(driver.CUlibrary(int(self._code.handle)), name.encode())
+            status, address, size = driver.cuLibraryGetGlobal(
+                driver.CUlibrary(int(self._code.handle)), name.encode()
+            )
         if status != driver.CUresult.CUDA_SUCCESS:
-            raise DeviceError(f"the constant memory {name!r} of a kernel was not found: the driver says {status.name}")
+            raise DeviceError(
+                f"the constant memory {name!r} of a kernel was not found: the driver says "
+                f"{status.name}"
+            )
         return int(address), int(size)
 
     def code_resources(self) -> CodeResources:
         """What the driver says of the loaded kernel."""
         said = self._kernel.attributes
-        return CodeResources(int(said.num_regs), int(said.shared_size_bytes), int(said.local_size_bytes))
+        return CodeResources(
+            int(said.num_regs), int(said.shared_size_bytes), int(said.local_size_bytes)
+        )
 
     def blocks_per_multiprocessor(self) -> int:
         """The driver's own occupancy calculation."""
@@ -253,13 +285,17 @@ def turns(what: str, device: str) -> Turns:
     """Turns at memory of a device (or of the host), which `what` writes anew in every call."""
     if not is_gpu(device):
         return Turns(what)
-    return Turns(what, partial(_follow, device, cuda_number(device), cupy().cuda.get_current_stream))
+    return Turns(
+        what, partial(_follow, device, cuda_number(device), cupy().cuda.get_current_stream)
+    )
 
 
 def _follow(device: str, number: int, current: Callable[[int], Any], last: Any) -> Any:
-    """CuPy's current stream, after the work on the stream `last` (or None) is done where that is another one.
+    """CuPy's current stream, after the work on the stream `last` (or None) is done where that is
+    another one.
 
-    While a graph is captured nothing runs, so there is nothing to wait for: `last` stays what it is. Every call of a kernel comes
+    While a graph is captured nothing runs, so there is nothing to wait for: `last` stays what it
+    is. Every call of a kernel comes
     here, nearly always on the stream of the call before: that costs a comparison.
     """
     stream = current(number)
@@ -292,7 +328,8 @@ class Graph:
     def __init__(self, device: str, work: Callable[[], None]) -> None:
         synchronize(device)  # what the launches read must be there before the first replay
         self.device, self._stream = device, _graph_stream(device)
-        with interrupts_wait(), use(device), self._stream:  # half a capture would leave the stream in one
+        # half a capture would leave the stream in one
+        with interrupts_wait(), use(device), self._stream:
             self._stream.begin_capture()
             try:
                 work()
@@ -307,7 +344,8 @@ class Graph:
 class Replay:
     """Launches that are captured once and put on whatever stream is the current one, with one call.
 
-    They are captured on a stream of their own: other threads may use theirs meanwhile (`cudaStreamCaptureModeRelaxed`).
+    They are captured on a stream of their own: other threads may use theirs meanwhile
+    (`cudaStreamCaptureModeRelaxed`).
     """
 
     def __init__(self, device: str, work: Callable[[], None]) -> None:
@@ -327,9 +365,12 @@ class Replay:
 
 
 class Marks:
-    """Events that a graph records between its launches: readings of the device's clock, taken anew by every replay.
+    """Events that a graph records between its launches.
 
-    Nodes that record events (CUDA Programming Guide, "Cross-stream Dependencies and Events"; `CU_EVENT_RECORD_EXTERNAL`).
+    Readings of the device's clock, taken anew by every replay.
+
+    Nodes that record events (CUDA Programming Guide, "Cross-stream Dependencies and Events";
+    `CU_EVENT_RECORD_EXTERNAL`).
     """
 
     def __init__(self, device: str, count: int) -> None:
@@ -343,11 +384,16 @@ class Marks:
         from cuda.bindings import driver as module  # pyright: ignore[reportAttributeAccessIssue]
 
         driver: Any = module
-        event, stream = driver.CUevent(int(self._events[number].ptr)), driver.CUstream(int(self._stream.ptr))
+        event, stream = (
+            driver.CUevent(int(self._events[number].ptr)),
+            driver.CUstream(int(self._stream.ptr)),
+        )
         flag = driver.CUevent_record_flags.CU_EVENT_RECORD_EXTERNAL
         (error,) = driver.cuEventRecordWithFlags(event, stream, int(flag))
         if int(error):
-            raise DeviceError(f"an event cannot be recorded in a graph on {self.device!r}: {error.name}")
+            raise DeviceError(
+                f"an event cannot be recorded in a graph on {self.device!r}: {error.name}"
+            )
 
     def seconds(self) -> list[float]:
         """From each event to the next, in the last replay; waits for its end."""
@@ -375,10 +421,15 @@ def _seconds(start: Any, stop: Any) -> float:
 
 
 def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
-    """Put a copy of pinned memory of the host on the stream of the graphs: those launched before are done with what was there."""
+    """Put a copy of pinned memory of the host on the stream of the graphs.
+
+    Those launched before are done with what was there.
+    """
     with use(device):
         runtime = cupy().cuda.runtime
-        runtime.memcpyAsync(to, source, nbytes, runtime.memcpyHostToDevice, _graph_stream(device).ptr)
+        runtime.memcpyAsync(
+            to, source, nbytes, runtime.memcpyHostToDevice, _graph_stream(device).ptr
+        )
 
 
 def wait_for_graphs(device: str) -> None:
@@ -395,4 +446,6 @@ def synchronize(device: str) -> None:
 @cache
 def loaded(device: str, text: str, name: str, threads: int, shared: int = 0) -> CudaKernel:
     """The kernel of a CUDA text on a device; kept for the life of the program."""
-    return CudaKernel(device, compile_cubin(text, name, architecture(device)), name, threads, shared)
+    return CudaKernel(
+        device, compile_cubin(text, name, architecture(device)), name, threads, shared
+    )

@@ -25,9 +25,18 @@ from lanewise.support.errors import DeviceError
 _DRIVER_FILE = Path("/proc/driver/nvidia/version")
 MAX_L2_FETCH_GRANULARITY = 5  # `cudaLimit`
 TOLD = {
-    "clock_khz": 13, "memory_khz": 36, "bus_bits": 37, "l2_bytes": 38, "threads": 39, "shared_bytes": 81, "registers": 82,
-    "block_shared_bytes": 97, "blocks": 106, "reserved_shared_bytes": 111, "block_registers": 12,
-}  # fmt: skip
+    "clock_khz": 13,
+    "memory_khz": 36,
+    "bus_bits": 37,
+    "l2_bytes": 38,
+    "threads": 39,
+    "shared_bytes": 81,
+    "registers": 82,
+    "block_shared_bytes": 97,
+    "blocks": 106,
+    "reserved_shared_bytes": 111,
+    "block_registers": 12,
+}
 """Numbers of cudaDeviceAttr in the CUDA runtime."""
 
 
@@ -75,7 +84,8 @@ class Cuda:
         attribute, number = cuda.cupy().cuda.runtime.deviceGetAttribute, cuda_number(self.name)
         told = {name: int(attribute(code, number)) for name, code in TOLD.items()}
         clock, memory_clock = told.pop("clock_khz") * 1e3, told.pop("memory_khz") * 1e3
-        return Facts(clock, 2.0 * memory_clock * told.pop("bus_bits") / 8, **told)  # two transfers a clock
+        # two transfers a clock
+        return Facts(clock, 2.0 * memory_clock * told.pop("bus_bits") / 8, **told)
 
     @property
     def arrays(self) -> Any:
@@ -101,7 +111,8 @@ class Cuda:
             memory = module.alloc_pinned_memory(nbytes)
         except module.runtime.CUDARuntimeError as error:
             raise DeviceError(
-                f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: {error}"
+                f"{what} needs {nbytes:,} bytes of pinned memory, which the driver does not have: "
+                f"{error}"
             ) from error
         return np.frombuffer(memory, np.uint8, nbytes)
 
@@ -134,7 +145,8 @@ class Cuda:
 
     @contextmanager
     def fetching(self, nbytes: int) -> Generator[None]:
-        # A hint, in all of the process. Both changes take 0.2 ms (CUDA Runtime API, "cudaDeviceSetLimit"; NVIDIA H200).
+        # A hint, in all of the process. Both changes take 0.2 ms (CUDA Runtime API,
+        # "cudaDeviceSetLimit"; NVIDIA H200).
         runtime = cuda.cupy().cuda.runtime
         with self.use():
             before = runtime.deviceGetLimit(MAX_L2_FETCH_GRANULARITY)
@@ -167,7 +179,9 @@ class Cuda:
 @cache
 def _identity(device: str) -> Identity:
     compiler = f"NVRTC {nvrtc_version()}"
-    return Identity(cuda.device_name(device), cuda.architecture(device), driver_version(), compiler, 0)
+    return Identity(
+        cuda.device_name(device), cuda.architecture(device), driver_version(), compiler, 0
+    )
 
 
 def driver_version() -> str:

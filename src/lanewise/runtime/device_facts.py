@@ -1,4 +1,7 @@
-"""What a device is called, down to versions that decide how fast kernels are; what a driver tells."""
+"""What a device is called, down to versions that decide how fast kernels are.
+
+What a driver tells.
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,8 @@ def processor_name() -> str:
     """The processor's own name where the system tells it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
-            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+            return next(
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            )
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()

@@ -1,4 +1,7 @@
-"""Devices by name: "cpu", "cuda", "cuda:1", "python"; which one is the default, and what is missing for CUDA."""
+"""Devices by name: "cpu", "cuda", "cuda:1", "python".
+
+Which one is the default, and what is missing for CUDA.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,23 @@ def resolve(name: str | None) -> str:
     """
     name = default_device() if name is None else name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise DeviceError(f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}")
+        raise DeviceError(
+            f"a device is named by a string such as 'cpu' or 'cuda:1', found {shown(name)}"
+        )
     if name in TARGETS and TARGETS[name].host_memory:
         return name
     if re.fullmatch(r"cuda(?::\d+)?", name) is None:
         raise DeviceError(UNKNOWN.format(name))
     check_not_forked()
     if problems := missing_for_cuda():
-        raise DeviceError(f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems))
+        raise DeviceError(
+            f"device {name!r} cannot be used:\n" + "\n".join(f"  - {p}" for p in problems)
+        )
     number = cuda_number(name)
     if number >= (count := cuda_device_count()):
         raise DeviceError(
-            f"device {name!r} does not exist: this machine has {count} GPU{'s' if count > 1 else ''}, numbered from 0"
+            f"device {name!r} does not exist: this machine has {count} "
+            f"GPU{'s' if count > 1 else ''}, numbered from 0"
         )
     return cuda_name(number)
 
@@ -73,7 +81,10 @@ _STARTED_IN: list[int] = []  # the process in which the CUDA driver was started;
 
 
 def cuda_started() -> None:
-    """Note that this process uses the CUDA driver; raises `DeviceError` in a child forked after its parent had done so."""
+    """Note that this process uses the CUDA driver.
+
+    Raises `DeviceError` in a child forked after its parent had done so.
+    """
     check_not_forked()
     if not _STARTED_IN:
         _STARTED_IN.append(os.getpid())
@@ -85,10 +96,14 @@ def cuda_is_started() -> bool:
 
 
 def check_not_forked() -> None:
-    """Raises `DeviceError` where CUDA would crash or hang: the driver's state does not survive a fork."""
+    """Raises `DeviceError` where CUDA would crash or hang.
+
+    The driver's state does not survive a fork.
+    """
     if _STARTED_IN and _STARTED_IN[0] != os.getpid():
         raise DeviceError(
-            "CUDA cannot be used in this process: it was forked from one that had used CUDA before ; "
+            "CUDA cannot be used in this process: it was forked from one that had used CUDA before "
+            "; "
             'start it with multiprocessing.get_context("spawn"), or use CUDA first in the child'
         )
 
@@ -101,7 +116,10 @@ def missing_for_cuda() -> tuple[str, ...]:
         if not _importable(module):
             problems.append(f"the package {package} is not installed: {install('cuda')}")
     if not problems and cuda_device_count() == 0:
-        problems.append(f"no GPU was found ({_driver_problem()}): an NVIDIA GPU with driver 580 or newer is needed")
+        problems.append(
+            f"no GPU was found ({_driver_problem()}): an NVIDIA GPU with driver 580 or newer is "
+            "needed"
+        )
     return tuple(problems)
 
 
@@ -120,7 +138,11 @@ def _driver_problem() -> str:
         (status,) = driver.cuInit(0)
     except RuntimeError:
         return "the NVIDIA driver is not installed"
-    return "no problem reported" if status == driver.CUresult.CUDA_SUCCESS else f"the driver says {status.name}"
+    return (
+        "no problem reported"
+        if status == driver.CUresult.CUDA_SUCCESS
+        else f"the driver says {status.name}"
+    )
 
 
 @cache
@@ -141,7 +163,10 @@ def cuda_device_count() -> int:
 
 
 def cpu_threads() -> int:
-    """Threads that CPU kernels run on: `$LANEWISE_THREADS`, or the cores that this process may use."""
+    """Threads that CPU kernels run on.
+
+    `$LANEWISE_THREADS`, or the cores that this process may use.
+    """
     if chosen := os.environ.get("LANEWISE_THREADS"):
         if not chosen.isdigit() or int(chosen) < 1:
             raise DeviceError(f"LANEWISE_THREADS={chosen!r}: wanted a whole number from 1 on")

@@ -1,7 +1,10 @@
-"""Fields that are read-only: copies where the layout has no view of them, and those of the host's side. Writers are told what to do.
+"""Fields that are read-only.
 
-NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's arrays that refuses what would write to
-it.
+Copies where the layout has no view of them, and those of the host's side. Writers are told what to
+do.
+
+NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's
+arrays that refuses what would write to it.
 """
 
 from __future__ import annotations
@@ -14,18 +17,39 @@ import numpy as np
 
 OPERATORS = "add sub mul matmul truediv floordiv mod pow lshift rshift and xor or"
 WRITING = (
-    "__setitem__", *(f"__i{o}__" for o in OPERATORS.split()), "fill", "partition", "put", "scatter_add", "scatter_max", "scatter_min",
-    "set", "sort", "_scatter_op",
-)  # fmt: skip
-"""The methods of arrays of CuPy that write to them. The last one is what `cupy.add.at` and its like call."""
+    "__setitem__",
+    *(f"__i{o}__" for o in OPERATORS.split()),
+    "fill",
+    "partition",
+    "put",
+    "scatter_add",
+    "scatter_max",
+    "scatter_min",
+    "set",
+    "sort",
+    "_scatter_op",
+)
+"""The methods of arrays of CuPy that write to them.
+
+The last one is what `cupy.add.at` and its like call.
+"""
 
 
 COPYING = (
-    "copy_from", "copy_from_async", "copy_from_device", "copy_from_device_async", "copy_from_host", "copy_from_host_async", "memset",
+    "copy_from",
+    "copy_from_async",
+    "copy_from_device",
+    "copy_from_device_async",
+    "copy_from_host",
+    "copy_from_host_async",
+    "memset",
     "memset_async",
-)  # fmt: skip
+)
 """The methods of pointers of CuPy that write to memory: `cupy.copyto` calls one of them."""
-NOT_SHARED = "a read-only copy is not shared by DLPack, whose consumers may write to it all the same"  # as PyTorch does
+# as PyTorch does
+NOT_SHARED = (
+    "a read-only copy is not shared by DLPack, whose consumers may write to it all the same"
+)
 
 
 class FieldCopy(np.ndarray[Any, Any]):
@@ -63,7 +87,9 @@ class FieldCopy(np.ndarray[Any, Any]):
         self._check()
         super().put(*arguments, **named)
 
-    def __array_ufunc__(self, ufunc: Any, method: Any, *inputs: Any, out: tuple[Any, ...] = (), **named: Any) -> Any:
+    def __array_ufunc__(
+        self, ufunc: Any, method: Any, *inputs: Any, out: tuple[Any, ...] = (), **named: Any
+    ) -> Any:
         written = (*out, *(inputs[:1] if method == "at" else ()))
         if any(isinstance(o, FieldCopy) and not o.flags.writeable for o in written):
             raise ValueError(f"output array is read-only: {self.advice}")
@@ -95,11 +121,14 @@ class Flags:
 
 @cache
 def device_copy_class(base: type[Any]) -> type[Any]:
-    """The class of read-only copies for a library whose own arrays are always writable: a subclass of `base`.
+    """The class of read-only copies for a library whose own arrays are always writable.
 
-    A copy and its views refuse methods and operators that write, and calls of the library with one of them among the arguments and as
-    `out`. What they are computed to is an ordinary array: it has memory of its own. Not seen are raw kernels, and calls with such an
-    array as a keyword `out` and nothing else of this class.
+    A subclass of `base`.
+
+    A copy and its views refuse methods and operators that write, and calls of the library with one
+    of them among the arguments and as `out`. What they are computed to is an ordinary array: it has
+    memory of its own. Not seen are raw kernels, and calls with such an array as a keyword `out` and
+    nothing else of this class.
     """
 
     def is_kept(array: Any) -> bool:
@@ -163,7 +192,8 @@ def device_copy_class(base: type[Any]) -> type[Any]:
         return Flags(base.flags.__get__(self), not is_kept(self))
 
     namespace: dict[str, Any] = {
-        "__doc__": "A read-only copy of a field, on a GPU. What is computed of it is an ordinary array.",
+        "__doc__": "A read-only copy of a field, on a GPU. What is computed of it is an ordinary "
+        "array.",
         "__module__": __name__,
         "__array_finalize__": finalize,
         "__array_ufunc__": on_numpy_function,
@@ -187,15 +217,21 @@ def _pointer_class(base: type[Any]) -> type[Any]:
     def refuse(self: Any, *arguments: Any, **named: Any) -> None:
         raise ValueError(f"assignment destination is read-only: {self.advice}")
 
-    return type("ReadOnlyPointer", (base,), dict.fromkeys((n for n in COPYING if hasattr(base, n)), refuse))
+    return type(
+        "ReadOnlyPointer", (base,), dict.fromkeys((n for n in COPYING if hasattr(base, n)), refuse)
+    )
 
 
 def field_copy(values: Any, advice: str) -> Any:
-    """A new array as a read-only copy of a field. advice: what a writer should do, for the error."""
+    """A new array as a read-only copy of a field. advice.
+
+    What a writer should do, for the error.
+    """
     if isinstance(values, np.ndarray):
         locked: Any = values.view()
         locked.flags.writeable = False
-        # Whoever has memory of NumPy may make it writable again (`setflags(write=True)`), of a buffer that is read-only nobody may.
+        # Whoever has memory of NumPy may make it writable again (`setflags(write=True)`), of a
+        # buffer that is read-only nobody may.
         copy = np.asarray(memoryview(locked)).view(FieldCopy)
         copy.advice = advice
         return copy
@@ -205,12 +241,16 @@ def field_copy(values: Any, advice: str) -> Any:
 def device_copy(values: Any, advice: str) -> Any:
     """The same for a new array of a library without read-only arrays."""
     copy = values.view(device_copy_class(type(values)))
-    copy.advice, copy._memory = advice, values.data.mem  # its views share this piece of memory, results do not
+    # its views share this piece of memory, results do not
+    copy.advice, copy._memory = advice, values.data.mem
     return copy
 
 
 def is_writable(array: Any) -> bool:
-    """Whether what is written to an array is kept: arrays of CuPy say nothing, and are, unless they are copies of fields."""
+    """Whether what is written to an array is kept.
+
+    Arrays of CuPy say nothing, and are, unless they are copies of fields.
+    """
     return bool(getattr(array.flags, "writeable", True))
 
 

@@ -122,7 +122,9 @@ class Host:
 
     def load(self, text: str, name: str, threads: int, shared: int = 0) -> Any:
         del text, threads, shared
-        raise DeviceError(f"{name!r} is a kernel of threads in blocks, which {self.name!r} does not have")
+        raise DeviceError(
+            f"{name!r} is a kernel of threads in blocks, which {self.name!r} does not have"
+        )
 
 
 @cache

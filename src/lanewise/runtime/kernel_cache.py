@@ -1,4 +1,6 @@
-"""Machine code of Numba's kept in lanewise's own cache (`cache.py`), in place of Numba's, which believes what it finds."""
+"""Machine code of Numba's kept in lanewise's own cache (`cache.py`), in place of Numba's, which
+believes what it finds.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 from lanewise.runtime import compile_workers, compiling
-from lanewise.runtime.cache import content_key, has_entry, read_entry, remove_entry, sources_key, write_entry
+from lanewise.runtime.cache import (
+    content_key,
+    has_entry,
+    read_entry,
+    remove_entry,
+    sources_key,
+    write_entry,
+)
 
 FORMAT = "2"  # of what is kept: functions of a kernel are named by its text
 
@@ -30,9 +39,12 @@ def _runtime() -> str:
 
 
 class KernelCache(_Cache):
-    """What a dispatcher asks before it compiles, and tells what it has compiled: an entry for each signature and processor.
+    """What a dispatcher asks before it compiles, and tells what it has compiled.
 
-    key: of the text that the kernel is generated from. Numba rebuilds machine code for a function of a module that it imports by
+    An entry for each signature and processor.
+
+    key: of the text that the kernel is generated from. Numba rebuilds machine code for a function
+    of a module that it imports by
     name: `module` stands there for the function's own, holds nothing, and so keeps nothing alive.
     """
 
@@ -54,7 +66,8 @@ class KernelCache(_Cache):
         if content is not None:
             try:
                 return CompileResult._rebuild(target_context, *pickle.loads(content))  # pyright: ignore[reportPrivateUsage]
-            except Exception:  # written whole, and yet not for this Numba: made again like a damaged one
+            except Exception:
+                # written whole, and yet not for this Numba: made again like a damaged one
                 remove_entry(entry)
         if made := compile_workers.taken((self.key, sig)):
             write_entry(entry, made)
@@ -77,15 +90,27 @@ class KernelCache(_Cache):
     def flush(self) -> None: ...
 
     def _entry(self, signature: Any, codegen: Any) -> str:
-        made_by = f"{FORMAT} {_runtime()} {sys.implementation.cache_tag} {numba.__version__} {llvmlite.__version__}"
-        switches = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT", "USING_SVML")
+        made_by = (
+            f"{FORMAT} {_runtime()} {sys.implementation.cache_tag} {numba.__version__} "
+            f"{llvmlite.__version__}"
+        )
+        switches = (
+            "OPT",
+            "LOOP_VECTORIZE",
+            "SLP_VECTORIZE",
+            "BOUNDSCHECK",
+            "DEBUGINFO_DEFAULT",
+            "USING_SVML",
+        )
         options = str([getattr(config, n, None) for n in switches])
         key = content_key(self.key, str(signature), str(codegen.magic_tuple()), made_by, options)
         return f"cpu/{self.name}-{key}"
 
 
 class Capture(KernelCache):
-    """Takes what a dispatcher compiles, and gives nothing: in a process that compiles for another one.
+    """Takes what a dispatcher compiles, and gives nothing.
+
+    In a process that compiles for another one.
 
     content: what was compiled; b"" where it cannot be taken.
     """

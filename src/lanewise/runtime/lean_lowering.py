@@ -1,7 +1,10 @@
-"""Numba's lowering of generated text to LLVM: the statements that such text has, without what others need.
+"""Numba's lowering of generated text to LLVM.
 
-Elements of arrays are reached by two instructions in place of some twenty that LLVM would remove again; nothing is loaded to be
-forgotten, no statement is spelled for messages that nobody asked for, and what implements a function is looked up once a kernel.
+The statements that such text has, without what others need.
+
+Elements of arrays are reached by two instructions in place of some twenty that LLVM would remove
+again; nothing is loaded to be forgotten, no statement is spelled for messages that nobody asked
+for, and what implements a function is looked up once a kernel.
 """
 
 from __future__ import annotations
@@ -27,7 +30,9 @@ _FOR_PYTHON = "_ZN7cpython"  # how Numba's names for what takes Python's objects
 
 @register_pass(mutates_CFG=True, analysis_only=False)
 class LowerText(NativeLowering):
-    """Numba's lowering; a function that only other functions call is not made machine code of its own."""
+    """Numba's lowering; a function that only other functions call is not made machine code of its
+    own.
+    """
 
     _name = "lanewise_lower"
 
@@ -55,28 +60,39 @@ def _not_executable(library: Any, description: Any, environment: Any) -> Any:
     """Stands for a function that Python cannot call: lowering knows functions by such objects."""
     library._ensure_finalized()
     name = description.qualname.split(".")[-1]
-    return _dynfunc.make_function(description.lookup_module(), name, "not for Python", 0, environment, (library,))
+    return _dynfunc.make_function(
+        description.lookup_module(), name, "not for Python", 0, environment, (library,)
+    )
 
 
 class _Lowering(Lower):
-    """Statement by statement; what is not here is Numba's own. An error is told with its block, and not with its statement."""
+    """Statement by statement; what is not here is Numba's own.
+
+    An error is told with its block, and not with its statement.
+    """
 
     def init(self) -> None:
         super().init()
         flags: Any = self.flags
         self._counts = bool(flags.nrt)  # who holds an array
-        assigned = Counter(s.target.name for b in self.blocks.values() for s in b.body if isinstance(s, ir.Assign))
+        assigned = Counter(
+            s.target.name for b in self.blocks.values() for s in b.body if isinstance(s, ir.Assign)
+        )
         self._arguments = {  # those that keep what they are given, with their places
             s.target.name: s.value.index
             for s in self.blocks[min(self.blocks)].body
-            if isinstance(s, ir.Assign) and isinstance(s.value, ir.Arg) and assigned[s.target.name] == 1
+            if isinstance(s, ir.Assign)
+            and isinstance(s.value, ir.Arg)
+            and assigned[s.target.name] == 1
         }
-        self._fields: dict[tuple[str, str], Any] = {}  # of arrays that are arguments: taken out once
+        # of arrays that are arguments: taken out once
+        self._fields: dict[tuple[str, str], Any] = {}
 
     def extract_function_arguments(self) -> Any:
         given = super().extract_function_arguments()
         # Where all arguments are there. A truth value comes as a byte, of which Numba makes one by
-        # a branch, so the function's first block ends before the arguments that follow it are there.
+        # a branch, so the function's first block ends before the arguments that follow it are
+        # there.
         self._arguments_end = self.builder.basic_block
         return given
 
@@ -154,7 +170,9 @@ class _Lowering(Lower):
             return super().lower_setitem(target_var, index_var, value_var, signature)
         (value,) = self._cast([value_var], signature.args[2:])
         value = self.context.cast(self.builder, value, signature.args[2], array.dtype)
-        return store_item(self.context, self.builder, array, value, self._element(target_var.name, index_var.name))
+        return store_item(
+            self.context, self.builder, array, value, self._element(target_var.name, index_var.name)
+        )
 
     def _cast(self, variables: Any, kinds: Any) -> list[Any]:
         """The values of variables in these types."""
@@ -172,9 +190,14 @@ class _Lowering(Lower):
         )
 
     def _element(self, array: str, index: str) -> Any:
-        """A pointer to an element. As in Python, a signed index that is negative counts from the end."""
+        """A pointer to an element.
+
+        As in Python, a signed index that is negative counts from the end.
+        """
         builder, kind = self.builder, self.typeof(index)
-        place = self.context.cast(builder, self.loadvar(index), kind, types.intp if kind.signed else types.uintp)
+        place = self.context.cast(
+            builder, self.loadvar(index), kind, types.intp if kind.signed else types.uintp
+        )
         if kind.signed:
             behind = builder.add(place, builder.extract_value(self._field(array, "shape"), 0))
             place = builder.select(builder.icmp_signed("<", place, place.type(0)), behind, place)
@@ -194,7 +217,10 @@ class _Lowering(Lower):
 
 
 def _implementations(context: Any) -> Callable[..., Any]:
-    """Numba's search for what implements a function, once a kernel for each. Arrays are NumPy's own: nothing stands before their access."""
+    """Numba's search for what implements a function, once a kernel for each.
+
+    Arrays are NumPy's own: nothing stands before their access.
+    """
     search, known = context.get_function, dict[Any, Any]()
 
     def get_function(function: Any, signature: Any, **again: Any) -> Any:
@@ -210,7 +236,10 @@ def _implementations(context: Any) -> Callable[..., Any]:
 
 
 class _Library(JITCodeLibrary):
-    """What LLVM is given of a function. Declarations have nothing to optimise by themselves, nor is it worth it for what Python calls."""
+    """What LLVM is given of a function.
+
+    Declarations have nothing to optimise by themselves, nor is it worth it for what Python calls.
+    """
 
     def _optimize_functions(self, ll_module: Any) -> None:
         codegen: Any = self._codegen
@@ -222,7 +251,10 @@ class _Library(JITCodeLibrary):
 
 
 class _InnerLibrary(_Library):
-    """A function that others are compiled with: it is optimised as a part of them, and no machine code is made of it alone."""
+    """A function that others are compiled with.
+
+    It is optimised as a part of them, and no machine code is made of it alone.
+    """
 
     def _finalize_final_module(self) -> None:
         self._finalized = True

@@ -1,8 +1,10 @@
 """Numba's statements of generated text, made fewer before types are inferred.
 
-- A literal such as `f32(0.5)` becomes a constant. Numba would type a name, a number and a call for each.
+- A literal such as `f32(0.5)` becomes a constant. Numba would type a name, a number and a call for
+  each.
 - A function is looked up once, at the beginning.
-- What Python's stack copies from a variable, and into one, is not copied: half of the statements are such.
+- What Python's stack copies from a variable, and into one, is not copied: half of the statements
+  are such.
 """
 
 from __future__ import annotations
@@ -24,14 +26,19 @@ _NUMBERS: dict[Any, Any] = {
     types.float32: np.float32, types.float64: np.float64,
 }  # fmt: skip
 _COMPARISONS = (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)
-_KINDS = (ir.Assign, ir.SetItem, ir.StaticSetItem, ir.Branch, ir.Jump, ir.Return, ir.PopBlock)  # of statements
+# of statements
+_KINDS = (ir.Assign, ir.SetItem, ir.StaticSetItem, ir.Branch, ir.Jump, ir.Return, ir.PopBlock)
 _SEVERAL = -1  # no block
-_COMPUTED = ("call", "binop", "unary", "getitem", "static_getitem")  # what may be given to a variable as it is computed
+# what may be given to a variable as it is computed
+_COMPUTED = ("call", "binop", "unary", "getitem", "static_getitem")
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class FewerStatements(FunctionPass):
-    """Literals, functions and copies, as above; comparisons are no longer asked whether they are true."""
+    """Literals, functions and copies, as above.
+
+    Comparisons are no longer asked whether they are true.
+    """
 
     _name = "lanewise_fewer_statements"
 
@@ -47,14 +54,18 @@ class FewerStatements(FunctionPass):
 
 
 def _fold_literals(blocks: Mapping[int, Any]) -> None:
-    values: dict[str, Any] = {}  # what the temporaries of Python's stack hold: each is assigned once
-    shared: dict[Any, Any] = {}  # assignments of functions to variables that the first block begins with
+    # what the temporaries of Python's stack hold: each is assigned once
+    values: dict[str, Any] = {}
+    # assignments of functions to variables that the first block begins with
+    shared: dict[Any, Any] = {}
     for block in blocks.values():
         for s in block.body:
             if isinstance(s, ir.Assign):
                 if isinstance(s.value, ir.Expr) and s.value.op == "call":
                     _fold(s, values, shared)
-                if s.target.name.startswith("$") and isinstance(s.value, ir.Global | ir.Const | ir.Expr):
+                if s.target.name.startswith("$") and isinstance(
+                    s.value, ir.Global | ir.Const | ir.Expr
+                ):
                     values[s.target.name] = s.value
     first = blocks[min(blocks)]
     first.body = [*shared.values(), *first.body]
@@ -67,7 +78,10 @@ def _fold(s: Any, values: dict[str, Any], shared: dict[Any, Any]) -> None:
     if not isinstance(called, ir.Global):
         return
     argument = values.get(call.args[0].name) if len(call.args) == 1 else None
-    if isinstance(argument, ir.Const) and (constant := constant_of(called.value, argument.value)) is not None:
+    if (
+        isinstance(argument, ir.Const)
+        and (constant := constant_of(called.value, argument.value)) is not None
+    ):
         s.value = ir.Const(constant, s.loc, use_literal_type=False)
     elif (
         called.value is bool
@@ -79,12 +93,16 @@ def _fold(s: Any, values: dict[str, Any], shared: dict[Any, Any]) -> None:
     else:
         if called.name not in shared:
             scope = s.target.scope
-            shared[called.name] = ir.Assign(called, scope.redefine(f"$lanewise.{called.name}", called.loc), called.loc)
+            shared[called.name] = ir.Assign(
+                called, scope.redefine(f"$lanewise.{called.name}", called.loc), called.loc
+            )
         call.func = shared[called.name].target
 
 
 def constant_of(kind: Any, value: Any) -> Any:
-    """The number that a type makes of a literal, or None where the two are something else or the number does not fit."""
+    """The number that a type makes of a literal, or None where the two are something else or the
+    number does not fit.
+    """
     number = _NUMBERS.get(kind) if isinstance(kind, types.Type) else None
     if number is None or type(value) not in (int, float):
         return None
@@ -95,7 +113,9 @@ def constant_of(kind: Any, value: Any) -> Any:
 
 
 def _drop_copies(blocks: Mapping[int, Any]) -> None:
-    assigned = Counter(s.target.name for b in blocks.values() for s in b.body if isinstance(s, ir.Assign))
+    assigned = Counter(
+        s.target.name for b in blocks.values() for s in b.body if isinstance(s, ir.Assign)
+    )
     reads = {place: [_read(s) for s in block.body] for place, block in blocks.items()}
     homes: dict[str, int] = {}  # the block that reads a variable, if it is one
     for place, names in reads.items():
@@ -104,10 +124,16 @@ def _drop_copies(blocks: Mapping[int, Any]) -> None:
     own: defaultdict[int, set[str]] = defaultdict(set)
     for place, block in blocks.items():
         for s in block.body:
-            if isinstance(s, ir.Assign) and (name := s.target.name)[0] == "$" and assigned[name] == 1:
+            if (
+                isinstance(s, ir.Assign)
+                and (name := s.target.name)[0] == "$"
+                and assigned[name] == 1
+            ):
                 own[homes.get(name, place)].add(name)
     for place, block in blocks.items():
-        block.body = _computed_in_place(_without_loads(block.body, reads[place], own[place]), own[place])
+        block.body = _computed_in_place(
+            _without_loads(block.body, reads[place], own[place]), own[place]
+        )
     used = {n for b in blocks.values() for s in b.body for n in _read(s)}
     for block in blocks.values():
         block.body = [s for s in block.body if not _unread(s, used)]
@@ -116,7 +142,8 @@ def _drop_copies(blocks: Mapping[int, Any]) -> None:
 def _without_loads(body: list[Any], reads: list[list[str]], own: set[str]) -> list[Any]:
     """A block whose statements read variables and not the copies that Python's stack holds of them.
 
-    own: what is assigned once and read in this block alone. A copy stays where its variable changes before it was read for the last time.
+    own: what is assigned once and read in this block alone. A copy stays where its variable changes
+    before it was read for the last time.
     """
     if not all(isinstance(s, _KINDS) for s in body):
         return body
@@ -141,7 +168,9 @@ def _without_loads(body: list[Any], reads: list[list[str]], own: set[str]) -> li
 
 
 def _computed_in_place(body: list[Any], own: set[str]) -> list[Any]:
-    """A block whose variables are given what is computed for them at once, and not by way of Python's stack."""
+    """A block whose variables are given what is computed for them at once, and not by way of
+    Python's stack.
+    """
     reads = Counter(n for s in body for n in _read(s))
     left: list[Any] = []
     for s in body:
@@ -179,4 +208,8 @@ def _read(s: Any) -> list[str]:
 
 def _unread(s: Any, used: set[str]) -> bool:
     """Whether a statement loads what nothing reads any more."""
-    return isinstance(s, ir.Assign) and isinstance(s.value, ir.Global | ir.Const) and s.target.name not in used
+    return (
+        isinstance(s, ir.Assign)
+        and isinstance(s.value, ir.Global | ir.Const)
+        and s.target.name not in used
+    )

@@ -1,8 +1,9 @@
 """Types of generated text, by Numba's inference with a memory.
 
-- What a function gives for arguments of the same types is asked once in a process, by inference and by lowering. Numba looks for it
-  at each use.
-- A constraint is looked at again when a type that it reads or writes has changed. Numba looks at all of them until none changes any more.
+- What a function gives for arguments of the same types is asked once in a process, by inference and
+  by lowering. Numba looks for it at each use.
+- A constraint is looked at again when a type that it reads or writes has changed. Numba looks at
+  all of them until none changes any more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ class InferTypes(NopythonTypeInference):
 
 
 class _Constraints(typeinfer.ConstraintNetwork):
-    """What types have to do with each other. A constraint gives the same again for the same types."""
+    """What types have to do with each other.
+
+    A constraint gives the same again for the same types.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -80,13 +84,17 @@ def _names(parts: Any) -> Generator[str]:
                 pass
 
 
-_SETTLED = (types.Function, types.NumberClass, BuiltinFunctionType, str)  # operations, conversions, elements, loops
+# operations, conversions, elements, loops
+_SETTLED = (types.Function, types.NumberClass, BuiltinFunctionType, str)
 _KNOWN: dict[Any, Any] = {}  # what functions give, by themselves and the types of their arguments
 MOST_KNOWN = 4096  # then it starts anew: asking again costs a millisecond at most
 
 
 class _Remembering:
-    """A typing context that knows what it was asked before: of functions that are neither compiled nor made for a call."""
+    """A typing context that knows what it was asked before.
+
+    Of functions that are neither compiled nor made for a call.
+    """
 
     def __init__(self, context: Any) -> None:
         self._context = context
@@ -97,7 +105,11 @@ class _Remembering:
     def resolve_function_type(self, function: Any, arguments: Any, named: Any) -> Any:
         if named or not isinstance(function, _SETTLED):
             return self._context.resolve_function_type(function, arguments, named)
-        return remembered(function, arguments, lambda: self._context.resolve_function_type(function, arguments, named))
+        return remembered(
+            function,
+            arguments,
+            lambda: self._context.resolve_function_type(function, arguments, named),
+        )
 
 
 def remembered(function: Any, arguments: Any, ask: Callable[[], Any]) -> Any:
@@ -115,7 +127,10 @@ def remembered(function: Any, arguments: Any, ask: Callable[[], Any]) -> Any:
 
 @contextlib.contextmanager
 def calls_remembered() -> Generator[None]:
-    """Lowering asks operators again what they give; the compiler's lock is held, so that nobody else asks meanwhile."""
+    """Lowering asks operators again what they give.
+
+    The compiler's lock is held, so that nobody else asks meanwhile.
+    """
     functions: Any = types.Function
     plain = functions.get_call_type
 

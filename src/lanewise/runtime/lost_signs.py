@@ -1,11 +1,14 @@
 """A fault of NVIDIA's assembler, and texts that keep clear of it.
 
-From sm_90 on there is one instruction for the largest, or the smallest, of three whole numbers. The assembler of CUDA 13.0 to 13.3 makes
-it of `max(max(a, -b), c)` and forgets the sign of b, at every level of optimisation but the lowest; that of 13.5 does not. Such a minus
-need not be in the text: the compiler before it turns `min(x, n - 1)` into `~max(~x, -n)` where that decides how often a loop runs.
+From sm_90 on there is one instruction for the largest, or the smallest, of three whole numbers. The
+assembler of CUDA 13.0 to 13.3 makes it of `max(max(a, -b), c)` and forgets the sign of b, at every
+level of optimisation but the lowest; that of 13.5 does not. Such a minus need not be in the text:
+the compiler before it turns `min(x, n - 1)` into `~max(~x, -n)` where that decides how often a loop
+runs.
 
-So the assembler's input is looked at. A kernel that has the pattern is compiled again with minima and maxima that the compiler cannot
-turn round; if the pattern is still there, because the text itself negates, the assembler is told not to optimise.
+So the assembler's input is looked at. A kernel that has the pattern is compiled again with minima
+and maxima that the compiler cannot turn round; if the pattern is still there, because the text
+itself negates, the assembler is told not to optimise.
 """
 
 from __future__ import annotations
@@ -36,10 +39,14 @@ def suspected(arch: str, version: str) -> bool:
 
 
 def loses_sign(ptx: str) -> bool:
-    """Whether a minimum of a minimum, or a maximum of a maximum, takes a negated number, anywhere in the assembler's input."""
+    """Whether a minimum of a minimum, or a maximum of a maximum, takes a negated number, anywhere
+    in the assembler's input.
+    """
     for body in ptx.split(".visible .entry"):
         statements = [tuple(x.strip() if x else "" for x in s) for s in _STATEMENT.findall(body)]
-        negated = {to for name, to, a, _ in statements if name == "neg" or (name == "sub" and a == "0")}
+        negated = {
+            to for name, to, a, _ in statements if name == "neg" or (name == "sub" and a == "0")
+        }
         for name in ("min", "max"):
             chosen = {to: {a, b} for operation, to, a, b in statements if operation == name}
             for operands in chosen.values():
@@ -50,5 +57,8 @@ def loses_sign(ptx: str) -> bool:
 
 
 def apart(text: str) -> str:
-    """A text whose minima and maxima of i32 the compiler takes as they are; lines keep their numbers."""
+    """A text whose minima and maxima of i32 the compiler takes as they are.
+
+    Lines keep their numbers.
+    """
     return _APART + text

@@ -26,16 +26,21 @@ def available_memory(device: str) -> int:
 
 
 def require_memory(device: str, nbytes: int, what: str) -> None:
-    """Refuse, before anything is allocated, what cannot fit; raises `DeviceError` with both figures."""
+    """Refuse, before anything is allocated, what cannot fit.
+
+    Raises `DeviceError` with both figures.
+    """
     if nbytes > (available := available_memory(device)):
-        raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, and {available:,} are available")
+        raise DeviceError(
+            f"{what} needs {nbytes:,} bytes on {device!r}, and {available:,} are available"
+        )
 
 
 def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any:
     """Bytes, aligned for every layout: a NumPy array on the host, a CuPy array on a GPU.
 
-    zeroed: without it a GPU's memory holds anything, for those who write all of it. Raises `DeviceError` with what is needed and
-    what there is.
+    zeroed: without it a GPU's memory holds anything, for those who write all of it. Raises
+    `DeviceError` with what is needed and what there is.
     """
     there = get_device(device)
     if there.overcommits and nbytes > SMALL:
@@ -46,11 +51,15 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
         require_memory(device, nbytes, what)  # which says what there is
         raise
     except MemoryError as error:  # a limit of the process, which nobody says beforehand
-        raise DeviceError(f"{what} needs {nbytes:,} bytes on {device!r}, which cannot be allocated") from error
+        raise DeviceError(
+            f"{what} needs {nbytes:,} bytes on {device!r}, which cannot be allocated"
+        ) from error
 
 
 def allocate_beside(device: str, nbytes: int, what: str) -> Any:
-    """Zeroed bytes of the host that a device copies from and to without a detour; aligned for every layout.
+    """Zeroed bytes of the host that a device copies from and to without a detour.
+
+    Aligned for every layout.
 
     For a GPU the system never moves them. Raises `DeviceError` where there is no room for them.
     """
@@ -65,7 +74,10 @@ def allocate_beside(device: str, nbytes: int, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Several pieces of memory in one allocation: `pieces[name]` is a view of its bytes, `addresses[name]` where they begin."""
+    """Several pieces of memory in one allocation.
+
+    `pieces[name]` is a view of its bytes, `addresses[name]` where they begin.
+    """
 
     whole: Any
     addresses: Mapping[str, int]
@@ -81,7 +93,9 @@ def allocate_pieces(device: str, sizes: Mapping[str, int], what: str) -> Pieces:
     starts = list(accumulate((-(-n // ALIGNMENT) * ALIGNMENT for n in sizes.values()), initial=0))
     whole = allocate(device, starts[-1], what, zeroed=False)
     first = address(whole)
-    return Pieces(whole, {name: first + start for name, start in zip(sizes, starts, strict=False)}, sizes)
+    return Pieces(
+        whole, {name: first + start for name, start in zip(sizes, starts, strict=False)}, sizes
+    )
 
 
 def address(array: Any) -> int:
@@ -90,7 +104,9 @@ def address(array: Any) -> int:
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether the bytes of two arrays (both on the host, or both on one GPU) have any in common, by their first and last one."""
+    """Whether the bytes of two arrays (both on the host, or both on one GPU) have any in common, by
+    their first and last one.
+    """
 
     def ends(x: Any) -> tuple[int, int]:
         start = address(x)
@@ -101,18 +117,26 @@ def overlap(a: Any, b: Any) -> bool:
 
 
 def copy_bytes(device: str, to: Any, source: Any) -> None:
-    """Copy a whole contiguous array to another one of as many bytes; on a GPU on the current stream, so that a graph may hold it."""
+    """Copy a whole contiguous array to another one of as many bytes.
+
+    On a GPU on the current stream, so that a graph may hold it.
+    """
     get_device(device).copy(to, source)
 
 
 def array_module(device: str) -> Any:
-    """The library of arrays on a device: NumPy, or CuPy with functions that allocate and compute there."""
+    """The library of arrays on a device.
+
+    NumPy, or CuPy with functions that allocate and compute there.
+    """
     return get_device(device).arrays
 
 
 def module_of(array: Any) -> Any:
     """The library of arrays where one lies, that one being of NumPy or of CuPy."""
-    return np if isinstance(array, (np.ndarray, np.generic)) else cuda.library(cuda.device_of(array))
+    return (
+        np if isinstance(array, (np.ndarray, np.generic)) else cuda.library(cuda.device_of(array))
+    )
 
 
 def device_of(array: Any) -> str:
@@ -121,7 +145,10 @@ def device_of(array: Any) -> str:
 
 
 def on(device: str) -> AbstractContextManager[Any]:
-    """A context in which arrays of a device are computed with: on a GPU their methods and operators run on the current one."""
+    """A context in which arrays of a device are computed with.
+
+    On a GPU their methods and operators run on the current one.
+    """
     return get_device(device).use()
 
 
@@ -129,7 +156,10 @@ DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can
 
 
 def home(value: Any) -> str | None:
-    """The GPU that an array of any library lies on; None for what lies on the host, or is no array."""
+    """The GPU that an array of any library lies on.
+
+    None for what lies on the host, or is no array.
+    """
     if isinstance(value, type | np.ndarray | np.generic):
         return None
     if (kind := getattr(value, "__dlpack_device__", None)) is not None:
@@ -144,7 +174,9 @@ def home(value: Any) -> str | None:
 
 
 def bring(value: Any, device: str) -> Any:
-    """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the device's library."""
+    """An array-like (NumPy, CuPy, DLPack, `__cuda_array_interface__`, lists) as an array of the
+    device's library.
+    """
     on_gpu = home(value) is not None
     if not get_device(device).target.host_memory:
         with cuda.use(device):
@@ -155,15 +187,18 @@ def bring(value: Any, device: str) -> Any:
         return np.from_dlpack(value)
     result = np.asarray(value)
     if result.dtype.kind not in "biuf":
-        raise ArgumentError(f"an array of numbers is needed, found {type(value).__name__} with dtype {result.dtype}")
+        raise ArgumentError(
+            f"an array of numbers is needed, found {type(value).__name__} with dtype {result.dtype}"
+        )
     return result
 
 
 def _of_gpu(value: Any) -> Any:
     """An array of another library on a GPU, as one of CuPy that lies in the same memory.
 
-    By DLPack if there is a choice: the producer makes our stream wait for what still fills the array. `__cuda_array_interface__` need not
-    say which stream that is, and JAX, which fills arrays behind the caller's back, does not.
+    By DLPack if there is a choice: the producer makes our stream wait for what still fills the
+    array. `__cuda_array_interface__` need not say which stream that is, and JAX, which fills arrays
+    behind the caller's back, does not.
     """
     module = cuda.cupy()
     if isinstance(value, module.ndarray):
@@ -176,7 +211,10 @@ def _of_gpu(value: Any) -> Any:
 
 
 def _moved(array: Any, device: str) -> Any:
-    """An array of CuPy on `device`: itself where it lies there, else a copy, which is there when this returns."""
+    """An array of CuPy on `device`.
+
+    Itself where it lies there, else a copy, which is there when this returns.
+    """
     if (source := device_of(array)) == device:
         return array
     with cuda.use(source):
@@ -187,7 +225,10 @@ def _moved(array: Any, device: str) -> Any:
 
 
 def _copy_across(to: Any, source: Any) -> None:
-    """Copy a contiguous array of a GPU to another one, on any GPU. Between two of them it is there when this returns."""
+    """Copy a contiguous array of a GPU to another one, on any GPU.
+
+    Between two of them it is there when this returns.
+    """
     if (device := device_of(to)) == (other := device_of(source)):
         return cuda.copy_within(device, int(to.data.ptr), int(source.data.ptr), int(source.nbytes))
     cuda.synchronize(other)
@@ -215,7 +256,10 @@ def copy_whole(to: Any, source: Any) -> None:
 
 
 def read_only(array: Any) -> Any:
-    """An array that was made for its reader: on the host nobody can write to it and hope for an effect. CuPy has no such arrays."""
+    """An array that was made for its reader.
+
+    On the host nobody can write to it and hope for an effect. CuPy has no such arrays.
+    """
     if isinstance(array, np.ndarray):
         array.flags.writeable = False
     return array

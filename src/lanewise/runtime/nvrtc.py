@@ -1,8 +1,11 @@
-"""CUDA C++ text to a cubin for an exact architecture, and what the cubin says of its kernel. Needs NVRTC, no GPU and no driver.
+"""CUDA C++ text to a cubin for an exact architecture, and what the cubin says of its kernel.
 
-A cubin is an ELF file (Tool Interface Standard, "Executable and Linking Format", 64 bits). What a kernel takes stands in attributes
-of the section `.nv.info`, as NVIDIA's `cuobjdump --dump-resource-usage` prints them: EIATTR_REGCOUNT, EIATTR_FRAME_SIZE, each
-with the number of the kernel's symbol. Its shared memory is the size of a section of its own. The driver reads the same,
+Needs NVRTC, no GPU and no driver.
+
+A cubin is an ELF file (Tool Interface Standard, "Executable and Linking Format", 64 bits). What a
+kernel takes stands in attributes of the section `.nv.info`, as NVIDIA's `cuobjdump
+--dump-resource-usage` prints them: EIATTR_REGCOUNT, EIATTR_FRAME_SIZE, each with the number of the
+kernel's symbol. Its shared memory is the size of a section of its own. The driver reads the same,
 so this is the truth; the compiler's log is only a report about it, and may be missing.
 """
 
@@ -28,7 +31,8 @@ from lanewise.support.installation import install
 from lanewise.support.interrupts import interrupts_wait
 
 _IMPORTING = threading.RLock()
-_BEGUN: dict[str, Future[Cubin]] = {}  # kernels that nobody has asked for yet, by their entry in the cache
+# kernels that nobody has asked for yet, by their entry in the cache
+_BEGUN: dict[str, Future[Cubin]] = {}
 _COMPILING = threading.Lock()  # as NVRTC has one: who finds it taken need not wait
 os.register_at_fork(after_in_child=_BEGUN.clear)  # whose threads are the parent's
 FORMAT = "4"  # of the cache's entries: one file with what the log said of spills, and the code
@@ -38,8 +42,8 @@ FORMAT = "4"  # of the cache's entries: one file with what the log said of spill
 class Resources:
     """What one thread and one block of a kernel take.
 
-    registers, shared_bytes and stack_bytes stand in the machine code itself (see `runtime.cubin`); spills are known to the
-    compiler alone, which reports them in its log.
+    registers, shared_bytes and stack_bytes stand in the machine code itself (see `runtime.cubin`);
+    spills are known to the compiler alone, which reports them in its log.
     """
 
     registers: int
@@ -53,8 +57,9 @@ class Resources:
 class Switches:
     """What the compiler may do with a kernel, beside its text.
 
-    fast_math: every algebraic shortcut. in_order: its assembler leaves instructions near the order in which they come (its first level of
-    optimisation), where it else looks for an order of its own.
+    fast_math: every algebraic shortcut. in_order: its assembler leaves instructions near the order
+    in which they come (its first level of optimisation), where it else looks for an order of its
+    own.
     """
 
     fast_math: bool = False
@@ -89,7 +94,10 @@ def compile_cubin(text: str, name: str, arch: str, switches: Switches = NONE) ->
 
 
 def begin_cubin(text: str, name: str, arch: str, switches: Switches = NONE) -> None:
-    """Begin with a kernel in a thread beside this one. `compile_cubin` will be asked for the same, and says what went wrong with it."""
+    """Begin with a kernel in a thread beside this one.
+
+    `compile_cubin` will be asked for the same, and says what went wrong with it.
+    """
     entry, made = _entry(text, name, arch, switches), Future[Cubin]()
     if _BEGUN.setdefault(entry, made) is not made:
         return
@@ -121,7 +129,9 @@ def _cubin_of(entry: str, text: str, name: str, arch: str, switches: Switches) -
     try:
         cubin = _cubin(code, name, spills, log)
     except ValueError as error:
-        raise DeviceError(f"NVRTC's machine code of {name} for {arch} cannot be read: {error}\n{log}") from error
+        raise DeviceError(
+            f"NVRTC's machine code of {name} for {arch} cannot be read: {error}\n{log}"
+        ) from error
     facts = {"spill_stores": spills[0], "spill_loads": spills[1], "log": log}
     write_entry(entry, json.dumps(facts).encode() + b"\n" + code)
     return cubin
@@ -129,25 +139,35 @@ def _cubin_of(entry: str, text: str, name: str, arch: str, switches: Switches) -
 
 def _cubin(code: bytes, name: str, spills: tuple[int, int], log: str) -> Cubin:
     stated = code_resources(code, f"{name}_kernel")
-    return Cubin(code, Resources(stated.registers, stated.shared_bytes, stated.stack_bytes, *spills), log)
+    return Cubin(
+        code, Resources(stated.registers, stated.shared_bytes, stated.stack_bytes, *spills), log
+    )
 
 
 def _read(entry: str, name: str) -> Cubin | None:
-    """An earlier result: a line of JSON with what the compiler said, then the code. One that lacks something is removed and made again."""
+    """An earlier result: a line of JSON with what the compiler said, then the code.
+
+    One that lacks something is removed and made again.
+    """
     content = read_entry(entry)
     if content is None:
         return None
     facts, _, code = content.partition(b"\n")
     try:
         said = json.loads(facts)
-        return _cubin(code, name, (int(said["spill_stores"]), int(said["spill_loads"])), str(said["log"]))
+        return _cubin(
+            code, name, (int(said["spill_stores"]), int(said["spill_loads"])), str(said["log"])
+        )
     except (ValueError, KeyError, TypeError):
         remove_entry(entry)
         return None
 
 
 def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes, str]:
-    """The machine code and what the compiler and its assembler said: in this process, or while that compiles in one of its own."""
+    """The machine code and what the compiler and its assembler said.
+
+    In this process, or while that compiles in one of its own.
+    """
     asked = {
         "library": _library(),
         "name": f"{name}.cu",
@@ -159,7 +179,9 @@ def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes
     if _is_wrong(asked, told):
         told, code = _mended(asked, text)
     if told["error"]:
-        raise DeviceError(f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}")
+        raise DeviceError(
+            f"NVRTC could not compile {name} for {arch}:\n{told['error']}\n{told['log']}"
+        )
     return code, told["log"]
 
 
@@ -194,10 +216,18 @@ def _answer(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
 def options(arch: str, switches: Switches) -> list[str]:
     """What the compiler is asked for.
 
-    Its own cache is off: where a driver is present it returns code that it has made before with an empty log.
+    Its own cache is off: where a driver is present it returns code that it has made before with an
+    empty log.
     """
     own = switches.options()
-    return [f"-arch={arch}", "--generate-line-info", "--ptxas-options=-v", *own, "--std=c++17", "--no-cache"]
+    return [
+        f"-arch={arch}",
+        "--generate-line-info",
+        "--ptxas-options=-v",
+        *own,
+        "--std=c++17",
+        "--no-cache",
+    ]
 
 
 @cache
@@ -229,7 +259,9 @@ def cuda_core() -> Any:
             if not hasattr(core, "Program"):  # before 1.0 the names lived one level down
                 import cuda.core.experimental as core  # type: ignore[no-redef]
     except ImportError as error:
-        raise DeviceError(f"compiling for CUDA needs the package cuda-core: {install('cuda')}") from error
+        raise DeviceError(
+            f"compiling for CUDA needs the package cuda-core: {install('cuda')}"
+        ) from error
     return core
 
 
@@ -246,7 +278,8 @@ def nvrtc_version() -> str:
 
 
 def parse_spills(log: str, name: str) -> tuple[int, int]:
-    """Bytes of registers that a thread stores to memory and loads again, from the assembler's report.
+    """Bytes of registers that a thread stores to memory and loads again, from the assembler's
+    report.
 
     Raises `DeviceError` for a log without the report: no word is not the same as no spills.
     """
@@ -264,13 +297,15 @@ SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 SYMBOL_TABLE, NO_BITS = 2, 8  # types of sections; the second one takes no room in the file
 SIZED = 0x04  # the format of an attribute whose value is followed by that many bytes of data
 FRAME_SIZE, REGISTER_COUNT = 0x11, 0x2F  # EIATTR_FRAME_SIZE, EIATTR_REGCOUNT
-RESERVED = b".nv.shared.reserved.0"  # from sm_90 on a block's first 1024 bytes of shared memory belong to the driver
+# from sm_90 on a block's first 1024 bytes of shared memory belong to the driver
+RESERVED = b".nv.shared.reserved.0"
 RESERVED_BYTES = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CodeResources:
-    """What one thread takes of registers and of stack (bytes), and one block of static shared memory (bytes).
+    """What one thread takes of registers and of stack (bytes), and one block of static shared
+    memory (bytes).
 
     The shared memory that the driver reserves in each block is not counted.
     """
@@ -290,10 +325,14 @@ class _Section:
 
 
 def code_resources(code: bytes, entry: str) -> CodeResources:
-    """The resources of the kernel `entry` in a cubin; raises ValueError for bytes that are no cubin with such a kernel."""
+    """The resources of the kernel `entry` in a cubin.
+
+    Raises ValueError for bytes that are no cubin with such a kernel.
+    """
     try:
         return _resources(code, entry.encode())
-    except (struct.error, IndexError, OverflowError) as error:  # an offset behind the end, or beyond any file
+    except (struct.error, IndexError, OverflowError) as error:
+        # an offset behind the end, or beyond any file
         raise ValueError(f"damaged machine code: {error}") from error
 
 
@@ -323,7 +362,9 @@ def _sections(code: bytes) -> list[_Section]:
     sections = [_Section(_text(code, texts + r[0]), r[1], r[4], r[5], r[6]) for r in raw]
     for s in sections:
         if s.type != NO_BITS and s.offset + s.size > len(code):
-            raise ValueError(f"the section {s.name.decode(errors='replace')} ends behind the end of the file")
+            raise ValueError(
+                f"the section {s.name.decode(errors='replace')} ends behind the end of the file"
+            )
     return sections
 
 
@@ -332,7 +373,10 @@ def _symbol(code: bytes, sections: list[_Section], name: bytes) -> int:
     for table in (s for s in sections if s.type == SYMBOL_TABLE):
         texts = sections[table.link].offset
         for i in range(table.size // SYMBOL.size):
-            if _text(code, texts + SYMBOL.unpack_from(code, table.offset + i * SYMBOL.size)[0]) == name:
+            if (
+                _text(code, texts + SYMBOL.unpack_from(code, table.offset + i * SYMBOL.size)[0])
+                == name
+            ):
                 return i
     raise ValueError(f"the machine code has no kernel {name.decode()}")
 

@@ -1,7 +1,10 @@
-"""NVRTC in processes of their own. It holds one lock for all that it compiles, so that threads of one process wait for each other.
+"""NVRTC in processes of their own.
 
-A process begins with the standard library alone (`nvrtc_child`) and takes some hundredths of a second more than the compilation. It is
-a fresh one and no fork: there are threads here, and a driver.
+It holds one lock for all that it compiles, so that threads of one process wait for each other.
+
+A process begins with the standard library alone (`nvrtc_child`) and takes some hundredths of a
+second more than the compilation. It is a fresh one and no fork: there are threads here, and a
+driver.
 """
 
 from __future__ import annotations
@@ -33,7 +36,10 @@ def _seats() -> BoundedSemaphore:
 
 
 def compile_apart(asked: dict[str, Any], text: str) -> nvrtc_child.Told:
-    """What NVRTC makes of a text and what it says; see `nvrtc_child`. Raises `NoProcess` where a process cannot be had."""
+    """What NVRTC makes of a text and what it says; see `nvrtc_child`.
+
+    Raises `NoProcess` where a process cannot be had.
+    """
     with _seats():
         output = _answer(nvrtc_child.written(asked, text.encode()))
     return nvrtc_child.read(output)
@@ -54,12 +60,18 @@ def _answer(message: bytes) -> bytes:
     except OSError as error:
         raise NoProcess(str(error)) from error
     if process.returncode:
-        raise NoProcess(f"it ended with {process.returncode}: {said.decode(errors='replace').strip()}")
+        raise NoProcess(
+            f"it ended with {process.returncode}: {said.decode(errors='replace').strip()}"
+        )
     return output
 
 
 def _python() -> str:
     """The interpreter; a program that Python is part of may be anything else."""
-    if not sys.executable or not _INTERPRETER.match(Path(sys.executable).name) or not _COMPILER.exists():
+    if (
+        not sys.executable
+        or not _INTERPRETER.match(Path(sys.executable).name)
+        or not _COMPILER.exists()
+    ):
         raise NoProcess(f"{sys.executable or 'this program'} is no Python interpreter")
     return sys.executable

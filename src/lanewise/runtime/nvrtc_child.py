@@ -1,9 +1,10 @@
 """A compiler process: one text for NVRTC on its input, machine code on its output.
 
-Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in hundredths of a second. Input: a line of JSON
-with `library` (the path of NVRTC), `name` (what errors call the text), `options`, `version` (of the library that is asked for) and `ptx`
-(whether the assembler's input is asked for), then the text. Output: a line of JSON with `error` ("" for none), `log` and `ptx`, then the
-code.
+Run as a file by `nvrtc_apart`, with nothing but the standard library, so that it begins in
+hundredths of a second. Input: a line of JSON with `library` (the path of NVRTC), `name` (what
+errors call the text), `options`, `version` (of the library that is asked for) and `ptx` (whether
+the assembler's input is asked for), then the text. Output: a line of JSON with `error` ("" for
+none), `log` and `ptx`, then the code.
 """
 
 from __future__ import annotations
@@ -24,11 +25,18 @@ def compiled(asked: dict[str, Any], text: bytes) -> Told:
     major, minor = ctypes.c_int(), ctypes.c_int()
     library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
     if f"{major.value}.{minor.value}" != asked["version"]:
-        return {"error": f"NVRTC {major.value}.{minor.value} in place of {asked['version']}", "log": ""}, b""
+        return {
+            "error": f"NVRTC {major.value}.{minor.value} in place of {asked['version']}",
+            "log": "",
+        }, b""
     program = ctypes.c_void_p()
     options = [str(o).encode() for o in asked["options"]]
-    library.nvrtcCreateProgram(ctypes.byref(program), text, str(asked["name"]).encode(), 0, None, None)
-    status = library.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
+    library.nvrtcCreateProgram(
+        ctypes.byref(program), text, str(asked["name"]).encode(), 0, None, None
+    )
+    status = library.nvrtcCompileProgram(
+        program, len(options), (ctypes.c_char_p * len(options))(*options)
+    )
     log = _got(library, program, "ProgramLog").rstrip(b"\0").decode(errors="replace")
     if status:
         library.nvrtcGetErrorString.restype = ctypes.c_char_p

@@ -1,8 +1,11 @@
-"""How many warps of a kernel a multiprocessor holds at once, and what keeps it from holding more: as the driver counts.
+"""How many warps of a kernel a multiprocessor holds at once, and what keeps it from holding more.
 
-The rules are those of NVIDIA's occupancy calculator. A warp takes registers in units of 256. A block's warps are dealt
-to four parts of the multiprocessor, each with a quarter of the registers, so what fits is counted in units of four
-warps. Shared memory comes in units of 128 bytes (256 on 7.5), and from 8.0 on the system takes 1 KiB for every block.
+As the driver counts.
+
+The rules are those of NVIDIA's occupancy calculator. A warp takes registers in units of 256. A
+block's warps are dealt to four parts of the multiprocessor, each with a quarter of the registers,
+so what fits is counted in units of four warps. Shared memory comes in units of 128 bytes (256 on
+7.5), and from 8.0 on the system takes 1 KiB for every block.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ MAX_THREADS, MAX_REGISTERS = 1024, 255  # of a block, of a thread
 class Limits:
     """The limits of one multiprocessor, and of one block on it.
 
-    `shared_bytes` can be given to blocks; one block may have `block_shared_bytes` of it when it asks for them (opts in),
-    48 KiB when it does not.
+    `shared_bytes` can be given to blocks; one block may have `block_shared_bytes` of it when it
+    asks for them (opts in), 48 KiB when it does not.
     """
 
     warps: int
@@ -56,7 +59,9 @@ LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Resident blocks and warps of one multiprocessor, their share of what it can hold, and the resource that limits them."""
+    """Resident blocks and warps of one multiprocessor, their share of what it can hold, and the
+    resource that limits them.
+    """
 
     blocks: int
     warps: int
@@ -67,8 +72,9 @@ class Occupancy:
 def resident(arch: str | Limits, threads: int, registers: int, shared_bytes: int) -> Occupancy:
     """What one multiprocessor holds of a kernel.
 
-    A block has `threads` threads of `registers` registers each, and `shared_bytes` of shared memory, static and dynamic.
-    A block that does not fit at all gives 0 blocks, limited by what it lacks. Raises `KeyError` for an unknown `arch`.
+    A block has `threads` threads of `registers` registers each, and `shared_bytes` of shared
+    memory, static and dynamic. A block that does not fit at all gives 0 blocks, limited by what it
+    lacks. Raises `KeyError` for an unknown `arch`.
     """
     limits = LIMITS[arch] if isinstance(arch, str) else arch
     warps = max(1, -(-threads // WARP))
@@ -79,7 +85,8 @@ def resident(arch: str | Limits, threads: int, registers: int, shared_bytes: int
         "registers": _by_registers(limits, warps, registers),
         "shared memory": _by_shared(limits, shared, shared_bytes),
     }
-    limiter = min(fits, key=lambda name: fits[name])  # of equals the first: what no compiler can change
+    # of equals the first: what no compiler can change
+    limiter = min(fits, key=lambda name: fits[name])
     blocks = fits[limiter]
     return Occupancy(blocks, blocks * warps, blocks * warps / limits.warps, limiter)
 

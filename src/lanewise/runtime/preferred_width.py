@@ -1,7 +1,9 @@
-"""How wide the vectors are that LLVM chooses by itself for a processor: it is asked to compile a loop.
+"""How wide the vectors are that LLVM chooses by itself for a processor.
 
-Processors with registers of 512 bits differ in that: LLVM takes 256 for most of Intel's, whose clocks went down with wide ones,
-and 512 for AMD's.
+It is asked to compile a loop.
+
+Processors with registers of 512 bits differ in that: LLVM takes 256 for most of Intel's, whose
+clocks went down with wide ones, and 512 for AMD's.
 """
 
 from __future__ import annotations
@@ -34,12 +36,17 @@ _REGISTERS = {"zmm": 512, "ymm": 256, "xmm": 128}  # as assembly language for x8
 @cache
 @interrupts_wait()
 def preferred_bits(processor: str, features: str = "") -> int:
-    """The bits of the widest registers of a vectorised loop for a processor, by LLVM's names; 128 where LLVM writes no x86."""
+    """The bits of the widest registers of a vectorised loop for a processor, by LLVM's names.
+
+    128 where LLVM writes no x86.
+    """
     from llvmlite import binding
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    machine = binding.Target.from_default_triple().create_target_machine(cpu=processor, features=features, opt=3)
+    machine = binding.Target.from_default_triple().create_target_machine(
+        cpu=processor, features=features, opt=3
+    )
     module = binding.parse_assembly(_LOOP)
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     options = binding.create_pipeline_tuning_options(speed_level=3)

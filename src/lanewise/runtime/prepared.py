@@ -22,7 +22,9 @@ Arguments = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:
-    """Where the buffers of an array lie in its memory, in bytes, with the types of what is there."""
+    """Where the buffers of an array lie in its memory, in bytes, with the types of what is
+    there.
+    """
 
     starts: tuple[int, ...]
     ends: tuple[int, ...]
@@ -31,7 +33,9 @@ class Places:
 
 def host_views(data: Any, places: Places) -> list[Any]:
     """The arguments for the buffers of an array on the host."""
-    return [data[a:b].view(t) for a, b, t in zip(places.starts, places.ends, places.dtypes, strict=True)]
+    return [
+        data[a:b].view(t) for a, b, t in zip(places.starts, places.ends, places.dtypes, strict=True)
+    ]
 
 
 Views = Callable[[str, Places], Sequence[Any]]
@@ -63,7 +67,9 @@ class Piece:
 
     def holding(self, views: Views, arrays: frozenset[str], kept: tuple[Any, ...]) -> Piece:
         """The same launch with these arrays filled in, which it keeps."""
-        given, others = (tuple(a for a in self.arrays if (a[0] in arrays) is want) for want in (True, False))
+        given, others = (
+            tuple(a for a in self.arrays if (a[0] in arrays) is want) for want in (True, False)
+        )
         if not given:
             return self
         arguments = replace(self, arrays=given, values=()).filled(views, {})
@@ -91,12 +97,16 @@ class Flat:
                 p.run(p.filled(views, values))
 
     def closed(self, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Flat:
-        """The same launches with these arrays, which it keeps in memory, and all values filled in."""
+        """The same launches with these arrays, which it keeps in memory, and all values filled
+        in.
+        """
         return Flat(tuple(_closed(p, arrays, views, values) for p in self.pieces), self.turns)
 
 
 def _closed(p: Piece, arrays: frozenset[str], views: Views, values: Mapping[str, Any]) -> Piece:
-    given, others = (tuple(a for a in p.arrays if (a[0] in arrays) is want) for want in (True, False))
+    given, others = (
+        tuple(a for a in p.arrays if (a[0] in arrays) is want) for want in (True, False)
+    )
     arguments = replace(p, arrays=given).filled(views, values)
     return Piece(p.run, arguments, others, (), p.kept)
 
@@ -149,7 +159,9 @@ def _opened(p: Piece, arrays: frozenset[str], values: frozenset[str]) -> Piece:
     for _, places, where in open_arrays:
         arguments[where] = [None] * len(places.starts)
     kept = tuple(memory for memory in p.kept if memory[0] not in arrays)
-    return Piece(p.run, tuple(arguments), open_arrays, tuple(v for v in p.values if v[0] in values), kept)
+    return Piece(
+        p.run, tuple(arguments), open_arrays, tuple(v for v in p.values if v[0] in values), kept
+    )
 
 
 _RENEWING = [threading.Lock()]  # held while a forked child makes locks of its own
@@ -192,7 +204,8 @@ class Turns:
         lock = self._of_process()
         if self._broken:
             raise ArgumentError(
-                f"{self._what}: another thread was calling it when this process was forked, and nobody finishes that call here; "
+                f"{self._what}: another thread was calling it when this process was forked, and "
+                "nobody finishes that call here; "
                 "bind it again in the child"
             )
         return lock.__enter__ if self._follow is None else self._enter_and_follow

@@ -1,7 +1,9 @@
-"""Programs: parts, each a fixed sequence of launches, and schedules, which say how often each part runs, in which order.
+"""Programs: parts, each a fixed sequence of launches, and schedules, which say how often each part
+runs, in which order.
 
-A simulation hands `make_stepper` or `make_program` its launches in order, each as a `NamedLaunch`, which says what stage of a step it
-belongs to and what runs; that is all it has to do for `--profile`.
+A simulation hands `make_stepper` or `make_program` its launches in order, each as a `NamedLaunch`,
+which says what stage of a step it belongs to and what runs; that is all it has to do for
+`--profile`.
 """
 
 from __future__ import annotations
@@ -10,15 +12,16 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-LONG_GRAPH = 32  # repetitions in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
+# repetitions in one graph: a graph launch costs a few microseconds, a kernel inside it half of one
+LONG_GRAPH = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Launches that are repeated together, in order.
 
-    steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in one graph. rows: values of the steps
-    that the launches of graphs read.
+    steps: of the simulation, in one repetition; 0 for what lies between steps. long: repetitions in
+    one graph. rows: values of the steps that the launches of graphs read.
     """
 
     calls: Sequence[Work]
@@ -28,7 +31,10 @@ class Part:
 
 
 class Rows(Protocol):
-    """Values that change from step to step, in memory that graphs read: a graph holds where they lie, not what they are."""
+    """Values that change from step to step, in memory that graphs read.
+
+    A graph holds where they lie, not what they are.
+    """
 
     def capture(self) -> None:
         """A graph is captured from now on: the first launch in it reads the first row."""
@@ -60,7 +66,10 @@ def repeat(calls: Sequence[Work], times: int) -> None:
 
 
 def in_graphs(repetitions: int, long: int = LONG_GRAPH) -> list[tuple[int, int]]:
-    """Repetitions as graphs, of which the long ones have `long`: (repetitions in a graph, how often it is launched)."""
+    """Repetitions as graphs, of which the long ones have `long`.
+
+    (repetitions in a graph, how often it is launched).
+    """
     if long == 1:
         return [(1, repetitions)] if repetitions else []
     many, rest = divmod(repetitions, long)
@@ -74,8 +83,8 @@ Work = Callable[[], object]
 class NamedLaunch:
     """A launch whose memory and numbers are bound.
 
-    stage: what it does in a step, a word of the table of a profile ("forces", "build", "search"). name: what runs, usually
-    the kernel's name; launches of one stage and name are added up.
+    stage: what it does in a step, a word of the table of a profile ("forces", "build", "search").
+    name: what runs, usually the kernel's name; launches of one stage and name are added up.
     """
 
     stage: str
@@ -87,9 +96,12 @@ class NamedLaunch:
 
 
 class Checks:
-    """What is asked before a schedule runs: whether the memory that launches are bound to is still that of their arrays.
+    """What is asked before a schedule runs.
 
-    A graph would go on with the memory of before. Which launches know is found out once for a part, since a schedule has a part often.
+    Whether the memory that launches are bound to is still that of their arrays.
+
+    A graph would go on with the memory of before. Which launches know is found out once for a part,
+    since a schedule has a part often.
     """
 
     __slots__ = ("_of", "_parts")
@@ -104,7 +116,9 @@ class Checks:
             checks = self._of.get(key)
             if checks is None:
                 calls = bare(self._parts[key].calls)
-                self._of[key] = checks = tuple(call.check for call in calls if isinstance(call, Checked))
+                self._of[key] = checks = tuple(
+                    call.check for call in calls if isinstance(call, Checked)
+                )
             for check in checks:
                 check()
 
@@ -118,7 +132,9 @@ class Checked(Protocol):
 
 def names_of(calls: Iterable[Work]) -> tuple[tuple[str, str], ...]:
     """Stage and name of every launch; one without a name is the stage "steps"."""
-    return tuple((c.stage, c.name) if isinstance(c, NamedLaunch) else ("steps", "unnamed") for c in calls)
+    return tuple(
+        (c.stage, c.name) if isinstance(c, NamedLaunch) else ("steps", "unnamed") for c in calls
+    )
 
 
 def bare(calls: Iterable[Work]) -> tuple[Work, ...]:

@@ -1,8 +1,11 @@
-"""Conversions of floats to whole numbers with one meaning: the nearest limit beyond the type, 0 for NaN.
+"""Conversions of floats to whole numbers with one meaning.
 
-LLVM leaves its plain conversion open where the number does not fit. Where a float holds both limits, the number is brought between them
-before; LLVM's own saturating conversion does the same one number after the other, where a loop could take a register of them.
-Generated kernels call `lw_to_i32(x)` and its kin.
+The nearest limit beyond the type, 0 for NaN.
+
+LLVM leaves its plain conversion open where the number does not fit. Where a float holds both
+limits, the number is brought between them before; LLVM's own saturating conversion does the same
+one number after the other, where a loop could take a register of them. Generated kernels call
+`lw_to_i32(x)` and its kin.
 """
 
 from __future__ import annotations
@@ -17,7 +20,9 @@ from numba.extending import intrinsic
 def _saturating(number: Any, operation: str) -> Any:
     def lw_to(typing_context: Any, x: Any) -> Any:
         def convert(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            target, source = (context.get_value_type(k) for k in (signature.return_type, signature.args[0]))
+            target, source = (
+                context.get_value_type(k) for k in (signature.return_type, signature.args[0])
+            )
             if number is types.int32 and signature.args[0] is types.float64:
                 return _between(builder, arguments[0], target)
             function = builder.module.declare_intrinsic(
@@ -32,7 +37,10 @@ def _saturating(number: Any, operation: str) -> Any:
 
 
 def _between(builder: Any, x: Any, target: Any) -> Any:
-    """A float64 between the limits of a signed type of 32 bits, and converted; comparisons with NaN are false."""
+    """A float64 between the limits of a signed type of 32 bits, and converted.
+
+    Comparisons with NaN are false.
+    """
     low, high = (ir.Constant(x.type, float(limit)) for limit in (-(2**31), 2**31 - 1))
     x = builder.select(
         builder.fcmp_ordered(">", x, low),

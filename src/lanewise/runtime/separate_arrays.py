@@ -1,8 +1,9 @@
 """Tell LLVM that the arrays of one compiled kernel have no bytes in common.
 
-A generated kernel calls `lw_separate()`. The call becomes no instruction: it marks the data pointer of every array argument of the
-machine function that it stands in as "noalias". Without it LLVM compares the ends of all arrays before a loop, and gives up on
-vectorising one that touches the 19 populations of a site (it allows 128 comparisons). Two arguments may interleave in memory, as the
+A generated kernel calls `lw_separate()`. The call becomes no instruction: it marks the data pointer
+of every array argument of the machine function that it stands in as "noalias". Without it LLVM
+compares the ends of all arrays before a loop, and gives up on vectorising one that touches the 19
+populations of a site (it allows 128 comparisons). Two arguments may interleave in memory, as the
 leaves of structures do; no byte may be reached through two of them and written.
 """
 
@@ -14,7 +15,8 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-DATA = ".4"  # an array is seven arguments of the machine function, its data pointer the fifth: arg.name.4
+# an array is seven arguments of the machine function, its data pointer the fifth: arg.name.4
+DATA = ".4"
 
 
 def _separate(typing_context: Any) -> Any:

@@ -1,8 +1,9 @@
 """SIMD registers as values of generated kernels: a number for each of some neighbouring lanes.
 
-A kernel takes its operations from `lanes(16, "load", "add", ...)`. Each becomes one instruction of LLVM's vectors, so that what a register
-holds does not hang on what LLVM's vectoriser makes of a loop. An operand that is one number stands for the same number in all lanes.
-Lanes that a mask leaves out neither read nor write memory.
+A kernel takes its operations from `lanes(16, "load", "add", ...)`. Each becomes one instruction of
+LLVM's vectors, so that what a register holds does not hang on what LLVM's vectoriser makes of a
+loop. An operand that is one number stands for the same number in all lanes. Lanes that a mask
+leaves out neither read nor write memory.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _FLOATS = (types.float32, types.float64)
 _FLAGS = ("contract",)
 _FREE = ("reassoc", "contract", "nsz")
 _APPROXIMATE = ("arcp", "afn", "reassoc", "contract", "nsz")
-FAR = 1 << 24  # bytes of an array from which on what is written is better not kept in a core's own caches
+# bytes of an array from which on what is written is better not kept in a core's own caches
+FAR = 1 << 24
 EVEN = 16  # bytes that such a store needs to begin at a multiple of
 
 
@@ -65,7 +67,9 @@ def _spread(builder: Any, value: Any, count: int) -> Any:
     vector = ir.VectorType(value.type, count)
     undefined = ir.Constant(vector, ir.Undefined)
     first = builder.insert_element(undefined, value, ir.Constant(ir.IntType(32), 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count))
+    return builder.shuffle_vector(
+        first, undefined, ir.Constant(ir.VectorType(ir.IntType(32), count), [0] * count)
+    )
 
 
 def _operand(context: Any, builder: Any, value: Any, kind: Any, target: Any, count: int) -> Any:
@@ -76,7 +80,10 @@ def _operand(context: Any, builder: Any, value: Any, kind: Any, target: Any, cou
 
 
 Make = Callable[[Any, list[Any], Any], Any]
-"""What makes the instructions: of a builder, operands that are registers, and the type of their elements."""
+"""What makes the instructions.
+
+Of a builder, operands that are registers, and the type of their elements.
+"""
 
 
 _FAST = frozenset(("fadd", "fsub", "fmul", "fdiv", "fneg"))
@@ -91,7 +98,8 @@ def _plain(count: int, operands: int, make: Make, result: Any = None, *, fast: b
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             values = [
-                _operand(context, builder, v, k, element, count) for v, k in zip(arguments, signature.args, strict=True)
+                _operand(context, builder, v, k, element, count)
+                for v, k in zip(arguments, signature.args, strict=True)
             ]
             value = make(builder, values, element)
             if fast and isinstance(value, ir.instructions.Instruction) and value.opname in _FAST:
@@ -212,12 +220,15 @@ _OPERATIONS: dict[str, tuple[int, Make, Any]] = {
 
 def _choose(count: int) -> Any:
     def choose(typing_context: Any, mask: Any, yes: Any, no: Any) -> Any:
-        element = next((k.element for k in (yes, no) if isinstance(k, Lanes)), None) or _element(yes)
+        element = next((k.element for k in (yes, no) if isinstance(k, Lanes)), None) or _element(
+            yes
+        )
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             m, *both = arguments
             one, other = (
-                _operand(context, builder, v, k, element, count) for v, k in zip(both, signature.args[1:], strict=True)
+                _operand(context, builder, v, k, element, count)
+                for v, k in zip(both, signature.args[1:], strict=True)
             )
             return builder.select(m, one, other)
 
@@ -226,11 +237,20 @@ def _choose(count: int) -> Any:
     return intrinsic(choose)
 
 
-_KINDS = {"f32": types.float32, "f64": types.float64, "i32": types.int32, "u32": types.uint32, "i64": types.int64}
+_KINDS = {
+    "f32": types.float32,
+    "f64": types.float64,
+    "i32": types.int32,
+    "u32": types.uint32,
+    "i64": types.int64,
+}
 
 
 def _convert(count: int, target: Any) -> Any:
-    """The same numbers in another type. Floats that do not fit a whole number become the nearest one that does, NaN 0."""
+    """The same numbers in another type.
+
+    Floats that do not fit a whole number become the nearest one that does, NaN 0.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (value,), source = arguments, signature.args[0].element
@@ -241,13 +261,19 @@ def _convert(count: int, target: Any) -> Any:
             case True, True:
                 if source is target:
                     return value
-                return builder.fpext(value, to) if target is types.float64 else builder.fptrunc(value, to)
+                return (
+                    builder.fpext(value, to)
+                    if target is types.float64
+                    else builder.fptrunc(value, to)
+                )
             case True, False:
                 name = f"llvm.fpto{'s' if target.signed else 'u'}i.sat"
+                given = "f32" if source is types.float32 else "f64"
                 function = builder.module.declare_intrinsic(
-                    f"{name}.v{count}i{target.bitwidth}.v{count}{'f32' if source is types.float32 else 'f64'}",
-                    (), ir.FunctionType(to, (value.type,)),
-                )  # fmt: skip
+                    f"{name}.v{count}i{target.bitwidth}.v{count}{given}",
+                    (),
+                    ir.FunctionType(to, (value.type,)),
+                )
                 return builder.call(function, (value,))
             case False, True:
                 return builder.sitofp(value, to) if source.signed else builder.uitofp(value, to)
@@ -295,8 +321,12 @@ def _last(count: int) -> Any:
     def last(typing_context: Any, mask: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             bits = ir.IntType(count)
-            leading = builder.ctlz(builder.bitcast(arguments[0], bits), ir.Constant(ir.IntType(1), 0))
-            return builder.extract_element(arguments[1], builder.sub(ir.Constant(bits, count - 1), leading))
+            leading = builder.ctlz(
+                builder.bitcast(arguments[0], bits), ir.Constant(ir.IntType(1), 0)
+            )
+            return builder.extract_element(
+                arguments[1], builder.sub(ir.Constant(bits, count - 1), leading)
+            )
 
         return value.element(mask, value), generate
 
@@ -331,13 +361,20 @@ def _put(count: int) -> Any:
 
 
 def _shuffle(count: int, distance: int, group: int) -> Any:
-    """The number of the lane `distance` behind, its own where its group of lanes ends; of the first of the group for 0."""
+    """The number of the lane `distance` behind, its own where its group of lanes ends.
+
+    Of the first of the group for 0.
+    """
 
     def shuffle(typing_context: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             (register,) = arguments
             order = [
-                n - n % group if not distance else n + distance if n % group + distance < group else n
+                n - n % group
+                if not distance
+                else n + distance
+                if n % group + distance < group
+                else n
                 for n in range(count)
             ]
             number = ir.VectorType(ir.IntType(32), count)
@@ -368,8 +405,12 @@ def _load(count: int) -> Any:
 
     def load(typing_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-            return builder.load(_vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8)
+            pointer = _pointer(
+                context, builder, array, arguments[0], arguments[1], signature.args[1]
+            )
+            return builder.load(
+                _vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8
+            )
 
         return Lanes(array.dtype, count)(array, place), generate
 
@@ -377,11 +418,16 @@ def _load(count: int) -> Any:
 
 
 def _prefetch(*, stores: bool, near: int) -> Any:
-    """Ask for what lies at a place, which may be beyond the end. near: how close to the core; 3 is its first cache, 2 its second one."""
+    """Ask for what lies at a place, which may be beyond the end. near: how close to the core.
+
+    3 is its first cache, 2 its second one.
+    """
 
     def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
+            pointer = _pointer(
+                context, builder, array, arguments[0], arguments[1], signature.args[1]
+            )
             _asked(builder, pointer, stores=stores, near=near)
             return context.get_dummy_value()
 
@@ -399,7 +445,9 @@ def _asked(builder: Any, pointer: Any, *, stores: bool, near: int) -> None:
     builder.call(callee, [builder.bitcast(pointer, byte), *told])
 
 
-def _masked(builder: Any, name: str, result: Any, pointer: Any, arguments: list[Any], size: int) -> Any:
+def _masked(
+    builder: Any, name: str, result: Any, pointer: Any, arguments: list[Any], size: int
+) -> Any:
     vector = pointer.type.pointee
     letter = {"float": "f32", "double": "f64"}.get(str(vector.element)) or str(vector.element)
     shape = f"v{vector.count}{letter}"
@@ -422,7 +470,9 @@ def _load_some(count: int) -> Any:
             )
             rest = _operand(context, builder, rest, signature.args[3], array.dtype, count)
             align = ir.Constant(ir.IntType(32), size)
-            return _masked(builder, "load", pointer.type.pointee, pointer, [pointer, align, m, rest], size)
+            return _masked(
+                builder, "load", pointer.type.pointee, pointer, [pointer, align, m, rest], size
+            )
 
         return Lanes(array.dtype, count)(array, place, mask, other), generate
 
@@ -432,9 +482,15 @@ def _load_some(count: int) -> Any:
 def _store(count: int) -> Any:
     def store(typing_context: Any, array: Any, place: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-            register = _operand(context, builder, arguments[2], signature.args[2], array.dtype, count)
-            builder.store(register, _vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8)
+            pointer = _pointer(
+                context, builder, array, arguments[0], arguments[1], signature.args[1]
+            )
+            register = _operand(
+                context, builder, arguments[2], signature.args[2], array.dtype, count
+            )
+            builder.store(
+                register, _vector_pointer(builder, pointer, count), align=array.dtype.bitwidth // 8
+            )
             return context.get_dummy_value()
 
         return types.void(array, place, value), generate
@@ -448,7 +504,9 @@ def _store_some(count: int) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             base, where, m, stored = arguments
-            pointer = _vector_pointer(builder, _pointer(context, builder, array, base, where, signature.args[1]), count)
+            pointer = _vector_pointer(
+                builder, _pointer(context, builder, array, base, where, signature.args[1]), count
+            )
             register = _operand(context, builder, stored, signature.args[3], array.dtype, count)
             align = ir.Constant(ir.IntType(32), size)
             _masked(builder, "store", ir.VoidType(), pointer, [register, pointer, align, m], size)
@@ -460,9 +518,12 @@ def _store_some(count: int) -> Any:
 
 
 def _stream(count: int, *, parts: bool = True) -> Any:
-    """A store past the caches where `far` says so and a line of memory is written whole: the line is not read before.
+    """A store past the caches where `far` says so and a line of memory is written whole.
 
-    parts: whether a register that lies in two lines is stored so, too: where the next one follows at once, and completes the second.
+    The line is not read before.
+
+    parts: whether a register that lies in two lines is stored so, too: where the next one follows
+    at once, and completes the second.
     """
 
     def store(typing_context: Any, array: Any, place: Any, value: Any, far: Any) -> Any:
@@ -470,18 +531,25 @@ def _stream(count: int, *, parts: bool = True) -> Any:
         whole, align = size * count, min(EVEN, size * count)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-            register = _operand(context, builder, arguments[2], signature.args[2], array.dtype, count)
+            pointer = _pointer(
+                context, builder, array, arguments[0], arguments[1], signature.args[1]
+            )
+            register = _operand(
+                context, builder, arguments[2], signature.args[2], array.dtype, count
+            )
             target, word = _vector_pointer(builder, pointer, count), ir.IntType(64)
 
             def even(to: int) -> Any:
                 low = builder.and_(builder.ptrtoint(pointer, word), ir.Constant(word, to - 1))
-                return builder.and_(arguments[3], builder.icmp_unsigned("==", low, ir.Constant(word, 0)))
+                return builder.and_(
+                    arguments[3], builder.icmp_unsigned("==", low, ir.Constant(word, 0))
+                )
 
             def past(to: int) -> None:
                 _past(builder, register, target, to)
 
-            with builder.if_else(even(whole)) as (in_one, otherwise):  # else as many stores as have `EVEN` bytes
+            # else as many stores as have `EVEN` bytes
+            with builder.if_else(even(whole)) as (in_one, otherwise):
                 with in_one:
                     past(whole)
                 with otherwise:
@@ -501,18 +569,25 @@ def _stream(count: int, *, parts: bool = True) -> Any:
 
 
 def _stream_some(count: int) -> Any:
-    """A store in some lanes of a register, past the caches where `far` says so: pieces of `EVEN` bytes, and single elements beside them.
+    """A store in some lanes of a register, past the caches where `far` says so.
 
-    A core puts together what follows each other: a line whose first part ends a row goes to memory whole with what begins the next row.
-    Through a cache the second part would wait until the line has come from memory, and all stores behind it.
+    Pieces of `EVEN` bytes, and single elements beside them.
+
+    A core puts together what follows each other: a line whose first part ends a row goes to memory
+    whole with what begins the next row. Through a cache the second part would wait until the line
+    has come from memory, and all stores behind it.
     """
 
     def store(typing_context: Any, array: Any, place: Any, mask: Any, value: Any, far: Any) -> Any:
         size = array.dtype.bitwidth // 8
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = _pointer(context, builder, array, arguments[0], arguments[1], signature.args[1])
-            register = _operand(context, builder, arguments[3], signature.args[3], array.dtype, count)
+            pointer = _pointer(
+                context, builder, array, arguments[0], arguments[1], signature.args[1]
+            )
+            register = _operand(
+                context, builder, arguments[3], signature.args[3], array.dtype, count
+            )
             target, word = _vector_pointer(builder, pointer, count), ir.IntType(64)
             low = builder.and_(builder.ptrtoint(pointer, word), word(EVEN - 1))
             begins = builder.icmp_unsigned("==", low, word(0))
@@ -521,7 +596,14 @@ def _stream_some(count: int) -> Any:
                     _in_pieces(builder, register, arguments[2], pointer)
                 with through:
                     align = ir.Constant(ir.IntType(32), size)
-                    _masked(builder, "store", ir.VoidType(), target, [register, target, align, arguments[2]], size)
+                    _masked(
+                        builder,
+                        "store",
+                        ir.VoidType(),
+                        target,
+                        [register, target, align, arguments[2]],
+                        size,
+                    )
             return context.get_dummy_value()
 
         return types.void(array, place, mask, value, far), generate
@@ -551,19 +633,32 @@ def _pieces(function: Any) -> Any:
     kept, lanes, pointer = function.args
     register: Any = builder.load(kept)
     element, bits = pointer.type.pointee, lanes.type
-    size = element.width // 8 if isinstance(element, ir.IntType) else 4 if isinstance(element, ir.FloatType) else 8
+    size = (
+        element.width // 8
+        if isinstance(element, ir.IntType)
+        else 4
+        if isinstance(element, ir.FloatType)
+        else 8
+    )
     piece = EVEN // size
     for first in range(0, register.type.count, piece):
         every = bits(((1 << piece) - 1) << first)
         order = ir.Constant(ir.VectorType(number, piece), list(range(first, first + piece)))
         values = builder.shuffle_vector(register, ir.Constant(register.type, ir.Undefined), order)
-        with builder.if_else(builder.icmp_unsigned("==", builder.and_(lanes, every), every)) as (whole, some):
+        with builder.if_else(builder.icmp_unsigned("==", builder.and_(lanes, every), every)) as (
+            whole,
+            some,
+        ):
             with whole:
                 _past(builder, values, builder.gep(pointer, [number(first)]), EVEN)
             with some:
                 for n in range(piece):
-                    with builder.if_then(builder.trunc(builder.lshr(lanes, bits(first + n)), ir.IntType(1))):
-                        one = builder.bitcast(builder.extract_element(values, number(n)), ir.IntType(8 * size))
+                    with builder.if_then(
+                        builder.trunc(builder.lshr(lanes, bits(first + n)), ir.IntType(1))
+                    ):
+                        one = builder.bitcast(
+                            builder.extract_element(values, number(n)), ir.IntType(8 * size)
+                        )
                         _past(builder, one, builder.gep(pointer, [number(first + n)]), size)
     builder.ret_void()
     return function
@@ -572,11 +667,16 @@ def _pieces(function: Any) -> Any:
 def _past(builder: Any, value: Any, pointer: Any, align: int) -> None:
     """Store a value past the caches."""
     written = builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=align)
-    written.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+    written.set_metadata(
+        "nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+    )
 
 
 def _is_far(typing_context: Any, array: Any) -> Any:
-    """Whether an array is larger than the caches of a core: what is written to it is read from memory whoever reads it."""
+    """Whether an array is larger than the caches of a core.
+
+    What is written to it is read from memory whoever reads it.
+    """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         count = context.make_array(array)(context, builder, arguments[0]).nitems
@@ -587,7 +687,9 @@ def _is_far(typing_context: Any, array: Any) -> Any:
 
 
 def _begins(within: int) -> Any:
-    """How many elements fit between the beginning of a piece of memory, a line or a page, and that of an array."""
+    """How many elements fit between the beginning of a piece of memory, a line or a page, and that
+    of an array.
+    """
 
     def begins(typing_context: Any, array: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -658,10 +760,20 @@ prefetch = _prefetch(stores=False, near=2)
 prefetch_to_store = _prefetch(stores=True, near=3)
 fence = intrinsic(_fence)
 _MEMORY: dict[str, Callable[[int], Any]] = {
-    "load": _load, "load_some": _load_some, "store": _store, "store_some": _store_some, "stream": _stream, "choose": _choose, "any": _any,
-    "stream_lines": partial(_stream, parts=False), "stream_some": _stream_some,
-    "turn": _turn, "last": _last, "lane": _lane, "put": _put,
-}  # fmt: skip
+    "load": _load,
+    "load_some": _load_some,
+    "store": _store,
+    "store_some": _store_some,
+    "stream": _stream,
+    "choose": _choose,
+    "any": _any,
+    "stream_lines": partial(_stream, parts=False),
+    "stream_some": _stream_some,
+    "turn": _turn,
+    "last": _last,
+    "lane": _lane,
+    "put": _put,
+}
 
 
 @cache
@@ -691,5 +803,8 @@ def _operation(count: int, name: str, fast: bool) -> Any:
 
 
 def lanes(count: int, *names: str, fast: bool = False) -> tuple[Any, ...]:
-    """Operations on registers of so many lanes, by their names. fast: with every algebraic shortcut."""
+    """Operations on registers of so many lanes, by their names. fast.
+
+    With every algebraic shortcut.
+    """
     return tuple(_operation(count, name, fast) for name in names)

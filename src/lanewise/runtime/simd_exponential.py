@@ -1,9 +1,10 @@
 """e to the power of x in float32, in the lanes of registers.
 
-x = n ln 2 + r with |r| <= ln 2 / 2, and the polynomial of least error for e to the power of r (J.-M. Muller, Elementary Functions, 3rd ed.
-2016, chapters 3 and 11). ln 2 is subtracted in two parts, of which the first has few digits. AVX-512 has an instruction that scales by
-2 to the power of n and overflows and underflows as it should. Elsewhere n is added to the exponent, and registers with a lane near the
-ends of float32 take a slower path.
+x = n ln 2 + r with |r| <= ln 2 / 2, and the polynomial of least error for e to the power of r
+(J.-M. Muller, Elementary Functions, 3rd ed. 2016, chapters 3 and 11). ln 2 is subtracted in two
+parts, of which the first has few digits. AVX-512 has an instruction that scales by 2 to the power
+of n and overflows and underflows as it should. Elsewhere n is added to the exponent, and registers
+with a lane near the ends of float32 take a slower path.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def exponential(builder: Any, values: list[Any], element: Any) -> Any:
             _, bits, p = parts(within())
             exponent = builder.sub(bits, builder.bitcast(every(_SHIFT), whole))
             half = builder.ashr(exponent, wholes(1))
-            for power in (half, builder.sub(exponent, half)):  # in two steps: results may be subnormal
+            # in two steps: results may be subnormal
+            for power in (half, builder.sub(exponent, half)):
                 scale = builder.shl(builder.add(power, wholes(127)), wholes(23))
                 p = builder.fmul(p, builder.bitcast(scale, kind))
             slow = builder.select(builder.fcmp_unordered("uno", x, x), x, p)

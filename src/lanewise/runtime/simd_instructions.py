@@ -1,4 +1,7 @@
-"""What the operations of `simd.py` are made of: constants in all lanes, and functions of LLVM and of processors on registers."""
+"""What the operations of `simd.py` are made of.
+
+Constants in all lanes, and functions of LLVM and of processors on registers.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ def constant(vector: Any, value: float) -> Any:
     return ir.Constant(vector, [ir.Constant(vector.element, value)] * vector.count)
 
 
-def called(builder: Any, name: str, result: Any, arguments: list[Any], flags: tuple[str, ...] = ()) -> Any:
+def called(
+    builder: Any, name: str, result: Any, arguments: list[Any], flags: tuple[str, ...] = ()
+) -> Any:
     """An intrinsic function of LLVM that is named after the type of its first argument."""
     vector: Any = arguments[0].type
     letter = {"float": "f32", "double": "f64"}.get(str(vector.element)) or str(vector.element)
@@ -30,9 +35,13 @@ def called(builder: Any, name: str, result: Any, arguments: list[Any], flags: tu
 
 
 def scaling_lanes(builder: Any, count: int) -> int:
-    """How many lanes the instruction of AVX-512 takes that multiplies by powers of two; 0 where there is none for registers of `count`."""
+    """How many lanes the instruction of AVX-512 takes that multiplies by powers of two.
+
+    0 where there is none for registers of `count`.
+    """
     codegen = cast("Any", cpu_target.target_context).codegen()
-    _, _, features = codegen.magic_tuple()  # that code is compiled for, possibly fewer than the CPU has
+    # that code is compiled for, possibly fewer than the CPU has
+    _, _, features = codegen.magic_tuple()
     if not {"+avx512f", "+avx512vl"} <= set(features.split(",")):
         return 0
     lanes = min(count, width_of(builder.function) // 32)
@@ -40,7 +49,8 @@ def scaling_lanes(builder: Any, count: int) -> int:
 
 
 def scaled(builder: Any, values: Any, powers: Any, lanes: int) -> Any:
-    """`values` times 2 to the power of `powers`, which are whole, all of float32, by instructions of so many lanes.
+    """`values` times 2 to the power of `powers`, which are whole, all of float32, by instructions
+    of so many lanes.
 
     Rounded once where the result is subnormal; infinite beyond float32.
     """
@@ -51,7 +61,9 @@ def scaled(builder: Any, values: Any, powers: Any, lanes: int) -> Any:
     callee = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
     parts = list[Any]()
     for first in range(0, values.type.count, lanes):
-        value, power = (_lanes(builder, v, v, range(first, first + lanes)) for v in (values, powers))
+        value, power = (
+            _lanes(builder, v, v, range(first, first + lanes)) for v in (values, powers)
+        )
         parts.append(builder.call(callee, [value, power, value, ir.Constant(mask, -1), *rounding]))
     while len(parts) > 1:
         both = range(2 * parts[0].type.count)

@@ -1,11 +1,13 @@
 """Run programs of launches: one after the other on a CPU, as graphs on a GPU.
 
-On a GPU all of a schedule is launched before the host waits, so the device is never without work between its parts.
+On a GPU all of a schedule is launched before the host waits, so the device is never without work
+between its parts.
 
-With a profile (`lanewise.profiling`) the launches, given as `NamedLaunch`, are also measured by stage: some repetitions are measured launch
-by launch, in the same order on the same memory, so results have the same bits. On a CPU a clock is read between the calls of a sampled
-repetition. On a GPU a second graph of as many repetitions has nodes that record events between the launches of the middle one: no launch
-waits for Python, which would be most of what a short kernel seemed to take.
+With a profile (`lanewise.profiling`) the launches, given as `NamedLaunch`, are also measured by
+stage: some repetitions are measured launch by launch, in the same order on the same memory, so
+results have the same bits. On a CPU a clock is read between the calls of a sampled repetition. On a
+GPU a second graph of as many repetitions has nodes that record events between the launches of the
+middle one: no launch waits for Python, which would be most of what a short kernel seemed to take.
 """
 
 from __future__ import annotations
@@ -45,8 +47,13 @@ class _HostProgram:
 
 
 def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, int]]:
-    """A schedule by graphs: the key of the part, repetitions in a graph, how often it is launched."""
-    return [(key, size, n) for key, many in schedule for size, n in in_graphs(many, parts[key].long)]
+    """A schedule by graphs.
+
+    The key of the part, repetitions in a graph, how often it is launched.
+    """
+    return [
+        (key, size, n) for key, many in schedule for size, n in in_graphs(many, parts[key].long)
+    ]
 
 
 class _PartGraph:
@@ -72,7 +79,9 @@ class _PartGraph:
 
 
 class _GraphProgram:
-    """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the rest."""
+    """Of each part a graph of many repetitions for the bulk, and one of a single repetition for the
+    rest.
+    """
 
     def __init__(self, device: str, parts: Parts) -> None:
         self._device, self._parts, self._checks = device, parts, Checks(parts)
@@ -85,8 +94,12 @@ class _GraphProgram:
 
     def run(self, schedule: Schedule) -> None:
         self._checks.run(schedule)
-        # All are captured before the first is launched: the device would be done with it long before the next one is there.
-        graphs = [(self._graph(key, size), count) for key, size, count in _as_graphs(self._parts, schedule)]
+        # All are captured before the first is launched: the device would be done with it long
+        # before the next one is there.
+        graphs = [
+            (self._graph(key, size), count)
+            for key, size, count in _as_graphs(self._parts, schedule)
+        ]
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         for graph, count in graphs:
             for _ in range(count):
@@ -96,7 +109,9 @@ class _GraphProgram:
     def _graph(self, key: Hashable, size: int) -> _PartGraph:
         if (key, size) not in self._graphs:
             part = self._parts[key]
-            self._graphs[key, size] = _PartGraph(self._device, part, size, partial(repeat, bare(part.calls), size))
+            self._graphs[key, size] = _PartGraph(
+                self._device, part, size, partial(repeat, bare(part.calls), size)
+            )
         return self._graphs[key, size]
 
 
@@ -111,7 +126,9 @@ class _EagerProgram:
         cuda.synchronize(self._device)
 
 
-def make_program(device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True) -> ScheduleRunner:
+def make_program(
+    device: str, parts: Parts, profile: Profile | None = None, *, graphs: bool = True
+) -> ScheduleRunner:
     """The program of a device with these parts.
 
     With a profile it tells how long each launch takes (see `NamedLaunch`).
@@ -165,7 +182,10 @@ def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None)
 
 
 class ProfiledHostProgram:
-    """The calls one after the other. `wait`: for what a call started on a device; it ends every call whose time is taken."""
+    """The calls one after the other. `wait`: for what a call started on a device.
+
+    It ends every call whose time is taken.
+    """
 
     def __init__(self, parts: Parts, profile: Profile, wait: Work | None = None) -> None:
         self._parts, self._profile, self._loop, self._wait = parts, profile, profile.loop(), wait
@@ -213,7 +233,10 @@ class ProfiledHostProgram:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A sample whose events a graph records that was launched. began: the clock when the event `origin` was recorded."""
+    """A sample whose events a graph records that was launched. began.
+
+    The clock when the event `origin` was recorded.
+    """
 
     marks: cuda.Marks
     weight: int
@@ -240,7 +263,10 @@ class _GraphPart:
             device, part = self._device, self._part
             self._plain[size] = _PartGraph(device, part, size, partial(repeat, self._calls, size))
             marks = cuda.Marks(device, len(self._calls) + 1)
-            self._marked[size] = _PartGraph(device, part, size, partial(self._repeat_marked, size, marks)), marks
+            self._marked[size] = (
+                _PartGraph(device, part, size, partial(self._repeat_marked, size, marks)),
+                marks,
+            )
 
     def _repeat_marked(self, count: int, marks: cuda.Marks) -> None:
         """The repetition in the middle has events: what runs before and after it are others."""
@@ -252,13 +278,17 @@ class _GraphPart:
         repeat(self._calls, count - count // 2 - 1)
 
     def launch(self, size: int, began: int, origin: Any) -> None:
-        """`origin`: an event that was recorded when the clock said `began`; None in a run that needs no sample."""
+        """`origin`: an event that was recorded when the clock said `began`.
+
+        None in a run that needs no sample.
+        """
         times = self.times
         if times.wait > 0 or origin is None:
             self._plain[size].launch()
             times.passed(size)
         else:
-            # Long since done unless repetitions are long: what was launched after it keeps the device busy meanwhile.
+            # Long since done unless repetitions are long: what was launched after it keeps the
+            # device busy meanwhile.
             self.collect()
             graph, marks = self._marked[size]
             graph.launch()
@@ -279,11 +309,17 @@ class _GraphPart:
 class ProfiledGraphProgram:
     """Graphs of many repetitions for the bulk, of one for the rest.
 
-    The events of a sample are read when the device has other work, in the next run at the latest, or when somebody looks at the profile.
+    The events of a sample are read when the device has other work, in the next run at the latest,
+    or when somebody looks at the profile.
     """
 
     def __init__(self, device: str, parts: Parts, profile: Profile) -> None:
-        self._device, self._parts, self._profile, self._loop = device, parts, profile, profile.loop()
+        self._device, self._parts, self._profile, self._loop = (
+            device,
+            parts,
+            profile,
+            profile.loop(),
+        )
         self._checks = Checks(parts)
         self._made: dict[Hashable, _GraphPart] = {}
 
@@ -302,7 +338,10 @@ class ProfiledGraphProgram:
         earlier = {part: part.pending for part, _, _ in todo}
         cuda.synchronize(self._device)  # earlier work on other streams comes first
         with self._profile.running(self._loop, [(part.times, size * n) for part, size, n in todo]):
-            began, origin = clock(), cuda.graph_event(self._device) if _sample_is_due(todo) else None
+            began, origin = (
+                clock(),
+                cuda.graph_event(self._device) if _sample_is_due(todo) else None,
+            )
             for part, size, count in todo:
                 for _ in range(count):
                     part.launch(size, began, origin)
@@ -320,7 +359,10 @@ class ProfiledGraphProgram:
 
 
 def _sample_is_due(todo: Many[tuple[_GraphPart, int, int]]) -> bool:
-    """Whether one of these graphs will be launched when its part waits no longer; if one is, then the part's last one is."""
+    """Whether one of these graphs will be launched when its part waits no longer.
+
+    If one is, then the part's last one is.
+    """
     passed: dict[_GraphPart, int] = {}
     before_last: dict[_GraphPart, int] = {}
     for part, size, count in todo:

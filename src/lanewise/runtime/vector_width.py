@@ -1,8 +1,9 @@
 """The width of SIMD registers of one compiled kernel, whatever the compiler prefers on this CPU.
 
-A generated kernel calls `lw_prefer_256()` or `lw_prefer_512()`. The call becomes no instruction: it marks the machine function
-that it stands in with LLVM's attribute "prefer-vector-width", which LLVM's vectoriser obeys for this function alone. Numba's own
-setting, CPU_FEATURES, holds for a whole process and is read once.
+A generated kernel calls `lw_prefer_256()` or `lw_prefer_512()`. The call becomes no instruction: it
+marks the machine function that it stands in with LLVM's attribute "prefer-vector-width", which
+LLVM's vectoriser obeys for this function alone. Numba's own setting, CPU_FEATURES, holds for a
+whole process and is read once.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ from llvmlite import binding
 from numba.core import types
 from numba.extending import intrinsic
 
-NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}  # LLVM's name of the feature, and the vendors'
+# LLVM's name of the feature, and the vendors'
+NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}
 
 
 @cache
 def _host() -> tuple[str, dict[str, bool]]:
-    """The name and features of this CPU. LLVM is asked once: it answers under a lock, which a fork may find held for ever."""
+    """The name and features of this CPU. LLVM is asked once.
+
+    It answers under a lock, which a fork may find held for ever.
+    """
     return binding.get_host_cpu_name(), dict(binding.get_host_cpu_features())
 
 
@@ -34,7 +39,10 @@ def _attribute(bits: int) -> str:
 
 
 def width_of(function: Any) -> int:
-    """Bits of the registers of a machine function: those that it is marked with, else 256 is assumed."""
+    """Bits of the registers of a machine function.
+
+    Those that it is marked with, else 256 is assumed.
+    """
     return 512 if _attribute(512) in function.attributes else 256
 
 

@@ -1,4 +1,6 @@
-"""Many steps as whole ones: Ctrl-C waits for the end of a step, and a state that was left within one is used no more.
+"""Many steps as whole ones.
+
+Ctrl-C waits for the end of a step, and a state that was left within one is used no more.
 
 States change in place, so an interruption within a step would leave half of one.
 """
@@ -17,11 +19,13 @@ from typing import Any
 from lanewise.runtime.programs import LONG_GRAPH
 from lanewise.support.errors import StateError
 
-# What module `signal` itself calls: around it, it looks for enumerations that stand for the number and for both handlers, which takes
-# fifteen times as long as the change. Single steps in a loop change handlers twice each.
+# What module `signal` itself calls: around it, it looks for enumerations that stand for the number
+# and for both handlers, which takes fifteen times as long as the change. Single steps in a loop
+# change handlers twice each.
 _get_handler: Callable[[int], Any] = _signal.getsignal
 _set_handler: Callable[[int, Any], Any] = _signal.signal
-PIECE_SECONDS = 0.2  # how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
+# how long steps run between two looks at Ctrl-C; on a GPU what is launched by then is finished
+PIECE_SECONDS = 0.2
 
 
 class WholeSteps:
@@ -47,7 +51,8 @@ class WholeSteps:
         first, last = self._unfinished
         where = f"step {last}" if last == first + 1 else f"steps {first + 1} to {last}"
         raise StateError(
-            f"{self._what} was stopped within {where}: its arrays are of no step, and nothing computed from them holds; {self._remedy}"
+            f"{self._what} was stopped within {where}: its arrays are of no step, and nothing "
+            f"computed from them holds; {self._remedy}"
         )
 
     def begin(self, step: int, steps: int) -> None:
@@ -59,10 +64,13 @@ class WholeSteps:
         self._unfinished = None
 
     def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
-        """`steps` steps after step `step`; `run(n)` takes n of them, waits for them, and counts them.
+        """`steps` steps after step `step`.
 
-        After Ctrl-C the steps that were begun are finished and counted, then KeyboardInterrupt is raised (or the handler of a
-        host program called). Pressed twice it raises at once, and then, as after any other exception within `run`, `check` refuses.
+        `run(n)` takes n of them, waits for them, and counts them.
+
+        After Ctrl-C the steps that were begun are finished and counted, then KeyboardInterrupt is
+        raised (or the handler of a host program called). Pressed twice it raises at once, and then,
+        as after any other exception within `run`, `check` refuses.
         """
         self.check()
         end = step + steps
@@ -92,7 +100,10 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 class Interruption:
-    """Keeps Ctrl-C back from the handler that it is meant for: Python's own, or that of a host program."""
+    """Keeps Ctrl-C back from the handler that it is meant for.
+
+    Python's own, or that of a host program.
+    """
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
@@ -104,21 +115,31 @@ class Interruption:
         return bool(self._kept)
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The first Ctrl-C is kept; with a second one both go on at once, for whoever cannot wait for the step to end."""
+        """The first Ctrl-C is kept.
+
+        With a second one both go on at once, for whoever cannot wait for the step to end.
+        """
         self._kept.append((number, frame))
         if len(self._kept) > 1:
-            signal.signal(signal.SIGINT, self._handler)  # also when what follows leaves by an exception
+            # also when what follows leaves by an exception
+            signal.signal(signal.SIGINT, self._handler)
             self.deliver()
 
     def deliver(self) -> None:
-        """Hand on what was kept. Python's own handler raises KeyboardInterrupt; another one may return, and work goes on."""
+        """Hand on what was kept. Python's own handler raises KeyboardInterrupt.
+
+        Another one may return, and work goes on.
+        """
         kept, self._kept = self._kept, []
         for number, frame in kept:
             self._handler(number, frame)
 
 
 class _Deferral:
-    """A context manager by hand, since single steps in a loop enter one each: a generator takes three times as long."""
+    """A context manager by hand, since single steps in a loop enter one each.
+
+    A generator takes three times as long.
+    """
 
     __slots__ = ("_before", "_interruption")
 
@@ -136,13 +157,14 @@ class _Deferral:
             return
         _set_handler(signal.SIGINT, before)
         if kind is None and self._interruption.asked and before is not signal.default_int_handler:
-            self._interruption.deliver()  # a host program may count on it, though all of the work is done
+            # a host program may count on it, though all of the work is done
+            self._interruption.deliver()
 
 
 def deferred_interruption() -> AbstractContextManager[Interruption, None]:
     """Within the block Ctrl-C is kept back until somebody calls `deliver`.
 
-    In another thread than the main one nothing changes, as Python runs handlers in the main thread; nor where Ctrl-C is
-    ignored, or handled by no function of Python.
+    In another thread than the main one nothing changes, as Python runs handlers in the main thread;
+    nor where Ctrl-C is ignored, or handled by no function of Python.
     """
     return _Deferral()

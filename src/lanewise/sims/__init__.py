@@ -1,4 +1,7 @@
-"""Simulations that people use as they are. Each lives in a folder of its own: its physics, files, views, and its command."""
+"""Simulations that people use as they are. Each lives in a folder of its own.
+
+Its physics, files, views, and its command.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,16 @@ PRODUCTS = {
     "lbm": "Flow by the lattice Boltzmann method.",
     "waves": "Continuous gravitational waves: F-statistic, Hough search, data.",
 }
-"""The folders, and what their commands are about: `command.py` of each has an `app`, which is `lanewise NAME`."""
+"""The folders, and what their commands are about.
+
+`command.py` of each has an `app`, which is `lanewise NAME`.
+"""
 
 
 def __getattr__(name: str) -> object:
-    """`lw.sims.boids`, `lw.sims.gravity`, `lw.sims.lbm` and `lw.sims.waves` are imported when they are first used."""
+    """`lw.sims.boids`, `lw.sims.gravity`, `lw.sims.lbm` and `lw.sims.waves` are imported when they
+    are first used.
+    """
     if name in PRODUCTS:
         return imported(f"lanewise.sims.{name}")
     raise AttributeError(f"module 'lanewise.sims' has no attribute {name!r}")

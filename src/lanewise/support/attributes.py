@@ -25,13 +25,17 @@ def near(name: str, names: Iterable[str]) -> str:
         return ""
     alike = [difflib.SequenceMatcher(None, known, name).ratio() for known in close]
     best = [known for known, ratio in zip(close, alike, strict=True) if ratio == alike[0]]
-    # Of several that are as close, the one with the same letters at the beginning and as many: 'sao' is 'soa', and no 'soaoas'.
+    # Of several that are as close, the one with the same letters at the beginning and as many:
+    # 'sao' is 'soa', and no 'soaoas'.
     nearest = min(best, key=lambda known: (abs(len(known) - len(name)), known[:1] != name[:1]))
     return f"; did you mean {nearest!r}?"
 
 
 def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
-    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`; more: what stands behind the names."""
+    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`.
+
+    More: what stands behind the names.
+    """
     listed = list(names)
     asked = near(name, listed) if isinstance(name, str) else ""
     return f"unknown {what} {name!r}{asked or ';'} wanted one of {', '.join(listed)}{more}"
@@ -43,11 +47,15 @@ def public_names(cls: type[Any]) -> list[str]:
 
 
 def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[[C], C]:
-    """A class decorator: only slots and properties with a setter are assigned; all else raises `AttributeError`.
+    """A class decorator: only slots and properties with a setter are assigned.
 
-    A class without slots keeps what is its own under names with an underscore before them, and nothing else.
+    All else raises `AttributeError`.
 
-    reasons: why an attribute cannot be assigned, and what to do instead, by its name; made: the same of all others.
+    A class without slots keeps what is its own under names with an underscore before them, and
+    nothing else.
+
+    reasons: why an attribute cannot be assigned, and what to do instead, by its name; made: the
+    same of all others.
     """
 
     def seal(cls: C) -> C:
@@ -86,16 +94,20 @@ def _take_names_only(cls: type[Any], names: list[str]) -> None:
         for name in named:
             if name not in names:
                 others = f"; its settings are {', '.join(names)}"
-                raise ArgumentTypeError(f"{what} has no setting {name!r}{near(name, names) or others}")
+                raise ArgumentTypeError(
+                    f"{what} has no setting {name!r}{near(name, names) or others}"
+                )
         fill(self, **named)
 
     cls.__init__ = make
 
 
 def settings_by_name(function: F) -> F:
-    """A decorator above a function that takes some settings by their names alone, and is not `checked`.
+    """A decorator above a function that takes some settings by their names alone, and is not
+    `checked`.
 
-    A name that it does not have, and what is missing, stays Python's own TypeError, which names the parameter.
+    A name that it does not have, and what is missing, stays Python's own TypeError, which names the
+    parameter.
     """
     signature, what = inspect.signature(function), called(function).removeprefix("RecordValue.")
 
@@ -111,7 +123,10 @@ def settings_by_name(function: F) -> F:
 
 
 def frozen(cls: C) -> C:
-    """A decorator above a frozen dataclass: assignments are refused in words, also of names that it does not have."""
+    """A decorator above a frozen dataclass.
+
+    Assignments are refused in words, also of names that it does not have.
+    """
     fields = tuple(cls.__dataclass_fields__)
     named = [f for f in cls.__dataclass_fields__.values() if f.init]
     if named and all(f.kw_only for f in named):
@@ -122,7 +137,8 @@ def frozen(cls: C) -> C:
     def assign(self: Any, name: str, value: Any, /) -> None:
         if name in fields:
             raise FrozenInstanceError(
-                f"{cls.__name__}.{name} cannot be assigned: dataclasses.replace(..., {name}=...) makes another {cls.__name__}"
+                f"{cls.__name__}.{name} cannot be assigned: dataclasses.replace(..., {name}=...) "
+                f"makes another {cls.__name__}"
             )
         has = f"its fields are {', '.join(fields)}" if fields else "it has no fields"
         raise FrozenInstanceError(
@@ -138,11 +154,15 @@ def frozen(cls: C) -> C:
 
 
 def _assignable(cls: type[Any], name: str) -> Any:
-    """The slot, the property or another descriptor of a name, or None where nothing can be assigned."""
+    """The slot, the property or another descriptor of a name, or None where nothing can be
+    assigned.
+    """
     descriptor = inspect.getattr_static(cls, name, None)
     if isinstance(descriptor, property) and descriptor.fset is None:
         return None
-    return descriptor if inspect.isdatadescriptor(descriptor) and not name.startswith("__") else None
+    return (
+        descriptor if inspect.isdatadescriptor(descriptor) and not name.startswith("__") else None
+    )
 
 
 def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -> str:
@@ -156,6 +176,9 @@ def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -
 
 
 def describe(thing: object, about: str) -> None:
-    """Give an object that users name a docstring of its own, beside that of its class: `help` shows it."""
+    """Give an object that users name a docstring of its own, beside that of its class.
+
+    `help` shows it.
+    """
     if about:
         object.__setattr__(thing, "__doc__", about)

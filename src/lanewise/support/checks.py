@@ -1,8 +1,11 @@
-"""What users hand in, checked where it enters: types by the annotations of what they call, arrays from anywhere.
+"""What users hand in, checked where it enters.
 
-`@checked` stands above constructors, methods and functions that users call. Numbers of NumPy become Python's, sequences
-tuples. What is out of range is checked by the callee. A value without a name for a parameter that has to be named is refused with
-that name. Any other call that Python itself refuses (a missing or unknown argument) stays Python's TypeError, raised at the call.
+Types by the annotations of what they call, arrays from anywhere.
+
+`@checked` stands above constructors, methods and functions that users call. Numbers of NumPy become
+Python's, sequences tuples. What is out of range is checked by the callee. A value without a name
+for a parameter that has to be named is refused with that name. Any other call that Python itself
+refuses (a missing or unknown argument) stays Python's TypeError, raised at the call.
 """
 
 from __future__ import annotations
@@ -37,7 +40,10 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an annotation stands for: how it is called in a message, and `fit`, which gives the value as it is used or raises `Unfit`."""
+    """What an annotation stands for.
+
+    How it is called in a message, and `fit`, which gives the value as it is used or raises `Unfit`.
+    """
 
     wanted: str
     many: str
@@ -105,7 +111,10 @@ _PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KE
 
 
 def _fit(
-    bound: inspect.BoundArguments, error: type[LanewiseError], function: Callable[..., Any], kinds: Mapping[str, Kind]
+    bound: inspect.BoundArguments,
+    error: type[LanewiseError],
+    function: Callable[..., Any],
+    kinds: Mapping[str, Kind],
 ) -> None:
     """Put values that fit in place of the arguments."""
     for name, value in bound.arguments.items():
@@ -135,12 +144,17 @@ def check_fields(instance: Any, error: type[LanewiseError] = ArgumentError) -> N
             object.__setattr__(instance, name, fitted)
 
 
-# What a fit value of these types is, its `fit` returns: no text has to be made for it, and no signature bound.
+# What a fit value of these types is, its `fit` returns: no text has to be made for it, and no
+# signature bound.
 _PLAIN = (int, float, str, type(None))
 
 
-def _plainly_fit(positional: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]) -> bool:
-    """Whether all arguments but `self` are plain values that fit as they are: what calls in a time loop mostly look like.
+def _plainly_fit(
+    positional: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]
+) -> bool:
+    """Whether all arguments but `self` are plain values that fit as they are.
+
+    What calls in a time loop mostly look like.
 
     False says nothing: then the call is looked at in full.
     """
@@ -162,7 +176,9 @@ def _plainly_fit(positional: tuple[Any, ...], named: dict[str, Any], kinds: dict
 
 @functools.cache
 def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[str, Kind], int]:
-    """Its signature, what its annotations stand for, and how many values may come without a name."""
+    """Its signature, what its annotations stand for, and how many values may come without a
+    name.
+    """
     signature = inspect.signature(function)
     names, parameters = function.__globals__, signature.parameters  # type: ignore[attr-defined]
     kinds = {n: kind_of(_evaluated(p.annotation, names)) for n, p in parameters.items()}
@@ -170,7 +186,10 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[s
 
 
 def _evaluated(annotation: Any, names: Any) -> Any:
-    """What a postponed annotation names. Its names are imported where it stands, not for type checkers alone."""
+    """What a postponed annotation names.
+
+    Its names are imported where it stands, not for type checkers alone.
+    """
     return eval(annotation, names) if isinstance(annotation, str) else annotation
 
 
@@ -183,7 +202,9 @@ def _field_kinds(cls: type[Any]) -> tuple[tuple[str, Kind], ...]:
     return tuple((f.name, kind_of(annotations[f.name])) for f in fields(cls))
 
 
-def _argument(error: type[LanewiseError], function: Callable[..., Any], name: str, value: Any, kind: Kind) -> Any:
+def _argument(
+    error: type[LanewiseError], function: Callable[..., Any], name: str, value: Any, kind: Kind
+) -> Any:
     try:
         return kind.fit(value)
     except Unfit:
@@ -207,7 +228,8 @@ def shown(value: Any) -> str:
 def plain_function(decorator: str, value: Any) -> Any:
     """What a decorator stands above; raises `ArgumentError` for what cannot be called.
 
-    What can be and has a name, but is no plain `def` (a wrapped function, a kernel), the frontend refuses with its place.
+    What can be and has a name, but is no plain `def` (a wrapped function, a kernel), the frontend
+    refuses with its place.
     """
     named = all(isinstance(getattr(value, n, None), str) for n in ("__name__", "__qualname__"))
     if not callable(value) or isinstance(value, type) or not named:
@@ -215,8 +237,13 @@ def plain_function(decorator: str, value: Any) -> Any:
     return value
 
 
-def host_array(place: str, value: Any, error: type[LanewiseError] = ArgumentError) -> np.ndarray[Any, Any]:
-    """An array-like on the host, whatever its own methods raise. Refuses masked elements, which no array can say."""
+def host_array(
+    place: str, value: Any, error: type[LanewiseError] = ArgumentError
+) -> np.ndarray[Any, Any]:
+    """An array-like on the host, whatever its own methods raise.
+
+    Refuses masked elements, which no array can say.
+    """
     check_unmasked(place, value, error)
     try:
         return np.asarray(value)
@@ -225,9 +252,15 @@ def host_array(place: str, value: Any, error: type[LanewiseError] = ArgumentErro
 
 
 def check_unmasked(place: str, value: Any, error: type[LanewiseError] = ArgumentError) -> None:
-    """Refuse a masked array with masked elements: they would silently become what lies under the mask."""
+    """Refuse a masked array with masked elements.
+
+    They would silently become what lies under the mask.
+    """
     if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(value))):
-        raise error(f"{place}: {masked} of {value.size} elements are masked; wanted values, for example .filled(0)")
+        raise error(
+            f"{place}: {masked} of {value.size} elements are masked; wanted values, for example "
+            ".filled(0)"
+        )
 
 
 # ------------------------------------------------------------ annotations
@@ -236,13 +269,18 @@ def check_unmasked(place: str, value: Any, error: type[LanewiseError] = Argument
 @functools.cache
 def _simple() -> dict[Any, Kind]:
     return {
-        Any: Kind("anything", "anything", _same), object: Kind("anything", "anything", _same),
-        inspect.Parameter.empty: Kind("anything", "anything", _same), ArrayLike: Kind("an array", "arrays", _same),
-        None: Kind("None", "None", _none), types.NoneType: Kind("None", "None", _none),
-        bool: Kind("True or False", "truth values", _truth), int: Kind("a whole number", "whole numbers", _whole),
-        float: Kind("a number", "numbers", _number), str: Kind("a string", "strings", _text),
+        Any: Kind("anything", "anything", _same),
+        object: Kind("anything", "anything", _same),
+        inspect.Parameter.empty: Kind("anything", "anything", _same),
+        ArrayLike: Kind("an array", "arrays", _same),
+        None: Kind("None", "None", _none),
+        types.NoneType: Kind("None", "None", _none),
+        bool: Kind("True or False", "truth values", _truth),
+        int: Kind("a whole number", "whole numbers", _whole),
+        float: Kind("a number", "numbers", _number),
+        str: Kind("a string", "strings", _text),
         os.PathLike: Kind("a path", "paths", _path),
-    }  # fmt: skip
+    }
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -310,8 +348,12 @@ def _whole(value: Any) -> int:
 
 
 def _number(argument: Any) -> float:
-    value: Any = argument[()] if isinstance(argument, np.ndarray) and argument.ndim == 0 else argument
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (numbers.Real, np.floating, np.integer)):
+    value: Any = (
+        argument[()] if isinstance(argument, np.ndarray) and argument.ndim == 0 else argument
+    )
+    if isinstance(value, (bool, np.bool_)) or not isinstance(
+        value, (numbers.Real, np.floating, np.integer)
+    ):
         raise Unfit
     kept: Any = value
     try:
@@ -351,12 +393,17 @@ def _choice(choices: tuple[Any, ...]) -> Kind:
             raise Unfit
         return value
 
-    wanted = f"one of {', '.join(map(repr, choices))}" if len(choices) > 2 else " or ".join(map(repr, choices))
+    wanted = (
+        f"one of {', '.join(map(repr, choices))}"
+        if len(choices) > 2
+        else " or ".join(map(repr, choices))
+    )
     return Kind(wanted, wanted, fit)
 
 
 def _either(kinds: list[Kind]) -> Kind:
-    named = [k for k in kinds if k.wanted != "None"]  # to leave something out is never what is wanted
+    # to leave something out is never what is wanted
+    named = [k for k in kinds if k.wanted != "None"]
     optional = len(named) < len(kinds)
 
     def fit(value: Any) -> Any:
@@ -371,7 +418,9 @@ def _either(kinds: list[Kind]) -> Kind:
                 continue
         raise Unfit
 
-    return Kind(" or ".join(k.wanted for k in named), " or ".join(k.many for k in named), fit, optional)
+    return Kind(
+        " or ".join(k.wanted for k in named), " or ".join(k.many for k in named), fit, optional
+    )
 
 
 def _instance(cls: Any) -> Kind:
@@ -392,7 +441,9 @@ def listed(value: Any) -> tuple[Any, ...]:
     """The elements of what can be run through, other than text and mappings; raises `Unfit`."""
     if isinstance(value, (tuple, list, range)):
         return tuple(value)
-    if isinstance(value, (str, bytes, bytearray, abc.Mapping, abc.Set)) or not isinstance(value, Iterable):
+    if isinstance(value, (str, bytes, bytearray, abc.Mapping, abc.Set)) or not isinstance(
+        value, Iterable
+    ):
         raise Unfit
     try:
         return tuple(value)
@@ -401,7 +452,11 @@ def listed(value: Any) -> tuple[Any, ...]:
 
 
 def _sequence(kind: Kind) -> Kind:
-    return Kind(f"a list of {kind.many}", f"lists of {kind.many}", lambda value: tuple(map(kind.fit, listed(value))))
+    return Kind(
+        f"a list of {kind.many}",
+        f"lists of {kind.many}",
+        lambda value: tuple(map(kind.fit, listed(value))),
+    )
 
 
 def _members(kinds: list[Kind]) -> Kind:

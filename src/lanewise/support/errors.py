@@ -1,7 +1,7 @@
 """Every error that lanewise shows to its user.
 
-An error names what was found, what is wanted and what to do. Errors about a kernel carry a `Location` and show the
-source line with a caret.
+An error names what was found, what is wanted and what to do. Errors about a kernel carry a
+`Location` and show the source line with a caret.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ TRACE = "LANEWISE_TRACE"  # a variable: 1 keeps the frames within lanewise
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A range of characters of one line of a source file (line from 1, columns from 0, end exclusive)."""
+    """A range of characters of one line of a source file (line from 1, columns from 0, end
+    exclusive).
+    """
 
     file: str
     line: int
@@ -41,7 +43,10 @@ class Location:
             return ""
         start = min(max(self.column - (len(text) - len(visible)), 0), len(visible))
         end = max(self.end_column - (len(text) - len(visible)), start)
-        return f"    {visible}\n    {_blank(visible[:start])}{'^' * max(_columns(visible[start:end]), 1)}"
+        return (
+            f"    {visible}\n    "
+            f"{_blank(visible[:start])}{'^' * max(_columns(visible[start:end]), 1)}"
+        )
 
 
 def _blank(text: str) -> str:
@@ -50,20 +55,34 @@ def _blank(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    """The columns that text takes: two for wide East Asian characters, none for combining accents."""
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    """The columns that text takes.
+
+    Two for wide East Asian characters, none for combining accents.
+    """
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
 
 
 NOWHERE = Location("<generated>", 0)
 
 
-def located(message: str, location: Location, *, found: str = "", wanted: str = "", hint: str = "") -> str:
+def located(
+    message: str, location: Location, *, found: str = "", wanted: str = "", hint: str = ""
+) -> str:
     """The text of an error about a line of a kernel."""
-    place = f"{location.file}:{location.line}:{location.column + 1}" if location.line else location.file
+    place = (
+        f"{location.file}:{location.line}:{location.column + 1}" if location.line else location.file
+    )
     lines = [f"{place}: {message}"]
     if excerpt := location.excerpt():
         lines.append(excerpt)
-    lines += [f"  {label}: {text}" for label, text in (("found", found), ("wanted", wanted), ("hint", hint)) if text]
+    lines += [
+        f"  {label}: {text}"
+        for label, text in (("found", found), ("wanted", wanted), ("hint", hint))
+        if text
+    ]
     return "\n".join(lines)
 
 
@@ -91,9 +110,17 @@ class CompileError(LanewiseError):
         super().__init__("\n".join(lines))
 
     def in_call(self, call: str) -> CompileError:
-        """The same error with one more call on the way to it, for example `square(x: vec3) in physics.py:12`."""
+        """The same error with one more call on the way to it, for example `square(x.
+
+        Vec3) in physics.py:12`.
+        """
         return CompileError(
-            self.message, self.location, found=self.found, wanted=self.wanted, hint=self.hint, calls=(*self.calls, call)
+            self.message,
+            self.location,
+            found=self.found,
+            wanted=self.wanted,
+            hint=self.hint,
+            calls=(*self.calls, call),
         )
 
 
@@ -122,19 +149,31 @@ class InputError(LanewiseError, ValueError):
 
 
 class StateError(LanewiseError):
-    """A simulation was stopped within a step, by a second Ctrl-C or an error: its arrays belong to no step."""
+    """A simulation was stopped within a step, by a second Ctrl-C or an error.
+
+    Its arrays belong to no step.
+    """
 
 
 class VerificationError(LanewiseError):
-    """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an error in lanewise."""
+    """A kernel touched what is not there, or was in a race.
+
+    Or the IR is inconsistent, which is an error in lanewise.
+    """
 
 
 class LanewiseWarning(UserWarning):
-    """The base of all warnings of lanewise: `warnings.filterwarnings("error", category=lw.LanewiseWarning)` stops at each."""
+    """The base of all warnings of lanewise.
+
+    `warnings.filterwarnings("error", category=lw.LanewiseWarning)` stops at each.
+    """
 
 
 class FileWarning(LanewiseWarning):
-    """A file holds something that lanewise passes over, or lacks what newer ones have: what is read may not be what was meant."""
+    """A file holds something that lanewise passes over, or lacks what newer ones have.
+
+    What is read may not be what was meant.
+    """
 
 
 for _shown in (LanewiseWarning, FileWarning, LanewiseError, *LanewiseError.__subclasses__()):
@@ -145,8 +184,15 @@ for _shown in (LanewiseWarning, FileWarning, LanewiseError, *LanewiseError.__sub
 
 
 def shortened(error: LanewiseError) -> LanewiseError:
-    """The error without the frames within lanewise, to be raised again: those of its user stay. LANEWISE_TRACE=1 keeps all."""
-    return error if os.environ.get(TRACE, "0") not in ("", "0") else error.with_traceback(_outside(error.__traceback__))
+    """The error without the frames within lanewise, to be raised again: those of its user stay.
+
+    LANEWISE_TRACE=1 keeps all.
+    """
+    return (
+        error
+        if os.environ.get(TRACE, "0") not in ("", "0")
+        else error.with_traceback(_outside(error.__traceback__))
+    )
 
 
 def _outside(trace: TracebackType | None) -> TracebackType | None:
@@ -160,7 +206,9 @@ def _outside(trace: TracebackType | None) -> TracebackType | None:
 
 
 def brief(function: F) -> F:
-    """A public function whose errors show where its user called it, and nothing of lanewise below."""
+    """A public function whose errors show where its user called it, and nothing of lanewise
+    below.
+    """
 
     @functools.wraps(function)
     def call(*arguments: Any, **named: Any) -> Any:

@@ -11,6 +11,9 @@ LEFT = ' style="text-align:left"'
 def html_table(titles: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> str:
     """A table element below a line with its title."""
     head = "".join(f"<th{LEFT}>{escape(t)}</th>" for t in titles)
-    body = "".join("<tr>" + "".join(f"<td{LEFT}>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td{LEFT}>{escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in rows
+    )
     above = f"<h3>{escape(title)}</h3>" if title else ""
     return f"{above}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

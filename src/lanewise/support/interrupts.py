@@ -1,8 +1,9 @@
 """Ctrl-C waits while modules are imported and kernels are compiled, and comes when that is done.
 
-Numba cannot be imported a second time when its first import was left in the middle, and LLVM's callbacks swallow exceptions: a session
-would be broken by a Ctrl-C at the wrong moment. Within the block the handler of Ctrl-C is replaced, in the main thread, by one that
-remembers; at its end that handler (Python's own, a notebook's, an outer block's) is back, and is called.
+Numba cannot be imported a second time when its first import was left in the middle, and LLVM's
+callbacks swallow exceptions: a session would be broken by a Ctrl-C at the wrong moment. Within the
+block the handler of Ctrl-C is replaced, in the main thread, by one that remembers; at its end that
+handler (Python's own, a notebook's, an outer block's) is back, and is called.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ WAITING = "interrupting as soon as what is being imported or compiled is done"
 
 
 class interrupts_wait(ContextDecorator):
-    """`with interrupts_wait():` or `@interrupts_wait()`: Ctrl-C waits for the end of the block, or of every call.
+    """`with interrupts_wait():` or `@interrupts_wait()`.
 
-    Pressed again, it says that it waits. Every press is handed on, as a handler may count them: a second one may mean "at once". Blocks
-    within blocks are fine: the outermost end decides. In other threads than the main one nothing changes, as Python runs handlers in the
-    main thread; nor where Ctrl-C is ignored, or handled by no function of Python.
+    Ctrl-C waits for the end of the block, or of every call.
+
+    Pressed again, it says that it waits. Every press is handed on, as a handler may count them: a
+    second one may mean "at once". Blocks within blocks are fine: the outermost end decides. In
+    other threads than the main one nothing changes, as Python runs handlers in the main thread; nor
+    where Ctrl-C is ignored, or handled by no function of Python.
     """
 
     def __init__(self) -> None:
@@ -53,7 +57,8 @@ class interrupts_wait(ContextDecorator):
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self._kept and not isinstance(getattr(self._before, "__self__", None), interrupts_wait):
-            with suppress(RuntimeError, OSError, ValueError):  # the stream is being written to just now, or closed
+            # the stream is being written to just now, or closed
+            with suppress(RuntimeError, OSError, ValueError):
                 print(WAITING, file=sys.stderr, flush=True)
         self._kept.append((number, frame))
 
@@ -71,16 +76,29 @@ COMMANDS = ("lanewise", "lanewise.cli.main")
 
 
 def is_command() -> bool:
-    """Whether this process runs `lanewise` or `python -m lanewise`, and not a program that uses lanewise."""
-    if sys.argv[:1] == ["-m"]:  # Python looks for the module: its name stands behind a group of options that ends in m
+    """Whether this process runs `lanewise` or `python -m lanewise`, and not a program that uses
+    lanewise.
+    """
+    # Python looks for the module: its name stands behind a group of options that ends in m
+    if sys.argv[:1] == ["-m"]:
         before = zip(sys.orig_argv, sys.orig_argv[1:], strict=False)
-        return next((name in COMMANDS for option, name in before if option[:1] == "-" and option[-1:] == "m"), False)
+        return next(
+            (
+                name in COMMANDS
+                for option, name in before
+                if option[:1] == "-" and option[-1:] == "m"
+            ),
+            False,
+        )
     name = os.path.basename(sys.argv[0]) if sys.argv else ""
     return name in ("lanewise", "lanewise.exe", "lanewise-script.py")
 
 
 def leave(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
-    """The handler of Ctrl-C while a command has nothing to put in order: one line, and the process ends."""
+    """The handler of Ctrl-C while a command has nothing to put in order.
+
+    One line, and the process ends.
+    """
     del number, frame
     os.write(2, b"interrupted\n")
     os._exit(INTERRUPTED)

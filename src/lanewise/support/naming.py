@@ -11,7 +11,10 @@ from lanewise.support.interrupts import imported
 
 
 def named_object(module: str, qualname: str, *, load: bool = False) -> Any:
-    """What stands under a name at the top of a module (or in a class there); None if nothing does."""
+    """What stands under a name at the top of a module (or in a class there).
+
+    None if nothing does.
+    """
     if load and module not in sys.modules:
         try:
             importlib.import_module(module)
@@ -24,7 +27,9 @@ def named_object(module: str, qualname: str, *, load: bool = False) -> Any:
 
 
 def by_name(instance: Any, otherwise: tuple[Any, ...]) -> str | tuple[Any, ...]:
-    """For `__reduce__`: the qualified name of a kernel that its module has under it, as for functions; else how to make it again."""
+    """For `__reduce__`: the qualified name of a kernel that its module has under it, as for
+    functions; else how to make it again.
+    """
     named = named_object(instance.__module__, instance.__qualname__)
     return instance.__qualname__ if named is instance else otherwise
 
@@ -32,7 +37,10 @@ def by_name(instance: Any, otherwise: tuple[Any, ...]) -> str | tuple[Any, ...]:
 def at_first_use(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and `__dir__` of a package whose names are imported at their first use. homes: its modules, with their names."""
+    """The `__getattr__` and `__dir__` of a package whose names are imported at their first use.
+
+    homes: its modules, with their names.
+    """
     modules = {name: module for module, names in homes.items() for name in names}
 
     def find(name: str) -> Any:

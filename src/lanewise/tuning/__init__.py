@@ -1,4 +1,6 @@
-"""Measure plans on the machine at hand, remember the best one on disk, and use it in later calls."""
+"""Measure plans on the machine at hand, remember the best one on disk, and use it in later
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A tuning job: one kernel, on arrays of one size and layout, on one device; and sets of arrays for measuring.
+"""A tuning job: one kernel, on arrays of one size and layout, on one device.
+
+And sets of arrays for measuring.
 
 A set has fresh results, and copies of every record that the kernel changes.
 """
@@ -31,11 +33,14 @@ HostArray = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One set of arrays that plans run on, again and again; the arrays of the caller stay as they are.
+    """One set of arrays that plans run on, again and again.
 
-    bound: arrays by IR name; environment: numbers by IR name; read: copies of everything that the kernel writes, on the
-    host; reset: puts what the kernel changes back to where it was, and fills results with bytes that are no result; move: of a set of
-    copies, moves every float that is read by a relative step, up or down at random, which a sample's number decides.
+    The arrays of the caller stay as they are.
+
+    bound: arrays by IR name; environment: numbers by IR name; read: copies of everything that the
+    kernel writes, on the host; reset: puts what the kernel changes back to where it was, and fills
+    results with bytes that are no result; move: of a set of copies, moves every float that is read
+    by a relative step, up or down at random, which a sample's number decides.
     """
 
     bound: Mapping[str, BoundArray]
@@ -54,10 +59,10 @@ class Workload:
 class Job:
     """What is tuned.
 
-    counts: elements by the names of the parameters; environment: counts and uniform arguments, by IR name; wish: the
-    fields that the caller fixes; workload: makes one more set of arrays; copies: makes one that shares nothing with the
-    caller's; adopt: told the plan that was chosen, so that later calls in this process use it; advise: what could help
-    besides a plan, or nothing.
+    counts: elements by the names of the parameters; environment: counts and uniform arguments, by
+    IR name; wish: the fields that the caller fixes; workload: makes one more set of arrays; copies:
+    makes one that shares nothing with the caller's; adopt: told the plan that was chosen, so that
+    later calls in this process use it; advise: what could help besides a plan, or nothing.
     """
 
     name: str
@@ -88,11 +93,14 @@ def check_tunable(name: str, device: str, counts: Mapping[str, int]) -> None:
     """Refuse what has nothing to measure."""
     if not is_compiled(device):
         raise DeviceError(
-            f"{name}: the device 'python' interprets kernels and has no plans to compare; move the arrays to 'cpu' or 'cuda'"
+            f"{name}: the device 'python' interprets kernels and has no plans to compare; move the "
+            "arrays to 'cpu' or 'cuda'"
         )
     for array, count in counts.items():
         if not count:
-            raise ArgumentError(f"{name}: {array!r} has no elements; tuning measures calls with at least one")
+            raise ArgumentError(
+                f"{name}: {array!r} has no elements; tuning measures calls with at least one"
+            )
 
 
 POISON = 0xFF  # NaN as a float, -1 as a whole number: a result that nobody wrote is found
@@ -109,12 +117,15 @@ def make_workload(
     *,
     fresh: bool,
 ) -> Workload:
-    """A workload of a call. With `fresh` every array is a copy of its own, else only what the kernel writes.
+    """A workload of a call.
+
+    With `fresh` every array is a copy of its own, else only what the kernel writes.
 
     records, arrays: by parameter; results: name and type of each result, of length `count`.
     """
     written = {a.name for a in reference.arrays if a.written}
-    # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels are compiled for the layout.
+    # In their own layout, strided ones too: `copy` would leave out what lies between, and kernels
+    # are compiled for the layout.
     own = {n: r.with_layout(r.layout) if fresh or n in written else r for n, r in records.items()}
     plain = {n: (a.copy() if fresh else a, kind) for n, (a, kind) in arrays.items()}
     named = list(results)
@@ -139,14 +150,24 @@ def make_workload(
         return [*(np.array(to_host(o)) for o in (*outputs, *(copy for copy, _ in filled))), *fields]
 
     every = [(own[n], records[n]) for n in own], [(plain[n][0], arrays[n][0]) for n in plain]
-    first = {id(original): number for number, (_, original) in reversed([*enumerate([*every[0], *every[1]])])}
+    first = {
+        id(original): number
+        for number, (_, original) in reversed([*enumerate([*every[0], *every[1]])])
+    }
 
     def move(sample: int, relative: float) -> None:
         assert fresh  # the caller's arrays stay as they are
         for copy, original in every[0]:  # an array that is given twice moves in the same way
             for name, values in original.numpy().items():
-                setattr(copy, name, bring(moved(values, sample, first[id(original)], relative), device))
+                setattr(
+                    copy, name, bring(moved(values, sample, first[id(original)], relative), device)
+                )
         for copy, original in every[1]:
-            copy_whole(copy, moved(np.ascontiguousarray(to_host(original)), sample, first[id(original)], relative))
+            copy_whole(
+                copy,
+                moved(
+                    np.ascontiguousarray(to_host(original)), sample, first[id(original)], relative
+                ),
+            )
 
     return Workload(bound, environment, read, reset, move)

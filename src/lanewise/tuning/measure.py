@@ -1,6 +1,7 @@
 """Compile plans, hold their results against the default plan's, and time them.
 
-Results are the same when every element of them is equal but for rounding in another order (`compare`).
+Results are the same when every element of them is equal but for rounding in another order
+(`compare`).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ from lanewise.tuning.compare import (
 )  # fmt: skip
 from lanewise.tuning.job import HostArray, Job, Workload
 
-COLD = 3  # times the cache: so much is touched between two uses of the same element of an elementwise kernel
+# times the cache: so much is touched between two uses of the same element of an elementwise kernel
+COLD = 3
 MOST_COPIES = 64
 MEMORY_SHARE = 0.25  # of the free memory, for copies
 AWAKE = 0.03  # seconds of work before counting
@@ -49,7 +51,10 @@ C = TypeVar("C", bound=Hashable)
 
 @dataclass(slots=True)
 class _Ready:
-    """A plan that can be launched: on each set of arrays, with what it gave at first on the first set."""
+    """A plan that can be launched.
+
+    On each set of arrays, with what it gave at first on the first set.
+    """
 
     launches: list[Callable[[], None]]
     bits: list[bytes]
@@ -70,7 +75,9 @@ class KernelMeasurer:
         self._expected: list[HostArray] | None = None
         self._first: Executable | None = None  # the default plan's
         self._margins: list[HostArray] | None = None
-        self._tolerance = tolerance(job.reference, ROUNDINGS if sums(job.reference, job.environment) else CONTRACTED)
+        self._tolerance = tolerance(
+            job.reference, ROUNDINGS if sums(job.reference, job.environment) else CONTRACTED
+        )
 
     def elapsed(self) -> float:
         return time.perf_counter() - self._began
@@ -85,7 +92,9 @@ class KernelMeasurer:
             compiled = list(pool.map(self._compile, plans))
         with self._device.use():
             return {
-                plan: executable if isinstance(executable, Failure) else self._check(plan, executable)
+                plan: executable
+                if isinstance(executable, Failure)
+                else self._check(plan, executable)
                 for plan, executable in zip(plans, compiled, strict=True)
             }
 
@@ -95,15 +104,21 @@ class KernelMeasurer:
         return self._first
 
     def _start(self, default: Decisions) -> None:
-        """The default plan: its errors are the caller's, its result is what others are held against."""
-        executable = compile_kernel(self._job.reference, default, self._job.device, wish=self._job.wish)
+        """The default plan: its errors are the caller's, its result is what others are held
+        against.
+        """
+        executable = compile_kernel(
+            self._job.reference, default, self._job.device, wish=self._job.wish
+        )
         result, ready = self._first_run(executable)
         self._expected, self._ready[default], self._first = result, ready, executable
         self._workloads += [self._job.workload() for _ in range(self._copies() - 1)]
         ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
 
     def _copies(self) -> int:
-        """Sets of arrays to rotate, so that an elementwise kernel finds its data in memory and not in a cache, as in real use."""
+        """Sets of arrays to rotate, so that an elementwise kernel finds its data in memory and not
+        in a cache, as in real use.
+        """
         if self._job.work.pattern.over_pairs:
             return 1  # each element is used again and again within one call
         size, cache = self._workloads[0].nbytes, device_model(self._job.device).l2_bytes
@@ -112,7 +127,9 @@ class KernelMeasurer:
 
     def _compile(self, plan: Decisions) -> Executable | Failure:
         try:
-            executable = compile_kernel(self._job.reference, plan, self._job.device, wish=self._job.wish)
+            executable = compile_kernel(
+                self._job.reference, plan, self._job.device, wish=self._job.wish
+            )
         except PlanError as error:
             return Failure("illegal", str(error))
         except LanewiseError as error:
@@ -127,10 +144,12 @@ class KernelMeasurer:
             ready.launches += [self._bind(executable, w) for w in self._workloads[1:]]
         except PlanError as error:
             return Failure("illegal", str(error))
-        except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
+        except Exception as error:
+            # whatever a driver says of a launch: the plan is out, the search goes on
             return Failure("failed", first_lines(error))
         wrong = difference(result, self._expected, self._tolerance)
-        if wrong:  # only then is it worth the time to find what rounding explains where terms cancel
+        # only then is it worth the time to find what rounding explains where terms cancel
+        if wrong:
             wrong = difference(result, self._expected, self._tolerance, self._cancelled())
         if wrong:
             return Failure("wrong", wrong)
@@ -138,12 +157,18 @@ class KernelMeasurer:
         return None
 
     def _cancelled(self) -> list[HostArray]:
-        """What rounding explains of every element of the results besides its own size, where terms cancel."""
+        """What rounding explains of every element of the results besides its own size, where terms
+        cancel.
+        """
         if self._margins is None:
             assert self._expected is not None
             job, work = self._job, self._job.copies()
             sizes = self._magnitudes(work)
-            each = CONTRACTED if sizes is not None else ROUNDINGS * sqrt(terms(job.reference, job.environment))
+            each = (
+                CONTRACTED
+                if sizes is not None
+                else ROUNDINGS * sqrt(terms(job.reference, job.environment))
+            )
             factor = each if sums(job.reference, job.environment) else CONTRACTED
             launch = self._bind(self._default, work)
             moved: list[list[HostArray]] = []
@@ -157,13 +182,18 @@ class KernelMeasurer:
         return self._margins
 
     def _magnitudes(self, work: Workload) -> list[HostArray] | None:
-        """The sums of the magnitudes of what the kernel adds; None where it does not sum a function, or no plan of it does so."""
+        """The sums of the magnitudes of what the kernel adds.
+
+        None where it does not sum a function, or no plan of it does so.
+        """
         reference, default = magnitudes(self._job.reference), self._default.program.plan
         if reference is None:
             return None
         for plan in (default, replace(default, reciprocity="off", self_term="test")):
             try:
-                launch = self._bind(compile_kernel(reference, plan, self._job.device, wish=self._job.wish), work)
+                launch = self._bind(
+                    compile_kernel(reference, plan, self._job.device, wish=self._job.wish), work
+                )
             except LanewiseError:  # such as a plan that takes forces to be opposite
                 continue
             work.reset()
@@ -186,9 +216,13 @@ class KernelMeasurer:
 
     def _bind(self, executable: Executable, work: Workload) -> Callable[[], None]:
         program = executable.program
-        if program.plan != self._job.default and (taken := scratch_bytes(program, work.environment)) > SCRATCH_BYTES:
+        if (
+            program.plan != self._job.default
+            and (taken := scratch_bytes(program, work.environment)) > SCRATCH_BYTES
+        ):
             raise PlanError(
-                f"its partial sums take {taken:,} bytes, and {SCRATCH_BYTES:,} are the most that tuning gives them"
+                f"its partial sums take {taken:,} bytes, and {SCRATCH_BYTES:,} are the most that "
+                "tuning gives them"
             )
         self_term.check(self._job.name, program.plan.self_term, program.self_term, work.environment)
         return executable.prepare(work.bound, work.environment)
@@ -198,13 +232,19 @@ class KernelMeasurer:
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
     def _reset(self) -> None:
-        """Begin from the first state: values that grow from call to call must not run out of range."""
+        """Begin from the first state.
+
+        Values that grow from call to call must not run out of range.
+        """
         for work in self._workloads:
             work.reset()
         self._device.synchronize()
 
     def _watch(self, ready: _Ready) -> Stopwatch:
-        """The stopwatch of a plan. Short work runs on every set of arrays first, which tells how often to repeat it."""
+        """The stopwatch of a plan.
+
+        Short work runs on every set of arrays first, which tells how often to repeat it.
+        """
         if ready.watch is None:
             if ready.once < LONG:
                 start = time.perf_counter()
@@ -237,13 +277,17 @@ def in_turns(
     _wake(next(iter(watches.values())))
     for turn in range(rounds):
         reset()
-        for candidate in list(watches)[:: -1 if turn % 2 else 1]:  # none always follows the same other one
+        # none always follows the same other one
+        for candidate in list(watches)[:: -1 if turn % 2 else 1]:
             times[candidate].append(watches[candidate]())
     return times
 
 
 def _wake(watch: Stopwatch) -> None:
-    """Work without counting until the clock is up again: the processor rested while plans were compiled."""
+    """Work without counting until the clock is up again.
+
+    The processor rested while plans were compiled.
+    """
     start = time.perf_counter()
     while time.perf_counter() - start < AWAKE:
         watch()
@@ -252,11 +296,13 @@ def _wake(watch: Stopwatch) -> None:
 def misfit(executable: Executable, device: DeviceModel) -> Failure | None:
     """Spills, or more of a resource than the device has."""
     taken = [c.resources for c in executable.cubins]
-    for resources, kernel in zip(taken, executable.program.kernels, strict=False):  # a CPU reports no resources
+    # a CPU reports no resources
+    for resources, kernel in zip(taken, executable.program.kernels, strict=False):
         if resources.spill_stores or resources.spill_loads:
             return Failure(
                 "failed",
-                f"{kernel.name} spills {resources.spill_stores + resources.spill_loads} bytes of registers to memory",
+                f"{kernel.name} spills {resources.spill_stores + resources.spill_loads} bytes of "
+                "registers to memory",
             )
     lacking = fits(executable.program, device, taken)
     return Failure("failed", lacking) if lacking else None

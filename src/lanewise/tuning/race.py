@@ -1,4 +1,7 @@
-"""Candidates raced side by side: scores free of changes of the clock, slow ones left behind, the best few once more at the end."""
+"""Candidates raced side by side.
+
+Scores free of changes of the clock, slow ones left behind, the best few once more at the end.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,16 @@ FINAL_SHARE = 0.15  # of the time, kept for the last measurement
 
 
 class Measurer(Protocol[C]):
-    """What a search asks of a machine. The first candidate of all that are prepared is the default: others are held against it."""
+    """What a search asks of a machine. The first candidate of all that are prepared is the default.
+
+    Others are held against it.
+    """
 
     def prepare(self, plans: Sequence[C]) -> dict[C, Failure | None]:
-        """Compile each candidate, run it once and check its result; None for those that can be timed."""
+        """Compile each candidate, run it once and check its result.
+
+        None for those that can be timed.
+        """
         ...
 
     def measure(self, plans: Sequence[C], rounds: int) -> dict[C, list[float]]:
@@ -73,7 +82,8 @@ class Race(Generic[C]):
     measurer: Measurer[C]
     limit: float
     trials: dict[C, Trial] = field(default_factory=dict[C, Trial])
-    scores: dict[C, float] = field(default_factory=dict[C, float])  # seconds, on one scale (see `time`)
+    # seconds, on one scale (see `time`)
+    scores: dict[C, float] = field(default_factory=dict[C, float])
     confirmed: set[C] = field(default_factory=set[C])
     best: C = field(init=False)
     complete: bool = True
@@ -89,7 +99,10 @@ class Race(Generic[C]):
         self.confirmed.add(self.default)
 
     def _first(self) -> list[float]:
-        """The first times of the default: one if it is so slow that little time is left for others."""
+        """The first times of the default.
+
+        One if it is so slow that little time is left for others.
+        """
         once = self.measurer.measure([self.default], 1)[self.default]
         if once[0] > SLOW_SHARE * self.limit:
             return once
@@ -110,7 +123,8 @@ class Race(Generic[C]):
     def time(self, plans: Sequence[C]) -> None:
         """Time candidates side by side with the best one so far.
 
-        Their score is relative to it: a clock that went down since the beginning makes none look worse.
+        Their score is relative to it: a clock that went down since the beginning makes none look
+        worse.
         """
         if not plans:
             return
@@ -142,13 +156,19 @@ class Race(Generic[C]):
         self.scores[plan] = self.trials[plan].score = statistics.median(samples) * scale
 
     def _release(self, plans: Iterable[C]) -> None:
-        """Free the memory of those that can no longer be among the best: the best one only gets faster."""
+        """Free the memory of those that can no longer be among the best.
+
+        The best one only gets faster.
+        """
         for plan in plans:
             if plan != self.default and self.scores[plan] > CLOSE * self.scores[self.best]:
                 self.measurer.release(plan)
 
     def finish(self, exhaustive: bool) -> Found[C]:
-        """The best few and the default once more; the default stays unless another one is faster by more than noise."""
+        """The best few and the default once more.
+
+        The default stays unless another one is faster by more than noise.
+        """
         default = self.default
         close = [p for p in self._ranked() if self.scores[p] <= CLOSE * self.scores[self.best]]
         finalists = [default, self.best, *(p for p in close if p != self.best)]
@@ -157,11 +177,14 @@ class Race(Generic[C]):
             finalists = list(dict.fromkeys(finalists[:2]))
         times = self.measurer.measure(finalists, self._final_rounds(finalists))
         medians = {p: statistics.median(s) for p, s in times.items()}
-        now = medians[self.best] / self.scores[self.best]  # the clock of now against that of the search
+        # the clock of now against that of the search
+        now = medians[self.best] / self.scores[self.best]
         for plan, score in self.scores.items():
             trial = self.trials[plan]
             trial.samples, trial.seconds = times.get(plan, []), medians.get(plan, score * now)
-        worth = [p for p in finalists if p == default or medians[p] <= (1 - WORTH) * medians[default]]
+        worth = [
+            p for p in finalists if p == default or medians[p] <= (1 - WORTH) * medians[default]
+        ]
         best = next(p for p in sorted(worth, key=lambda p: medians[p]) if self._confirm(p))
         return Found(best, default, self.trials, exhaustive, self.complete)
 

@@ -23,12 +23,13 @@ COLUMNS = ("time", "default / this", "predicted", "plan")
 class Tuning:
     """The result of tuning one kernel for one size on one device.
 
-    plan: the fastest found; seconds: of one call with it; default, default_seconds: the same without tuning; trials:
-    every plan that was looked at, the fastest first; refused: optimisations that the kernel does not allow, as (field,
-    value, reason); exhaustive: all legal plans that the models do not rule out were measured; complete: none was left
-    out for want of time; about: kernel, device, sizes, date and versions; path: of the entry in the store, if it could
-    be written; note: what else might be worth doing. structure, default_structure: that sources are found through, for a
-    kernel over a search, as `search.tuning.Configuration` writes them.
+    plan: the fastest found; seconds: of one call with it; default, default_seconds: the same
+    without tuning; trials: every plan that was looked at, the fastest first; refused: optimisations
+    that the kernel does not allow, as (field, value, reason); exhaustive: all legal plans that the
+    models do not rule out were measured; complete: none was left out for want of time; about:
+    kernel, device, sizes, date and versions; path: of the entry in the store, if it could be
+    written; note: what else might be worth doing. structure, default_structure: that sources are
+    found through, for a kernel over a search, as `search.tuning.Configuration` writes them.
     """
 
     plan: Decisions
@@ -64,34 +65,53 @@ class Tuning:
         """Plain data for JSON."""
         return {
             **self.about,
-            **({"structure": self.structure, "default_structure": self.default_structure} if self.structure else {}),
-            "plan": self.plan.as_dict(), "seconds": self.seconds,
-            "default": self.default.as_dict(), "default_seconds": self.default_seconds, "factor": self.factor,
-            "exhaustive": self.exhaustive, "complete": self.complete, "note": self.note,
+            **(
+                {"structure": self.structure, "default_structure": self.default_structure}
+                if self.structure
+                else {}
+            ),
+            "plan": self.plan.as_dict(),
+            "seconds": self.seconds,
+            "default": self.default.as_dict(),
+            "default_seconds": self.default_seconds,
+            "factor": self.factor,
+            "exhaustive": self.exhaustive,
+            "complete": self.complete,
+            "note": self.note,
             "path": None if self.path is None else str(self.path),
             "tried": len(self.measured),
             "refused": [{"field": f, "value": v, "reason": r} for f, v, r in self.refused],
             "candidates": [
                 {
-                    "plan": changes(t.plan), "status": t.status, "reason": t.reason, "predicted": t.predicted,
-                    "seconds": t.seconds, **({"structure": t.structure} if t.structure else {}),
+                    "plan": changes(t.plan),
+                    "status": t.status,
+                    "reason": t.reason,
+                    "predicted": t.predicted,
+                    "seconds": t.seconds,
+                    **({"structure": t.structure} if t.structure else {}),
                 }
                 for t in self.trials
             ],
-        }  # fmt: skip
+        }
 
     def __repr__(self) -> str:
         return f"<tuning of {self._title()}: {self._verdict()[0]}>"
 
     def _repr_html_(self) -> str:
-        rows = ((duration(t.seconds), self._share(t), duration(t.predicted), t.short()) for t in self.measured[:SHOWN])
+        rows = (
+            (duration(t.seconds), self._share(t), duration(t.predicted), t.short())
+            for t in self.measured[:SHOWN]
+        )
         table = html_table(COLUMNS, rows, title=self._title())
         below = "<br>".join(escape(line) for line in [*self._verdict(), *self._refusals()])
         return f"<div>{table}<p>{below}</p></div>"
 
     def __str__(self) -> str:
         lines = [self._title(), *self._verdict(), "", "the fastest plans"]
-        lines += [f"  {duration(t.seconds):>10}  {self._share(t):>6}  {t.short()}" for t in self.measured[:SHOWN]]
+        lines += [
+            f"  {duration(t.seconds):>10}  {self._share(t):>6}  {t.short()}"
+            for t in self.measured[:SHOWN]
+        ]
         if self.failed or self.refused:
             lines += ["", "refused", *(f"  {text}" for text in self._refusals())]
         return "\n".join(lines)
@@ -110,10 +130,18 @@ class Tuning:
         return f"{a['kernel']} on {a['device']} ({a['machine']}), {a['elements']}"
 
     def _verdict(self) -> list[str]:
-        how = "all that the models do not rule out" if self.exhaustive else "a search along the axes of the space"
+        how = (
+            "all that the models do not rule out"
+            if self.exhaustive
+            else "a search along the axes of the space"
+        )
         how = "structures, then plans over the fastest" if self.structure else how
         how = how if self.complete else "the time ran out: a larger seconds= tries more"
-        default = f"{self.default_structure} with the default plan" if self.structure else "the default plan"
+        default = (
+            f"{self.default_structure} with the default plan"
+            if self.structure
+            else "the default plan"
+        )
         best = (
             f"{default} is the best"
             if (self.plan, self.structure) == (self.default, self.default_structure)
@@ -131,8 +159,13 @@ class Tuning:
         """Optimisations that do not apply, then how many plans were refused for each reason."""
         lines = [f"{f}={v!r}: {r}" for f, v, r in self.refused]
         # What was found differs from plan to plan; what is wrong with it does not.
-        reasons = Counter((t.status, _kind(t.reason)) for t in self.failed if t.status != "unpromising")
-        lines += [f"{n} {'plan' if n == 1 else 'plans'} {status}: {reason}" for (status, reason), n in reasons.items()]
+        reasons = Counter(
+            (t.status, _kind(t.reason)) for t in self.failed if t.status != "unpromising"
+        )
+        lines += [
+            f"{n} {'plan' if n == 1 else 'plans'} {status}: {reason}"
+            for (status, reason), n in reasons.items()
+        ]
         hopeless = sum(t.status == "unpromising" for t in self.failed)
         return lines + ([f"{hopeless} unpromising by the model"] if hopeless else [])
 
@@ -147,13 +180,26 @@ def _kind(reason: str) -> str:
     )
 
 
-def tuning_of(outcome: Found[Decisions], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def tuning_of(
+    outcome: Found[Decisions], log: Mapping[str, Any], path: Path | None = None
+) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
-    order = sorted(outcome.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0))
+    order = sorted(
+        outcome.trials.values(), key=lambda t: (t.status != "measured", t.seconds or 0.0)
+    )
     first = [t for t in order if t.plan == outcome.best]
     trials = (*first, *(t for t in order if t.plan != outcome.best))
     refused = tuple((r["field"], r["value"], r["reason"]) for r in log["refused"])
     return Tuning(
-        outcome.best, outcome.seconds(outcome.best), outcome.default, outcome.seconds(outcome.default), trials, refused,
-        outcome.exhaustive, outcome.complete, log["about"], path, log["note"],
-    )  # fmt: skip
+        outcome.best,
+        outcome.seconds(outcome.best),
+        outcome.default,
+        outcome.seconds(outcome.default),
+        trials,
+        refused,
+        outcome.exhaustive,
+        outcome.complete,
+        log["about"],
+        path,
+        log["note"],
+    )

@@ -1,8 +1,9 @@
 """Find the fastest plan of a space with few measurements.
 
-A small space is measured whole. In a large one the search starts from the default plan and from the plans that the
-model expects most of, then goes along one axis at a time from the best plan so far (coordinate descent), until a round
-over all axes brings nothing. At the end the best few and the default are measured once more, longer and side by side.
+A small space is measured whole. In a large one the search starts from the default plan and from the
+plans that the model expects most of, then goes along one axis at a time from the best plan so far
+(coordinate descent), until a round over all axes brings nothing. At the end the best few and the
+default are measured once more, longer and side by side.
 """
 
 from __future__ import annotations
@@ -16,18 +17,25 @@ from lanewise.tuning.race import ROUNDS, SLOW, Found, Measurer, Race
 from lanewise.tuning.space import Family, Point, Space
 
 SMALL = 60  # plans that are all measured
-ENUMERABLE = 128  # points that are all examined (built, not compiled) to see whether so few are legal
-SHAPE = ("targets", "block", "slices")  # the axes that the model is asked about to choose where to start
+# points that are all examined (built, not compiled) to see whether so few are legal
+ENUMERABLE = 128
+# the axes that the model is asked about to choose where to start
+SHAPE = ("targets", "block", "slices")
 STARTS = 8
 WARP = 32
-PROMISING = 2.0  # a plan that the model expects to take longer than this many times the best expected one is left out
+# a plan that the model expects to take longer than this many times the best expected one is left
+# out
+PROMISING = 2.0
 GAIN = 0.005  # less is noise: no reason to move on
 LOOKING_SHARE = 0.1  # of the time, for building programs to choose where to start, in each family
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is: plans measured and refused so far, seconds gone, factor of the best plan over the default."""
+    """How far a search is.
+
+    Plans measured and refused so far, seconds gone, factor of the best plan over the default.
+    """
 
     measured: int
     refused: int
@@ -45,9 +53,11 @@ def search(
     progress: Callable[[Progress], None] = lambda state: None,
     whole: bool = True,
 ) -> Found[Decisions]:
-    """The fastest plan that can be found in about `seconds`, of which the last part goes to confirming it.
+    """The fastest plan that can be found in about `seconds`, of which the last part goes to
+    confirming it.
 
-    whole: whether a small space may be measured whole; a recording of a part of a large one looks small.
+    whole: whether a small space may be measured whole; a recording of a part of a large one looks
+    small.
     """
     return _Search(space, Race(space.default, measurer, seconds), progress, whole).run()
 
@@ -92,26 +102,44 @@ class _Search:
                 self._along_axes(family, point)
 
     def _starts(self) -> list[tuple[Family, list[Point]]]:
-        """For each family its base, its two best other shapes by the model, and those among the best of all families."""
+        """For each family its base, its two best other shapes by the model, and those among the
+        best of all families.
+        """
         expected = [(family, self._expected(family)) for family in self.space.families]
         order = sorted(seconds for _, shapes in expected for seconds, _ in shapes)
         last = order[min(STARTS, len(order)) - 1] if order else 0.0
         return [
-            (family, [family.start, *(p for n, (seconds, p) in enumerate(shapes) if n < 2 or seconds <= last)])
+            (
+                family,
+                [
+                    family.start,
+                    *(p for n, (seconds, p) in enumerate(shapes) if n < 2 or seconds <= last),
+                ],
+            )
             for family, shapes in expected
         ]
 
     def _expected(self, family: Family) -> list[tuple[float, Point]]:
-        """The legal shapes of a family with the model's seconds, the best first, as far as there is time to look."""
+        """The legal shapes of a family with the model's seconds, the best first, as far as there is
+        time to look.
+        """
         shapes: list[tuple[float, Point]] = []
         until = self.race.measurer.elapsed() + LOOKING_SHARE * self.race.limit
         for point in family.points(SHAPE):
             if self.race.measurer.elapsed() > until:
                 break
-            if point.get("block", WARP) // point.get("slices", 1) < min(WARP, point.get("block", WARP)):
-                continue  # slices of less than a warp: not worth the time that looking at them takes
+            if point.get("block", WARP) // point.get("slices", 1) < min(
+                WARP, point.get("block", WARP)
+            ):
+                # slices of less than a warp: not worth the time that looking at them takes
+                continue
             shape = self.space.examine(family.plan(point))
-            if not shape.reason and shape.same_as is None and shape.predicted is not None and point != family.start:
+            if (
+                not shape.reason
+                and shape.same_as is None
+                and shape.predicted is not None
+                and point != family.start
+            ):
                 shapes.append((shape.predicted, point))
         return sorted(shapes, key=lambda pair: pair[0])
 
@@ -125,16 +153,23 @@ class _Search:
         while still < len(family.axes) and self.race.time_left() > 0:
             for axis in family.axes:
                 before = self.race.scores[family.plan(point)]
-                self._try([family.plan(p) for p in family.line(point, axis)], f"{family.name}: {axis}")
+                self._try(
+                    [family.plan(p) for p in family.line(point, axis)], f"{family.name}: {axis}"
+                )
                 point = self._leader(family, [point, *family.line(point, axis)]) or point
-                still = 0 if self.race.scores[family.plan(point)] < before * (1 - GAIN) else still + 1
+                still = (
+                    0 if self.race.scores[family.plan(point)] < before * (1 - GAIN) else still + 1
+                )
                 if still >= len(family.axes) or self.race.time_left() <= 0:
                     break
 
     # ------------------------------------------------------------ what to measure
 
     def _worthwhile(self, plans: Iterable[Decisions]) -> list[Decisions]:
-        """Those that are new, legal, and not hopeless by the model, most promising first. The others are noted."""
+        """Those that are new, legal, and not hopeless by the model, most promising first.
+
+        The others are noted.
+        """
         fresh: list[Decisions] = []
         for plan in plans:
             if plan in self.race.trials or plan in fresh:
@@ -153,7 +188,10 @@ class _Search:
         for plan in fresh:
             guess = expected[plan]
             if guess is not None and best and guess > PROMISING * best:
-                reason = f"expected to take {guess / best:.1f} times as long as the best plan, by the model"
+                reason = (
+                    f"expected to take {guess / best:.1f} times as long as the best plan, by the "
+                    "model"
+                )
                 self.race.trials[plan] = Trial(plan, "unpromising", reason, guess)
             else:
                 kept.append(plan)
@@ -178,7 +216,8 @@ class _Search:
     def _affordable(self) -> int:
         """How many plans the time left allows, by what the ones before took."""
         left, most = self.race.time_left(), self.race.measurer.compilers
-        each = (ROUNDS + 2) * self.race.scores[self.space.default]  # before any was compiled: at least this
+        # before any was compiled: at least this
+        each = (ROUNDS + 2) * self.race.scores[self.space.default]
         if self.compiled:
             most, each = 4 * most, self.spent / self.compiled
         if left <= 0:
@@ -193,6 +232,11 @@ class _Search:
         factor = self.race.scores[self.space.default] / self.race.scores[self.race.best]
         self.progress(
             Progress(
-                measured, len(self.race.trials) - measured, self.race.measurer.elapsed(), self.race.limit, factor, doing
+                measured,
+                len(self.race.trials) - measured,
+                self.race.measurer.elapsed(),
+                self.race.limit,
+                factor,
+                doing,
             )
         )

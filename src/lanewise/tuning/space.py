@@ -1,4 +1,6 @@
-"""The plans that tuning may try: families of plans, spanned by axes from the catalogue of optimisations.
+"""The plans that tuning may try.
+
+Families of plans, spanned by axes from the catalogue of optimisations.
 
 What the models expect of a program prunes them; only here does tuning ask the models.
 """
@@ -12,7 +14,13 @@ from math import prod
 from typing import Any, Protocol
 
 from lanewise.compiler.default_plans import complete_plan
-from lanewise.compiler.optimisations import OPTIMISATIONS, Programs, optimisation, possible, reason_of
+from lanewise.compiler.optimisations import (
+    OPTIMISATIONS,
+    Programs,
+    optimisation,
+    possible,
+    reason_of,
+)
 from lanewise.compiler.pipeline import Program
 from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.predict import predict
@@ -23,22 +31,33 @@ Point = Mapping[str, Any]  # one value for each axis of a family
 TILE = "tile"
 EVERY = tuple(o.field for o in OPTIMISATIONS)
 TILES = (0, 1, 2)  # on a GPU, in blocks: a tile is staged by the threads of a block
-# One warp passes the sources round among its threads: what that leaves no choice about, and targets worth trying.
+# One warp passes the sources round among its threads: what that leaves no choice about, and targets
+# worth trying.
 RECIPROCAL: Mapping[str, Any] = dict(DECLARED["reciprocity"].needs) | {
     "block": dict(DECLARED["reciprocity"].shape)["block"]
 }
-# Threads that share the loops of a point have that one point: what is left to choose about them, and elements of rows worth keeping.
+# Threads that share the loops of a point have that one point: what is left to choose about them,
+# and elements of rows worth keeping.
 SHARED = ("block", "slices", "parts", "unroll", TILE, "min_blocks", "registers")
 APART = Plan(slices=1, parts=1)  # a thread has its points alone
 SLICED, PARTED = Plan(block=256, slices=32, unroll=4), Plan(block=256, parts=8, unroll=4)
 KEPT = (0, 1024, 4096, 8192)
-# On a CPU: where to start with points as lanes (a square where rows are another array's columns), and with lanes that share rounds.
+# On a CPU: where to start with points as lanes (a square where rows are another array's columns),
+# and with lanes that share rounds.
 ON_LANES, ON_ROUNDS = ("across", "targets", "rows", "layers", TILE), ("slices", "targets", TILE)
 OF_POINTS = frozenset((*ON_LANES, *ON_ROUNDS))
-LANES = tuple(Plan(across=n, slices=1, rows=r, vector_bits=b) for n, b in ((16, 512), (8, 0), (4, 0)) for r in (1, n))
+LANES = tuple(
+    Plan(across=n, slices=1, rows=r, vector_bits=b)
+    for n, b in ((16, 512), (8, 0), (4, 0))
+    for r in (1, n)
+)
 ROUNDS = tuple(Plan(across=0, slices=n, vector_bits=b) for n, b in ((32, 512), (16, 0)))
 WRITTEN = Plan(across=0, slices=1)
-_NAMES = {ON_LANES[:1]: "points as lanes", ON_ROUNDS[:1]: "shared rounds", (): "loops as they are written"}
+_NAMES = {
+    ON_LANES[:1]: "points as lanes",
+    ON_ROUNDS[:1]: "shared rounds",
+    (): "loops as they are written",
+}
 RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 
 
@@ -46,7 +65,8 @@ RECIPROCAL_TARGETS = (1, 2, 3, 4, 6, 8, 10, 12, 16)
 class Family:
     """Plans that differ from `base` in the axes: a value for each of the axes makes a plan.
 
-    With `relative_tile` the axis "tile" counts in blocks, so that a tile follows the block that stages it.
+    With `relative_tile` the axis "tile" counts in blocks, so that a tile follows the block that
+    stages it.
     """
 
     name: str
@@ -90,8 +110,8 @@ class Family:
 class Examined:
     """What is known of a plan before it is compiled.
 
-    reason: why it is not legal, or empty; predicted: seconds, by the model; same_as: an earlier plan with the same
-    kernels.
+    reason: why it is not legal, or empty; predicted: seconds, by the model; same_as: an earlier
+    plan with the same kernels.
     """
 
     reason: str = ""
@@ -110,13 +130,17 @@ class Space(Protocol):
 
 
 class KernelSpace:
-    """The space of one kernel on one device. Legality comes from building the program: the passes give the reasons."""
+    """The space of one kernel on one device. Legality comes from building the program.
+
+    The passes give the reasons.
+    """
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
         self._programs, self._estimator = Programs(job.reference, job.kind), estimator
         self._examined: dict[Decisions, Examined] = {}
         self._seen: dict[Any, Decisions] = {}
-        self.refused: list[tuple[str, Any, str]] = []  # (field, value, reason): optimisations that do not apply at all
+        # (field, value, reason): optimisations that do not apply at all
+        self.refused: list[tuple[str, Any, str]] = []
         self.default = job.default
         self.families = self._families(job)
 
@@ -137,7 +161,10 @@ class KernelSpace:
         return Examined(predicted=self._estimator.seconds(program))
 
     def _families(self, job: Job) -> tuple[Family, ...]:
-        """One for each way to meet the pairs, or to divide points among threads; the default plan lies in the first."""
+        """One for each way to meet the pairs, or to divide points among threads.
+
+        The default plan lies in the first.
+        """
         if job.work.pattern.over_points and job.machine.target.has_blocks:
             ways = (self._points(job), self._loops(job))
             ways = ways[::-1] if self._shares(self.default) else ways
@@ -147,7 +174,8 @@ class KernelSpace:
         own = self.default.reciprocity
         ways: tuple[Any, ...] = (own,)
         if job.work.pattern.over_pairs and job.wish.reciprocity is None:
-            every = optimisation("reciprocity").cuda  # on a CPU, too, where the report has the words that refuse them
+            # on a CPU, too, where the report has the words that refuse them
+            every = optimisation("reciprocity").cuda
             ways = (own, *(way for way in every if way != own))
         return tuple(f for way in ways if (f := self._family(job, way)) is not None)
 
@@ -178,7 +206,9 @@ class KernelSpace:
         return (plan.slices, plan.parts) != (1, 1)
 
     def _points(self, job: Job) -> Family | None:
-        """Plans whose threads have points of their own, or None where the caller has them shared."""
+        """Plans whose threads have points of their own, or None where the caller has them
+        shared.
+        """
         if job.wish.slices not in (None, 1) or job.wish.parts not in (None, 1):
             return None
         base = self.default
@@ -188,7 +218,9 @@ class KernelSpace:
         return None if self._programs.refusal(base) else Family("points of a thread", base, axes)
 
     def _loops(self, job: Job) -> Family | None:
-        """Plans whose threads share the loops of a point, or None where the kernel or the caller has none of them."""
+        """Plans whose threads share the loops of a point, or None where the kernel or the caller
+        has none of them.
+        """
         base = self.default
         if not self._shares(base):
             if (job.wish.slices, job.wish.parts) == (1, 1):
@@ -205,27 +237,38 @@ class KernelSpace:
         return Family("shared loops", base, axes)
 
     def _on_host(self, job: Job) -> tuple[Family, ...]:
-        """On a CPU points are lanes, lanes share the rounds of a point, or loops run as they are written: the default's way first."""
+        """On a CPU points are lanes, lanes share the rounds of a point, or loops run as they are
+        written: the default's way first.
+        """
         ways = ((LANES, ON_LANES), (ROUNDS, ON_ROUNDS), ((WRITTEN,), ()))
         families: list[Family] = []
         for starts, fields in ways:
             own = all(
-                (getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1]) for n in ("across", "slices")
+                (getattr(self.default, n) != getattr(NEUTRAL, n)) == (n in fields[:1])
+                for n in ("across", "slices")
             )
             wishes = [job.wish.filled(s).filled(NEUTRAL) for s in starts if _agrees(job.wish, s)]
             wishes = [self.default] if own else wishes
             bases = [b for b in wishes if self._programs.refusal(b) is None]
             if bases:
-                axes = self._axes(job, bases[0], (*fields, *(n for n in EVERY if n not in OF_POINTS)))
-                families.insert(0 if own else len(families), Family(_NAMES[fields[:1]], bases[0], axes))
+                axes = self._axes(
+                    job, bases[0], (*fields, *(n for n in EVERY if n not in OF_POINTS))
+                )
+                families.insert(
+                    0 if own else len(families), Family(_NAMES[fields[:1]], bases[0], axes)
+                )
             elif wishes and fields:
                 reason = reason_of(self._programs.refusal(wishes[0]) or "")
                 self.refused.append((fields[0], getattr(wishes[0], fields[0]), reason))
         self.refused[:] = dict.fromkeys(self.refused)  # what no way allows is said once
         return tuple(families)
 
-    def _axes(self, job: Job, base: Decisions, fields: Iterable[str] = EVERY) -> dict[str, tuple[Any, ...]]:
-        """The values worth trying of these fields, where the caller leaves them open, without those that cannot apply."""
+    def _axes(
+        self, job: Job, base: Decisions, fields: Iterable[str] = EVERY
+    ) -> dict[str, tuple[Any, ...]]:
+        """The values worth trying of these fields, where the caller leaves them open, without those
+        that cannot apply.
+        """
         axes: dict[str, tuple[Any, ...]] = {}
         # What matters most comes first: a search that runs out of time has decided the most.
         for o in sorted((o for o in OPTIMISATIONS if o.rank), key=lambda o: o.rank):
@@ -235,7 +278,9 @@ class KernelSpace:
             chosen = getattr(base, name)
             values = _with(o.values(job.kind, job.work.pattern), chosen)
             if o.apart:  # one look at the default plan decides
-                values = tuple(v for v in values if v == chosen or self._applies(job, base, name, v))
+                values = tuple(
+                    v for v in values if v == chosen or self._applies(job, base, name, v)
+                )
             if len(values) > 1:
                 axes[name] = values
         return axes
@@ -261,20 +306,28 @@ def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
 
 
 class Estimator(Protocol):
-    """Expected seconds of a program on the job's device and size; None when the models have nothing to say."""
+    """Expected seconds of a program on the job's device and size.
+
+    None when the models have nothing to say.
+    """
 
     def seconds(self, program: Program) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelEstimator:
-    """`models.predict` for one size on one device. Launches count as those of a graph, which is how they are timed."""
+    """`models.predict` for one size on one device.
+
+    Launches count as those of a graph, which is how they are timed.
+    """
 
     environment: Mapping[str, Any]
     device: DeviceModel
 
     def seconds(self, program: Program) -> float | None:
-        return predict(program, self.environment, self.device, in_graph=self.device.target.has_blocks).seconds
+        return predict(
+            program, self.environment, self.device, in_graph=self.device.target.has_blocks
+        ).seconds
 
 
 def make_estimator(job: Job) -> Estimator:

@@ -35,10 +35,11 @@ def tune_job(
     measurer: Measurer[Decisions] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:
-    """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and tell.
+    """Find the fastest plan of a job within about `seconds` (compilation counts), remember it, and
+    tell.
 
-    Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that the caller fixes are
-    illegal for the kernel.
+    Raises `ArgumentError` for a time that is no positive number, `PlanError` when the fields that
+    the caller fixes are illegal for the kernel.
     """
     limit = time_limit(job.kind, seconds)
     measurer = measurer or KernelMeasurer(job)  # its clock starts here
@@ -69,7 +70,11 @@ class Refusing(Space, Protocol):
 
 
 def tune_space(
-    job: Tunable, space: Refusing, measurer: Measurer[Decisions], limit: float, progress: Callable[[Progress], None]
+    job: Tunable,
+    space: Refusing,
+    measurer: Measurer[Decisions],
+    limit: float,
+    progress: Callable[[Progress], None],
 ) -> Tuning:
     """Find the fastest plan of a space within about `limit` seconds, remember it, and tell."""
     outcome = search(space, measurer, seconds=limit, progress=progress)
@@ -87,7 +92,13 @@ def tune_space(
 
 
 def _entry(outcome: Found[Decisions], log: dict[str, Any]) -> Entry:
-    return Entry(outcome.best, outcome.seconds(outcome.best), outcome.default, outcome.seconds(outcome.default), log)
+    return Entry(
+        outcome.best,
+        outcome.seconds(outcome.best),
+        outcome.default,
+        outcome.seconds(outcome.default),
+        log,
+    )
 
 
 def about_of(job: Tunable | SearchJob, elapsed: float) -> dict[str, Any]:
@@ -116,8 +127,15 @@ def time_limit(kind: str, seconds: float | None) -> float:
 
 def check_seconds(seconds: Any) -> float:
     """A time that a search may take; raises `ArgumentError` for anything else."""
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not math.isfinite(seconds) or seconds <= 0:
-        raise ArgumentError(f"seconds={seconds!r}: wanted a positive number, the time that tuning may take")
+    if (
+        isinstance(seconds, bool)
+        or not isinstance(seconds, (int, float))
+        or not math.isfinite(seconds)
+        or seconds <= 0
+    ):
+        raise ArgumentError(
+            f"seconds={seconds!r}: wanted a positive number, the time that tuning may take"
+        )
     return float(seconds)
 
 
@@ -125,7 +143,9 @@ Recording = Mapping[Decisions, Trial]
 
 
 class RecordedMeasurer(Generic[C]):
-    """Answers from a recording: on the way a plan takes its score, at the end (long measurements) its final time.
+    """Answers from a recording.
+
+    On the way a plan takes its score, at the end (long measurements) its final time.
 
     A plan that was not measured fails. Nothing takes any time.
     """
@@ -167,7 +187,9 @@ class RecordedMeasurer(Generic[C]):
 class RecordedSpace:
     """The space that was searched: a plan that was not looked at then does not exist."""
 
-    def __init__(self, default: Decisions, families: Iterable[Family], recording: Recording) -> None:
+    def __init__(
+        self, default: Decisions, families: Iterable[Family], recording: Recording
+    ) -> None:
         self.default, self.families, self._recording = default, tuple(families), recording
 
     def examine(self, plan: Decisions) -> Examined:
@@ -190,7 +212,9 @@ def replay(recorded: str | Path | Entry) -> Tuning:
     recording = recording_of(entry)
     space = RecordedSpace(entry.default, families_from(entry.log["families"]), recording)
     whole = bool(entry.log.get("exhaustive", True))
-    return tuning_of(search(space, RecordedMeasurer(recording), seconds=float("inf"), whole=whole), entry.log)
+    return tuning_of(
+        search(space, RecordedMeasurer(recording), seconds=float("inf"), whole=whole), entry.log
+    )
 
 
 def read_recording(path: Path) -> Entry:
@@ -217,16 +241,23 @@ def families_to(families: Iterable[Family]) -> list[dict[str, Any]]:
     """Families as plain data."""
     return [
         {
-            "name": f.name, "base": changes(f.base), "axes": {n: list(v) for n, v in f.axes.items()},
+            "name": f.name,
+            "base": changes(f.base),
+            "axes": {n: list(v) for n, v in f.axes.items()},
             "relative_tile": f.relative_tile,
         }
         for f in families
-    ]  # fmt: skip
+    ]
 
 
 def families_from(data: Iterable[Mapping[str, Any]]) -> tuple[Family, ...]:
     """Families from plain data."""
     return tuple(
-        Family(d["name"], plan_from(d["base"]), {n: tuple(v) for n, v in d["axes"].items()}, d["relative_tile"])
+        Family(
+            d["name"],
+            plan_from(d["base"]),
+            {n: tuple(v) for n, v in d["axes"].items()},
+            d["relative_tile"],
+        )
         for d in data
     )

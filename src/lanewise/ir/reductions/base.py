@@ -1,9 +1,11 @@
 """What a reduction is to a kernel and to the passes that shape its loops.
 
-A reduction is a commutative monoid: a state, its identity, a rule that takes one pair's value into a state, and a rule that merges two
-states. Passes that regroup pairs (slices, parts, both sides of a pair) ask for the properties that they rest on and never for a name.
+A reduction is a commutative monoid: a state, its identity, a rule that takes one pair's value into
+a state, and a rule that merges two states. Passes that regroup pairs (slices, parts, both sides of
+a pair) ask for the properties that they rest on and never for a name.
 
-    start: state = identity      take: state = state + value of a pair      merge: state = state + other state      finish: result of state
+    start: state = identity      take: state = state + value of a pair      merge: state = state +
+    other state      finish: result of state
 """
 
 from __future__ import annotations
@@ -20,7 +22,11 @@ from lanewise.language.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One scalar of a state: the end of its name (nothing for the value itself), its type, and its value when no pair was taken."""
+    """One scalar of a state.
+
+    The end of its name (nothing for the value itself), its type, and its value when no pair was
+    taken.
+    """
 
     name: str
     type: Scalar
@@ -31,7 +37,8 @@ class Part:
 class Place:
     """The source of a pair, as its caller counts. load: what has to run before `index` has it.
 
-    in_order: the sources come with growing indices, so that the first of equals is the one with the smallest index.
+    in_order: the sources come with growing indices, so that the first of equals is the one with the
+    smallest index.
     """
 
     index: ir.Expression
@@ -44,13 +51,17 @@ State = tuple[ir.Local, ...]
 
 @dataclass(frozen=True, slots=True)
 class Reduction(ABC):
-    """How the values of all pairs become one result. Reductions are frozen dataclasses, compared by value.
+    """How the values of all pairs become one result.
 
-    word: in names of variables and in texts. exact: states of the same pairs have the same bits, in whatever order and grouping the pairs
-    came; else rounding depends on both, and a plan fixes them. zero_is_identity: a value of zero (or False) changes no state, so that
-    pairs with it may be left out. invertible: a value that was taken can be taken out again. reorders: compilers may regroup the
-    arithmetic of its states. widens: a float state gains from float64. adds: take and merge are additions, so that a result in memory is
-    a state to which others add theirs. indexed: it needs the indices of sources. of_truths: its function says whether something holds.
+    Reductions are frozen dataclasses, compared by value.
+
+    word: in names of variables and in texts. exact: states of the same pairs have the same bits, in
+    whatever order and grouping the pairs came; else rounding depends on both, and a plan fixes
+    them. zero_is_identity: a value of zero (or False) changes no state, so that pairs with it may
+    be left out. invertible: a value that was taken can be taken out again. reorders: compilers may
+    regroup the arithmetic of its states. widens: a float state gains from float64. adds: take and
+    merge are additions, so that a result in memory is a state to which others add theirs. indexed:
+    it needs the indices of sources. of_truths: its function says whether something holds.
     """
 
     word: str
@@ -97,7 +108,10 @@ class Reduction(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """One component of a result on its way through the loop: `value` of every pair goes into `state`."""
+    """One component of a result on its way through the loop.
+
+    `value` of every pair goes into `state`.
+    """
 
     reduction: Reduction
     value: ir.Local

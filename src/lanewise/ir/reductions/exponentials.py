@@ -1,8 +1,12 @@
-"""The logarithm of a sum of exponentials, without overflow: the largest value so far, and the sum of exp(value - largest).
+"""The logarithm of a sum of exponentials, without overflow.
 
-    take v:   scale = exp(-|v - largest|);  sum = sum * scale + 1, largest = v  if v > largest,  else  sum = sum + scale
-(M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018.) Equal values have the scale 1, infinite ones too, whose
-difference is no number. Of no source it is minus infinity; NaN of one source is NaN of the result.
+The largest value so far, and the sum of exp(value - largest).
+
+    take v:   scale = exp(-|v - largest|);  sum = sum * scale + 1, largest = v  if v > largest,
+    else  sum = sum + scale
+(M. Milakov and N. Gimelshein, Online normalizer calculation for softmax, 2018.) Equal values have
+the scale 1, infinite ones too, whose difference is no number. Of no source it is minus infinity;
+NaN of one source is NaN of the result.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ class LogSumExp(Reduction):
     """log(sum of exp(value))."""
 
     def parts(self, kind: Scalar) -> tuple[Part, ...]:
-        return Part("", kind, ir.Literal(-math.inf, kind)), Part("total", kind, ir.Literal(0.0, kind))
+        return Part("", kind, ir.Literal(-math.inf, kind)), Part(
+            "total", kind, ir.Literal(0.0, kind)
+        )
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
         return self.merge(state, (value, ir.Literal(1.0, value.type)))
@@ -39,7 +45,10 @@ class LogSumExp(Reduction):
         def scaled(e: ir.Expression) -> ir.Expression:
             return scale if e == one else ir.Binary("*", e, scale, kind)
 
-        up, down = ir.Binary("+", scaled(total), more, kind), ir.Binary("+", total, scaled(more), kind)
+        up, down = (
+            ir.Binary("+", scaled(total), more, kind),
+            ir.Binary("+", total, scaled(more), kind),
+        )
         return (
             ir.Assign(scale.name, equal),
             ir.Assign(grows.name, ir.Compare(">", value, largest)),

@@ -1,8 +1,9 @@
 """The smallest and the largest value.
 
-A value enters only when it compares as better, so NaN, which compares as nothing, is left out. Of no source (or of NaN alone) the result is
-the worst value there is: infinity with a sign, or the limit of a whole number. Zeros of both signs are equal: which one came first would
-depend on the order, so a zero comes out as +0.
+A value enters only when it compares as better, so NaN, which compares as nothing, is left out. Of
+no source (or of NaN alone) the result is the worst value there is: infinity with a sign, or the
+limit of a whole number. Zeros of both signs are equal: which one came first would depend on the
+order, so a zero comes out as +0.
 """
 
 from __future__ import annotations
@@ -49,7 +50,11 @@ class Extreme(Reduction):
 
     def merge(self, state: State, other: State) -> ir.Block:
         (best,), (value,) = state, other
-        return (ir.Assign(best.name, ir.Select(ir.Compare(self.better, value, best), value, best, best.type)),)
+        return (
+            ir.Assign(
+                best.name, ir.Select(ir.Compare(self.better, value, best), value, best, best.type)
+            ),
+        )
 
     def finish(self, state: State) -> tuple[ir.Expression, ...]:
         return (plain_zero(state[0]),)

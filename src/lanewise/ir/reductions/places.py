@@ -1,10 +1,14 @@
-"""Which source has the smallest or the largest value: its index, as the caller counts; of equal values the smallest index.
+"""Which source has the smallest or the largest value: its index, as the caller counts.
 
-(value, index) is the order of pairs, and no two sources have one index: whatever the order in which they come, one of them is the first.
-Sources in the order of their indices need no comparison of indices, because the first of equals is already there. No source is -1.
+Of equal values the smallest index.
 
-For floats a source counts when its value is better than the worst one: infinity (of ArgMin, minus infinity of ArgMax) and NaN are no
-candidates, which makes them a way to leave sources out. Every whole number counts.
+(value, index) is the order of pairs, and no two sources have one index: whatever the order in which
+they come, one of them is the first. Sources in the order of their indices need no comparison of
+indices, because the first of equals is already there. No source is -1.
+
+For floats a source counts when its value is better than the worst one: infinity (of ArgMin, minus
+infinity of ArgMax) and NaN are no candidates, which makes them a way to leave sources out. Every
+whole number counts.
 """
 
 from __future__ import annotations
@@ -60,7 +64,9 @@ class ArgExtreme(Reduction):
         return t.Vector(I32, kind.length) if isinstance(kind, t.Vector) else I32
 
 
-def _replace(state: State, wins: ir.Expression, value: ir.Expression, place: ir.Expression) -> ir.Block:
+def _replace(
+    state: State, wins: ir.Expression, value: ir.Expression, place: ir.Expression
+) -> ir.Block:
     best, index = state
     test = ir.Local(own(f"{best.name.removeprefix(own(''))}.wins"), BOOL)
     return (

@@ -1,7 +1,8 @@
 """The k smallest values, the smallest first, or the sources that have them.
 
-A sorted list in registers that is never addressed, only shifted. Equal values stand in the order of their sources' indices; NaN and
-infinity do not enter. Empty places hold infinity (or the limit of a whole number), and -1 for the source.
+A sorted list in registers that is never addressed, only shifted. Equal values stand in the order of
+their sources' indices; NaN and infinity do not enter. Empty places hold infinity (or the limit of a
+whole number), and -1 for the source.
 """
 
 from __future__ import annotations
@@ -22,13 +23,19 @@ MOST_SMALLEST = 32  # of a list that is kept in registers
 
 @dataclass(frozen=True, slots=True)
 class Smallest(Reduction):
-    """The first `k` of the sorted values: the state is their values, and behind them, where it is `indexed`, their sources."""
+    """The first `k` of the sorted values.
+
+    The state is their values, and behind them, where it is `indexed`, their sources.
+    """
 
     k: int = 1
 
     def parts(self, kind: Scalar) -> tuple[Part, ...]:
         values = tuple(Part(str(m) if m else "", kind, worst(kind, "<")) for m in range(self.k))
-        places = tuple(Part(f"index{m}", I32, ir.Literal(NOBODY, I32)) for m in range(self.k if self.indexed else 0))
+        places = tuple(
+            Part(f"index{m}", I32, ir.Literal(NOBODY, I32))
+            for m in range(self.k if self.indexed else 0)
+        )
         return (*values, *places)
 
     def take(self, state: State, value: ir.Local, place: Place) -> ir.Block:
@@ -49,7 +56,9 @@ class Smallest(Reduction):
             body += [ir.If(here, insert)] if here is not None else insert
         return tuple(body)
 
-    def _insert(self, state: State, value: ir.Expression, place: ir.Expression, *, ties: bool) -> ir.Block:
+    def _insert(
+        self, state: State, value: ir.Expression, place: ir.Expression, *, ties: bool
+    ) -> ir.Block:
         """Put a value where it belongs; the last one falls out."""
         values, places = state[: self.k], state[self.k :]
         base = values[0].name.removeprefix(own(""))
@@ -58,7 +67,9 @@ class Smallest(Reduction):
         for m, b in enumerate(before):
             first: ir.Expression = ir.Compare("<", value, values[m])
             if ties:
-                tie = ir.Logical("and", build.equal(value, values[m]), ir.Compare("<", place, places[m]))
+                tie = ir.Logical(
+                    "and", build.equal(value, values[m]), ir.Compare("<", place, places[m])
+                )
                 first = ir.Logical("or", first, tie)
             if places and not value.type.is_float:  # the limit of a whole number is a value too
                 first = ir.Logical("or", first, build.less(places[m], 0))

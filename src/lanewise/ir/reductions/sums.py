@@ -1,4 +1,7 @@
-"""Sums, and counts of the sources for which something holds. A sum of floats is rounded in the order that a plan fixes."""
+"""Sums, and counts of the sources for which something holds.
+
+A sum of floats is rounded in the order that a plan fixes.
+"""
 
 from __future__ import annotations
 
@@ -51,4 +54,6 @@ class Count(Reduction):
 
 
 SUM = Sum("sum", zero_is_identity=True, invertible=True, reorders=True, widens=True, adds=True)
-COUNT_TRUE = Count("count", exact=True, zero_is_identity=True, invertible=True, reorders=True, of_truths=True)
+COUNT_TRUE = Count(
+    "count", exact=True, zero_is_identity=True, invertible=True, reorders=True, of_truths=True
+)

@@ -1,6 +1,9 @@
-"""A lattice: the velocities of its populations, in links a step, and their weights; and what makes these fit for flow.
+"""A lattice: the velocities of its populations, in links a step, and their weights.
 
-Directions are numbered; a direction is an index of arrays whose first axis is the velocity, and a constant in kernels.
+And what makes these fit for flow.
+
+Directions are numbered; a direction is an index of arrays whose first axis is the velocity, and a
+constant in kernels.
 """
 
 from __future__ import annotations
@@ -28,11 +31,12 @@ Velocity = tuple[int, ...]
 class Lattice:
     """Discrete velocities (direction 0 is at rest) and their weights.
 
-    For flow the weights are isotropic up to fourth order (`isotropy=4`), with the square of the speed of sound c 1/3:
-    sum w = 1, sum w e_a e_b = d_ab / 3 and sum w e_a e_b e_c e_d = (d_ab d_cd + d_ac d_bd + d_ad d_bc) / 9. What carries
-    scalars such as a temperature (`isotropy=2`) needs no more than sum w = 1 and sum w e_a e_b = c^2 d_ab, with any c^2.
-    Every velocity has its opposite, of the same weight. Components are -1, 0 or 1, one to three of them. Raises
-    `ArgumentError` for what is no such lattice.
+    For flow the weights are isotropic up to fourth order (`isotropy=4`), with the square of the
+    speed of sound c 1/3: sum w = 1, sum w e_a e_b = d_ab / 3 and sum w e_a e_b e_c e_d = (d_ab d_cd
+    + d_ac d_bd + d_ad d_bc) / 9. What carries scalars such as a temperature (`isotropy=2`) needs no
+    more than sum w = 1 and sum w e_a e_b = c^2 d_ab, with any c^2. Every velocity has its opposite,
+    of the same weight. Components are -1, 0 or 1, one to three of them. Raises `ArgumentError` for
+    what is no such lattice.
     """
 
     name: str
@@ -44,23 +48,29 @@ class Lattice:
         object.__setattr__(self, "velocities", nested("velocities", self.velocities))
         if not isinstance(self.name, str) or not isinstance(self.weights, (tuple, list)):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ArgumentError(
-                f"Lattice(name={shown(self.name)}, weights={shown(self.weights)}): wanted a string, and a weight for each velocity"
+                f"Lattice(name={shown(self.name)}, weights={shown(self.weights)}): wanted a "
+                "string, and a weight for each velocity"
             )
         object.__setattr__(self, "weights", tuple(self.weights))
         if type(self.isotropy) is not int or self.isotropy not in ORDERS:
             raise ArgumentError(
-                f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found {shown(self.isotropy)}"
+                f"lattice {self.name}: isotropy is 4 for flow or 2 for scalars, found "
+                f"{shown(self.isotropy)}"
             )
         _check_lattice(self.name, self.velocities, self.weights, self.isotropy)
         use = "flow" if self.isotropy == 4 else "scalars such as a temperature"
         describe(
             self,
-            f"The lattice {self.name}: {self.size} velocities along {self.dimension} axes and their weights, for {use}.",
+            f"The lattice {self.name}: {self.size} velocities along {self.dimension} axes and "
+            f"their weights, for {use}.",
         )
 
     @property
     def sound_squared(self) -> Fraction:
-        """The square of the speed of sound, sum w e_x e_x, in links a step: 1/3 on every lattice for flow."""
+        """The square of the speed of sound, sum w e_x e_x, in links a step.
+
+        1/3 on every lattice for flow.
+        """
         return _second_moment(self.velocities, self.weights)
 
     @property
@@ -83,12 +93,18 @@ class Lattice:
 
     @checked()
     def mirror(self, index: int, axes: frozenset[int]) -> int:
-        """The direction whose velocity differs in the sign of its components along `axes` (0 is x)."""
+        """The direction whose velocity differs in the sign of its components along `axes` (0 is
+        x).
+        """
         for axis in axes:
             if not 0 <= axis < self.dimension:
-                raise ArgumentError(f"{self.name} has the axes 0 to {self.dimension - 1}, found {axis}")
+                raise ArgumentError(
+                    f"{self.name} has the axes 0 to {self.dimension - 1}, found {axis}"
+                )
         if not 0 <= index < self.size:
-            raise ArgumentError(f"{self.name} has the directions 0 to {self.size - 1}, found {index}")
+            raise ArgumentError(
+                f"{self.name} has the directions 0 to {self.size - 1}, found {index}"
+            )
         velocity = self.velocities[index]
         return self.velocities.index(tuple(-v if a in axes else v for a, v in enumerate(velocity)))
 
@@ -112,7 +128,10 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One velocity of a lattice. It indexes NumPy arrays; in kernels its attributes are constants."""
+    """One velocity of a lattice. It indexes NumPy arrays.
+
+    In kernels its attributes are constants.
+    """
 
     lattice: Lattice
     index: int
@@ -122,7 +141,9 @@ class Direction:
 
     @property
     def velocity(self) -> LiteralVector | int:
-        """In links a step, a vector of the lattice's dimension that takes the precision of what it meets; on a line a number, as `x`."""
+        """In links a step, a vector of the lattice's dimension that takes the precision of what it
+        meets; on a line a number, as `x`.
+        """
         if self.lattice.dimension == 1:
             return self.x
         return LiteralVector(*self.lattice.velocities[self.index])
@@ -150,12 +171,20 @@ class Direction:
         return Direction(self.lattice, self.lattice.opposite[self.index])
 
     def along(self, vector: Any) -> Any:
-        """The scalar product of the velocity and a vector of the lattice's dimension, by sums and differences alone."""
+        """The scalar product of the velocity and a vector of the lattice's dimension, by sums and
+        differences alone.
+        """
         check_dimension(self, vector)
         total: Any = None
         for v, component in zip(self.lattice.velocities[self.index], vector, strict=True):
             if v:
-                total = v * component if total is None else total + component if v > 0 else total - component
+                total = (
+                    v * component
+                    if total is None
+                    else total + component
+                    if v > 0
+                    else total - component
+                )
         return _zero_like(vector[0]) if total is None else total
 
     def __repr__(self) -> str:
@@ -167,14 +196,17 @@ def nested(name: str, value: Any) -> tuple[tuple[Any, ...], ...]:
     try:
         return tuple(listed(v) for v in listed(value))
     except Unfit:
-        raise ArgumentError(f"Lattice({name}={shown(value)}): wanted a tuple of tuples of whole numbers") from None
+        raise ArgumentError(
+            f"Lattice({name}={shown(value)}): wanted a tuple of tuples of whole numbers"
+        ) from None
 
 
 def check_dimension(direction: Direction, vector: Sequence[Any]) -> None:
     """Refuse a vector of another dimension than the direction's."""
     if len(vector) != direction.lattice.dimension:
         raise ArgumentError(
-            f"{direction!r} has {direction.lattice.dimension} components, found a vector of {len(vector)}"
+            f"{direction!r} has {direction.lattice.dimension} components, found a vector of "
+            f"{len(vector)}"
         )
 
 
@@ -197,15 +229,23 @@ def _check_lattice(
     """Raise `ArgumentError` that says what is wrong, what was found and what is wanted."""
     if not velocities or len(velocities[0]) not in (1, 2, 3):
         components = f"{len(velocities[0])} components" if velocities else "no velocities"
-        raise ArgumentError(f"lattice {name}: velocities have 1 to 3 components, found {components}")
+        raise ArgumentError(
+            f"lattice {name}: velocities have 1 to 3 components, found {components}"
+        )
     _check_velocities(name, velocities)
     if len(weights) != len(velocities):
-        raise ArgumentError(f"lattice {name}: found {len(weights)} weights for {len(velocities)} velocities")
+        raise ArgumentError(
+            f"lattice {name}: found {len(weights)} weights for {len(velocities)} velocities"
+        )
     for e, w in zip(velocities, weights, strict=True):
         if not isinstance(w, Fraction) or w <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"lattice {name}: a weight is a positive Fraction, found {w!r} for {e}")
+            raise ArgumentError(
+                f"lattice {name}: a weight is a positive Fraction, found {w!r} for {e}"
+            )
         if (other := weights[velocities.index(tuple(-v for v in e))]) != w:
-            raise ArgumentError(f"lattice {name}: opposite velocities weigh the same, found {w} and {other} for {e}")
+            raise ArgumentError(
+                f"lattice {name}: opposite velocities weigh the same, found {w} and {other} for {e}"
+            )
     _check_moments(name, velocities, weights, isotropy)
 
 
@@ -214,9 +254,13 @@ def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> Non
         raise ArgumentError(f"lattice {name}: direction 0 is at rest, found {velocities[0]}")
     for i, e in enumerate(velocities):
         if len(e) != len(velocities[0]):
-            raise ArgumentError(f"lattice {name}: velocities differ in length, found {velocities[0]} and {e}")
+            raise ArgumentError(
+                f"lattice {name}: velocities differ in length, found {velocities[0]} and {e}"
+            )
         if any(type(v) is not int or abs(v) > 1 for v in e):
-            raise ArgumentError(f"lattice {name}: the components of a velocity are -1, 0 or 1, found {e}")
+            raise ArgumentError(
+                f"lattice {name}: the components of a velocity are -1, 0 or 1, found {e}"
+            )
         if e in velocities[:i]:
             raise ArgumentError(f"lattice {name}: the velocity {e} is there twice")
         if tuple(-v for v in e) not in velocities:
@@ -226,7 +270,10 @@ def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> Non
 def _check_moments(
     name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...], isotropy: int
 ) -> None:
-    """The even moments of the Maxwell distribution, up to second or fourth order; the odd ones vanish by symmetry."""
+    """The even moments of the Maxwell distribution, up to second or fourth order.
+
+    The odd ones vanish by symmetry.
+    """
     axes = range(len(velocities[0]))
     sound = Fraction(1, 3) if isotropy == 4 else _second_moment(velocities, weights)
     if not sound:
@@ -234,13 +281,16 @@ def _check_moments(
     for order in range(0, isotropy + 1, 2):
         for chosen in combinations_with_replacement(axes, order):
             moment = sum(
-                (w * prod(e[a] for a in chosen) for e, w in zip(velocities, weights, strict=True)), Fraction(0)
+                (w * prod(e[a] for a in chosen) for e, w in zip(velocities, weights, strict=True)),
+                Fraction(0),
             )
             exact = prod(_moment(chosen.count(a)) for a in axes) * sound ** (order // 2)
             if moment != exact:
                 product = " ".join(("w", *(f"e_{'xyz'[a]}" for a in chosen)))
                 hint = "" if isotropy == 2 else _for_scalars(velocities, weights)
-                raise ArgumentError(f"lattice {name}: the sum of {product} is {exact}, found {moment}{hint}")
+                raise ArgumentError(
+                    f"lattice {name}: the sum of {product} is {exact}, found {moment}{hint}"
+                )
 
 
 def _for_scalars(velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...]) -> str:
@@ -249,7 +299,10 @@ def _for_scalars(velocities: tuple[tuple[int, ...], ...], weights: tuple[Fractio
         _check_moments("", velocities, weights, 2)
     except ArgumentError:
         return ""
-    return " (isotropy=2 makes a lattice for scalars, which needs no more than second order; a flow needs fourth)"
+    return (
+        " (isotropy=2 makes a lattice for scalars, which needs no more than second order; a flow "
+        "needs fourth)"
+    )
 
 
 @cache

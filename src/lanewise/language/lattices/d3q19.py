@@ -1,4 +1,7 @@
-"""D3Q19: rest, six neighbours along the axes, twelve across edges. A direction and its opposite are neighbours."""
+"""D3Q19: rest, six neighbours along the axes, twelve across edges.
+
+A direction and its opposite are neighbours.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The boxes of elements that the threads of a block read together in a tile of rounds.
 
-load a[y#0, k], a[y#1, k], ...   by 16 threads of 8 rows, for 8 rounds   ->   128 x 8 elements from a[$y.first, $k.start] on
+load a[y#0, k], a[y#1, k], ...   by 16 threads of 8 rows, for 8 rounds   ->   128 x 8 elements from
+a[$y.first, $k.start] on
 """
 
 from __future__ import annotations
@@ -30,10 +31,12 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a group of reads touches: per dimension of the array the lowest constant, the extent, and the sums without constants.
+    """What a group of reads touches.
 
-    threads, rounds: how many values the variables of threads and of loops have. inner: the dimension that lies side by side in shared
-    memory.
+    Per dimension of the array the lowest constant, the extent, and the sums without constants.
+
+    threads, rounds: how many values the variables of threads and of loops have. inner: the
+    dimension that lies side by side in shared memory.
     """
 
     array: str
@@ -62,7 +65,10 @@ class Box:
         )
 
     def origin(self, d: int) -> IndexSum:
-        """Where the box begins, as a sum of what all threads share; the loops are at their first round."""
+        """Where the box begins, as a sum of what all threads share.
+
+        The loops are at their first round.
+        """
         moving = {**self.threads, **self.rounds}
         shared = self.sums[d].without(moving)
         return IndexSum(self.low[d] + self._below(d)).plus(shared)
@@ -75,12 +81,16 @@ class Box:
         """Where a read lies in the box."""
         moving = {**self.threads, **self.rounds}
         own: dict[ir.Expression, int] = {
-            e: c for e, c in self.sums[d].terms.items() if isinstance(e, ir.Local) and e.name in moving
+            e: c
+            for e, c in self.sums[d].terms.items()
+            if isinstance(e, ir.Local) and e.name in moving
         }
         return IndexSum(site.indices[d].constant - self.low[d] - self._below(d), own)
 
 
-def boxes(sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Mapping[str, int]) -> list[Box]:
+def boxes(
+    sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Mapping[str, int]
+) -> list[Box]:
     """Reads that differ by constants alone have a box together."""
     groups: dict[tuple[object, ...], list[Site]] = {}
     for s in sites:
@@ -90,7 +100,9 @@ def boxes(sites: list[Site], shape: Shape, indices: tuple[str, ...], rounds: Map
     return [_box(members, threads, rounds, fast) for members in groups.values()]
 
 
-def _box(sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int], fast: str) -> Box:
+def _box(
+    sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int], fast: str
+) -> Box:
     rank = range(len(sites[0].indices))
     constants = [{s.indices[d].constant for s in sites} for d in rank]
     sums = tuple(IndexSum(0, sites[0].indices[d].terms) for d in rank)
@@ -110,7 +122,9 @@ def _box(sites: list[Site], threads: Mapping[str, int], rounds: Mapping[str, int
 
 
 def wavefronts(words: list[int], width: int) -> int:
-    """How often shared memory is accessed for a warp, each of whose threads touches `width` words from a place on."""
+    """How often shared memory is accessed for a warp, each of whose threads touches `width` words
+    from a place on.
+    """
     lanes = WARP // width
     total = 0
     for first in range(0, len(words), lanes):
@@ -133,7 +147,9 @@ def lanes_of(shape: Shape, indices: tuple[str, ...]) -> list[dict[str, int]]:
 
 def value(sum_: IndexSum, variables: Mapping[str, int]) -> int:
     """A sum for definite values; other variables are zero."""
-    return sum_.constant + sum(c * variables.get(e.name, 0) for e, c in sum_.terms.items() if isinstance(e, ir.Local))
+    return sum_.constant + sum(
+        c * variables.get(e.name, 0) for e, c in sum_.terms.items() if isinstance(e, ir.Local)
+    )
 
 
 def sums_of(load: ir.LoadElement, definitions: Mapping[str, IndexSum]) -> tuple[IndexSum, ...]:

@@ -1,8 +1,12 @@
-"""How the threads of a block bring tiles to shared memory: which elements, in which order, under which tests.
+"""How the threads of a block bring tiles to shared memory.
 
-    load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0.0.0; ...; store $tile.a[$thread % 8, $thread // 8] = $next.0.0.0; ...
-Neighbouring threads bring neighbours in memory, whoever reads them. Several loads come before the first store, so that they are on their
-way together. What lies outside of the array is not brought: no point that exists reads it.
+Which elements, in which order, under which tests.
+
+    load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0.0.0; ...; store $tile.a[$thread
+    % 8, $thread // 8] = $next.0.0.0; ...
+Neighbouring threads bring neighbours in memory, whoever reads them. Several loads come before the
+first store, so that they are on their way together. What lies outside of the array is not brought:
+no point that exists reads it.
 """
 
 from __future__ import annotations
@@ -21,7 +25,8 @@ from lanewise.passes.points.shape import THREAD, first_of
 from lanewise.passes.points.tiles import Ground, Tile, Walk
 
 BRING = own("bring")  # the number of a row of a thread
-TOGETHER, MANY, TURNS = 8, 32, 4  # loads before the first store; loads that are written out; rows of a loop that are
+# loads before the first store; loads that are written out; rows of a loop that are
+TOGETHER, MANY, TURNS = 8, 32, 4
 Half = Literal["load", "store"]
 HALVES: tuple[Half, Half] = ("load", "store")
 Tests = tuple[ir.Expression, ...]
@@ -29,7 +34,10 @@ Tests = tuple[ir.Expression, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A load of each thread: in which of its rows, and which one along it; `register` tells its variables from those of others."""
+    """A load of each thread: in which of its rows, and which one along it.
+
+    `register` tells its variables from those of others.
+    """
 
     row: int | ir.Expression
     column: int
@@ -38,13 +46,21 @@ class _Move:
 
 @dataclass(frozen=True, slots=True)
 class Bringing:
-    """Brings tiles. number: of a tile among those that are brought together. guarded: whether elements may lie outside of the array."""
+    """Brings tiles. number: of a tile among those that are brought together. guarded.
+
+    Whether elements may lie outside of the array.
+    """
 
     ground: Ground
     kinds: dict[int, Scalar] = field(default_factory=dict[int, Scalar], compare=False)
-    """Of the tiles of each number: several loops have tiles, and a variable has one type in a kernel."""
+    """Of the tiles of each number.
 
-    def stage(self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
+    Several loops have tiles, and a variable has one type in a kernel.
+    """
+
+    def stage(
+        self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None = None
+    ) -> ir.Block:
         """Bring a tile, all at once where it is small."""
         walk = self._walk(p)
         if walk.columns * walk.turns > (TOGETHER if guarded else MANY):
@@ -52,15 +68,22 @@ class Bringing:
         moves = sorted(self._moves(p), key=lambda m: self._ends(walk, m))
         return self._all(p, number, moves, guarded=guarded, half=half)
 
-    def part(self, p: Tile, number: int, which: Half, *, guarded: bool, half: ir.Expression | None = None) -> ir.Block:
+    def part(
+        self, p: Tile, number: int, which: Half, *, guarded: bool, half: ir.Expression | None = None
+    ) -> ir.Block:
         """One half of the way: into registers, or from there into shared memory."""
         return self._part(p, number, self._moves(p), which, guarded=guarded, half=half)
 
     def copies(self, p: Tile, *, guarded: bool, half: ir.Expression) -> ir.Block:
-        """Begin to copy a tile past the registers. Zeros stand for what is outside of the array: nothing decides who copies."""
+        """Begin to copy a tile past the registers. Zeros stand for what is outside of the array.
+
+        Nothing decides who copies.
+        """
         done: list[ir.Statement] = []
         for tests, members in groupby(self._moves(p), lambda m: self._tests(p, m, guarded=False)):
-            done += _under(tests, tuple(self._copy(p, m, guarded=guarded, half=half) for m in members))
+            done += _under(
+                tests, tuple(self._copy(p, m, guarded=guarded, half=half) for m in members)
+            )
         return tuple(done)
 
     def _copy(self, p: Tile, m: _Move, *, guarded: bool, half: ir.Expression) -> ir.Statement:
@@ -69,7 +92,9 @@ class Bringing:
         for test in self._inside(p, m) if guarded else ():
             there = test if there is None else ir.Logical("and", there, test)
         to = p.place(places, half)
-        return ir.CopyElement(p.array.name, to, p.box.array, self._indices(p, places), p.across, there)
+        return ir.CopyElement(
+            p.array.name, to, p.box.array, self._indices(p, places), p.across, there
+        )
 
     def registers(self, p: Tile, number: int) -> list[str]:
         """The variables that a tile passes through between the halves of its way."""
@@ -87,8 +112,13 @@ class Bringing:
         places = product(range(walk.turns), range(walk.columns))
         return [_Move(row, column, n) for n, (row, column) in enumerate(places)]
 
-    def _in_turns(self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None) -> ir.Block:
-        """Many rows of each thread as a loop: written out they take registers for as many addresses."""
+    def _in_turns(
+        self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None
+    ) -> ir.Block:
+        """Many rows of each thread as a loop.
+
+        Written out they take registers for as many addresses.
+        """
         walk, kind = self._walk(p), self.ground.kind
         row = ir.Local(BRING, kind)
         moves = [_Move(row, column, column) for column in range(walk.columns)]
@@ -96,28 +126,43 @@ class Bringing:
         zero, one = ir.Literal(0, kind), ir.Literal(1, kind)
         return (ir.For(BRING, zero, ir.Literal(walk.turns, kind), one, body, unroll=TURNS),)
 
-    def _all(self, p: Tile, number: int, moves: list[_Move], *, guarded: bool, half: ir.Expression | None) -> ir.Block:
+    def _all(
+        self, p: Tile, number: int, moves: list[_Move], *, guarded: bool, half: ir.Expression | None
+    ) -> ir.Block:
         """Both halves of moves: one by one where each has tests of its own."""
         if guarded:
             return tuple(
-                s for m in moves for s in _under(self._tests(p, m, guarded=True), self._both(p, number, m, half))
+                s
+                for m in moves
+                for s in _under(self._tests(p, m, guarded=True), self._both(p, number, m, half))
             )
         done: list[ir.Statement] = []
         for first in range(0, len(moves), TOGETHER):
             for which in HALVES:
-                done += self._part(p, number, moves[first : first + TOGETHER], which, guarded=False, half=half)
+                done += self._part(
+                    p, number, moves[first : first + TOGETHER], which, guarded=False, half=half
+                )
         return tuple(done)
 
     def _both(self, p: Tile, number: int, m: _Move, half: ir.Expression | None) -> ir.Block:
         return tuple(s for which in HALVES for s in self._move(p, number, m, which, half))
 
     def _part(
-        self, p: Tile, number: int, moves: Sequence[_Move], which: Half, *, guarded: bool, half: ir.Expression | None
+        self,
+        p: Tile,
+        number: int,
+        moves: Sequence[_Move],
+        which: Half,
+        *,
+        guarded: bool,
+        half: ir.Expression | None,
     ) -> ir.Block:
         """Moves under the same tests stand together under them."""
         done: list[ir.Statement] = []
         for tests, members in groupby(moves, lambda m: self._tests(p, m, guarded=guarded)):
-            done += _under(tests, tuple(s for m in members for s in self._move(p, number, m, which, half)))
+            done += _under(
+                tests, tuple(s for m in members for s in self._move(p, number, m, which, half))
+            )
         return tuple(done)
 
     def _tests(self, p: Tile, m: _Move, *, guarded: bool) -> Tests:
@@ -130,13 +175,23 @@ class Bringing:
             tests.append(build.less(self._row(walk, m), walk.rows))
         if column:
             left = walk.groups - m.column * walk.lanes
-            tests.append(build.less(build.remainder(thread, walk.lanes) if walk.lanes < shape.total else thread, left))
+            tests.append(
+                build.less(
+                    build.remainder(thread, walk.lanes) if walk.lanes < shape.total else thread,
+                    left,
+                )
+            )
         return (*tests, *(self._inside(p, m) if guarded else ()))
 
     def _ends(self, walk: Walk, m: _Move) -> tuple[bool, bool]:
-        """Whether some threads are beyond the last row of the box, and beyond the end of its rows."""
+        """Whether some threads are beyond the last row of the box, and beyond the end of its
+        rows.
+        """
         last = not isinstance(m.row, int) or m.row == walk.turns - 1
-        return walk.rows % walk.down != 0 and last, walk.groups % walk.lanes != 0 and m.column == walk.columns - 1
+        return (
+            walk.rows % walk.down != 0 and last,
+            walk.groups % walk.lanes != 0 and m.column == walk.columns - 1,
+        )
 
     def _inside(self, p: Tile, m: _Move) -> Tests:
         """Whether what is brought lies in the array."""
@@ -149,7 +204,11 @@ class Bringing:
             if not self._counts_up(origin):
                 tests.append(ir.Compare(">=", index, ir.Literal(0, kind)))
             length = kernel.array(p.box.array).shape[d]
-            stop = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
+            stop = (
+                ir.Literal(length, kind)
+                if isinstance(length, int)
+                else ir.Local(length, kinds[length])
+            )
             tests.append(build.less(index, stop))
         return tuple(tests)
 
@@ -157,7 +216,9 @@ class Bringing:
         """Whether a place is surely not negative."""
         own_names = {first_of(i) for i in self.ground.indices}
         return origin.constant >= 0 and all(
-            c > 0 and isinstance(e, ir.Local) and (e.name in own_names or self.ground.starts.get(e.name, -1) >= 0)
+            c > 0
+            and isinstance(e, ir.Local)
+            and (e.name in own_names or self.ground.starts.get(e.name, -1) >= 0)
             for e, c in origin.terms.items()
         )
 
@@ -180,15 +241,24 @@ class Bringing:
 
     def _indices(self, p: Tile, places: list[ir.Expression]) -> tuple[ir.Expression, ...]:
         """Where in the array a place in the box is."""
-        return tuple(build.add(p.box.origin(d).expression(self.ground.kind), place) for d, place in enumerate(places))
+        return tuple(
+            build.add(p.box.origin(d).expression(self.ground.kind), place)
+            for d, place in enumerate(places)
+        )
 
-    def _move(self, p: Tile, number: int, m: _Move, which: Half, half: ir.Expression | None) -> ir.Block:
+    def _move(
+        self, p: Tile, number: int, m: _Move, which: Half, half: ir.Expression | None
+    ) -> ir.Block:
         names, places = self._names(p, number, m), self._places(p, m)
         if which == "load":
-            return (ir.LoadElement(p.box.array, self._indices(p, places), names[0], more=names[1:]),)
+            return (
+                ir.LoadElement(p.box.array, self._indices(p, places), names[0], more=names[1:]),
+            )
         values, last = tuple(ir.Local(n, p.kind) for n in names), len(places) - 1
         if p.box.inner == last and p.array.shape[-1] % p.across == 0:  # pyright: ignore[reportOperatorIssue]
-            return (ir.StoreElement(p.array.name, p.place(places, half), values[0], more=values[1:]),)
+            return (
+                ir.StoreElement(p.array.name, p.place(places, half), values[0], more=values[1:]),
+            )
         stores: list[ir.Statement] = []
         for n, v in enumerate(values):
             shifted = [*places[:last], build.add(places[last], n)]

@@ -1,11 +1,14 @@
-"""Loads before the tests that they stand under: blocks at an edge read all their neighbours at once, as those in the inside do.
+"""Loads before the tests that they stand under.
+
+Blocks at an edge read all their neighbours at once, as those in the inside do.
 
     if 0 < x and x < w - 1: load a[x - 1]: u; load a[x + 1]: v; store c[x] = u + v
 ->  $test.1 = 0 < x; $test.2 = x < w - 1
     load a[x - 1] early: u; load a[x + 1] early: v
     if $test.1 and $test.2: store c[x] = u + v
-A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and in the next one. That it lies within
-the array is tested once for a block, at the lowest and at the highest indices of its points.
+A point that fails the test loads a value that nobody reads, at a place that may be beyond a row and
+in the next one. That it lies within the array is tested once for a block, at the lowest and at the
+highest indices of its points.
 """
 
 from __future__ import annotations
@@ -22,16 +25,23 @@ from lanewise.language.types import BOOL
 from lanewise.passes.points import guards
 from lanewise.passes.points.shape import Shape, first_of
 
-STEEP = 2  # variables of a sum, each as often as its coefficient says: twice what 32 bits hold is negative, and outside of an array
+# variables of a sum, each as often as its coefficient says: twice what 32 bits hold is negative,
+# and outside of an array
+STEEP = 2
 Ends = tuple[IndexSum, ...]
 
 
 def apply(
     kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape
 ) -> tuple[tuple[ir.Expression, ...], ir.Block] | None:
-    """When the loads of a block may be made early, and the body in which they are; None where they cannot be, or stand under no test."""
+    """When the loads of a block may be made early, and the body in which they are.
+
+    None where they cannot be, or stand under no test.
+    """
     written = {a.name for a in kernel.arrays if a.written}
-    moved = [s for s in statements(body) if isinstance(s, ir.If) for b in blocks(s) for s in _loads(b)]
+    moved = [
+        s for s in statements(body) if isinstance(s, ir.If) for b in blocks(s) for s in _loads(b)
+    ]
     if not moved or any(s.array in written for s in moved) or not _is_plain(body):
         return None
     shared = {p.name for p in kernel.counts + kernel.uniforms if p.type.is_integer}
@@ -50,28 +60,40 @@ def _loads(body: ir.Block) -> Iterator[ir.LoadElement]:
 
 
 def _is_plain(body: ir.Block) -> bool:
-    """Whether there are but loads, values, stores and branches, and what a branch gives a value is read in it alone."""
+    """Whether there are but loads, values, stores and branches, and what a branch gives a value is
+    read in it alone.
+    """
     every = list(statements(body))
-    if not all(isinstance(s, ir.LoadElement | ir.StoreElement | ir.Assign | ir.If) or _is_short(s) for s in every):
+    if not all(
+        isinstance(s, ir.LoadElement | ir.StoreElement | ir.Assign | ir.If) or _is_short(s)
+        for s in every
+    ):
         return False
     for branch in (b for s in every if isinstance(s, ir.If) for b in blocks(s)):
         inside = list(statements(branch))
         written = {n for s in inside for n in writes(s)}
         within = {id(s) for s in inside}
         others = [s for s in every if id(s) not in within]
-        if written & {n for s in others for n in (*writes(s), *(n for e in expressions(s) for n in reads(e)))}:
+        if written & {
+            n for s in others for n in (*writes(s), *(n for e in expressions(s) for n in reads(e)))
+        }:
             return False
     return True
 
 
 def _is_short(s: ir.Statement) -> bool:
-    """Whether a function may be applied to any values: no loops, which may go on, and no arrays of its own, whose ends are not tested."""
+    """Whether a function may be applied to any values.
+
+    No loops, which may go on, and no arrays of its own, whose ends are not tested.
+    """
     return isinstance(s, ir.Apply) and all(
         isinstance(x, ir.Assign | ir.If) or _is_short(x) for x in statements(s.function.body)
     )
 
 
-def _groups(loads: list[ir.LoadElement], definitions: dict[str, IndexSum]) -> list[tuple[str, list[Ends]]]:
+def _groups(
+    loads: list[ir.LoadElement], definitions: dict[str, IndexSum]
+) -> list[tuple[str, list[Ends]]]:
     """The indices of loads as sums; those that differ by constants together."""
     groups: dict[tuple[object, ...], tuple[str, list[Ends]]] = {}
     for s in loads:
@@ -80,8 +102,13 @@ def _groups(loads: list[ir.LoadElement], definitions: dict[str, IndexSum]) -> li
     return list(groups.values())
 
 
-def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]) -> tuple[Ends, Ends] | None:
-    """The lowest and the highest indices in a block; None for what is no sum of indices and of what all threads share."""
+def _ends(
+    sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
+) -> tuple[Ends, Ends] | None:
+    """The lowest and the highest indices in a block.
+
+    None for what is no sum of indices and of what all threads share.
+    """
     sides = {loop.variable: shape.side(d) for d, loop in enumerate(loops)}
     kind = loops[0].extent.type
     low, high = list[IndexSum](), list[IndexSum]()
@@ -90,7 +117,12 @@ def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared
         least, most = min(a.constant for a in same), max(a.constant for a in same)
         steepness = sum(abs(c) for c in same[0].terms.values())
         for e, c in same[0].terms.items():
-            if not isinstance(e, ir.Local) or steepness > STEEP or e.name not in {*sides, *shared} or e.type != kind:
+            if (
+                not isinstance(e, ir.Local)
+                or steepness > STEEP
+                or e.name not in {*sides, *shared}
+                or e.type != kind
+            ):
                 return None
             terms[replace(e, name=first_of(e.name)) if e.name in sides else e] = c
             reach = c * (sides.get(e.name, 1) - 1)
@@ -100,11 +132,14 @@ def _ends(sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared
     return tuple(low), tuple(high)
 
 
-def _within(kernel: ir.Kernel, array: ir.ArrayArgument, low: Ends, high: Ends) -> list[ir.Expression]:
+def _within(
+    kernel: ir.Kernel, array: ir.ArrayArgument, low: Ends, high: Ends
+) -> list[ir.Expression]:
     """Tests that places lie in an array.
 
-    They are inside of all dimensions but the last, and of the first by one more, so that a row before and a row behind belong to the
-    array; beyond the ends of the last dimension they are by a row at most.
+    They are inside of all dimensions but the last, and of the first by one more, so that a row
+    before and a row behind belong to the array; beyond the ends of the last dimension they are by a
+    row at most.
     """
     kind = kernel.counts[0].type
     kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
@@ -152,7 +187,10 @@ class _Early:
                 return (s,)
 
     def _conjuncts(self, e: ir.Expression, truth: bool) -> tuple[ir.Expression, ...]:
-        """What has to hold for a condition to have this value: each for itself, and so for the indices that it is about."""
+        """What has to hold for a condition to have this value.
+
+        Each for itself, and so for the indices that it is about.
+        """
         match e:
             case ir.Local() if e.name in self.definitions:
                 return self._conjuncts(self.definitions[e.name], truth)
@@ -165,7 +203,9 @@ class _Early:
             case _:
                 return (e if truth else ir.Unary("not", e, BOOL),)
 
-    def _named(self, conjuncts: tuple[ir.Expression, ...], done: list[ir.Statement]) -> list[ir.Expression]:
+    def _named(
+        self, conjuncts: tuple[ir.Expression, ...], done: list[ir.Statement]
+    ) -> list[ir.Expression]:
         """Variables of these conditions."""
         names: list[ir.Expression] = []
         for e in conjuncts:

@@ -1,4 +1,7 @@
-"""Whether the rounds of a loop may come in any order, but for rounding: a window over two loops is cut into tiles of both."""
+"""Whether the rounds of a loop may come in any order, but for rounding.
+
+A window over two loops is cut into tiles of both.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,15 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 
 def adds_up(body: ir.Block) -> bool:
-    """Whether rounds may come in any order, but for rounding: variables that last are sums, products, minima or maxima."""
+    """Whether rounds may come in any order, but for rounding.
+
+    Variables that last are sums, products, minima or maxima.
+    """
     every = list(statements(body))
-    if any(isinstance(s, ir.ElementWrite | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While) for s in every):
+    if any(
+        isinstance(s, ir.ElementWrite | ir.SetElement | ir.DeclareArray | ir.Apply | ir.While)
+        for s in every
+    ):
         return False
     seen: set[str] = set()
     lasting: set[str] = set()

@@ -1,8 +1,9 @@
 """Conditions that hold for all points of a block are tested once for the block.
 
-    if 0 < y and y < h - 1: ...   ->   in blocks with 0 < $y.first and $y.first + 15 < h - 1: ... without a test
-The tests of edges that a user writes for each thread then cost nothing in the inside, and what stands under them is read and computed
-as if it stood alone.
+    if 0 < y and y < h - 1: ...   ->   in blocks with 0 < $y.first and $y.first + 15 < h - 1: ...
+    without a test
+The tests of edges that a user writes for each thread then cost nothing in the inside, and what
+stands under them is read and computed as if it stood alone.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ LARGE = 2**30  # from which on sums with an index may not fit into 32 bits
 def decided(
     body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
 ) -> tuple[tuple[ir.Expression, ...], ir.Block]:
-    """Conditions of a block, and the body without the branches that they decide. `shared`: the names of counts and uniforms."""
+    """Conditions of a block, and the body without the branches that they decide. `shared`.
+
+    The names of counts and uniforms.
+    """
     return _Guards(body, loops, shape, shared).result()
 
 
@@ -41,7 +45,9 @@ class _Range:
 
 
 class _Guards:
-    def __init__(self, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]) -> None:
+    def __init__(
+        self, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
+    ) -> None:
         self.body, self.loops, self.shape, self.shared = body, loops, shape, shared
         self.kind: Scalar = loops[0].extent.type
         self.sums = single_definitions(body)
@@ -55,7 +61,9 @@ class _Guards:
     def _block(self, block: ir.Block) -> ir.Block:
         done: list[ir.Statement] = []
         for s in block:
-            if isinstance(s, ir.If) and set(reads(self._resolved(s.condition))) & {x.variable for x in self.loops}:
+            if isinstance(s, ir.If) and set(reads(self._resolved(s.condition))) & {
+                x.variable for x in self.loops
+            }:
                 larger = len(list(statements(s.then))) >= len(list(statements(s.otherwise)))
                 test = self._always(s.condition, larger)
                 if test is not None:
@@ -64,7 +72,11 @@ class _Guards:
                     continue
                 done.append(s)
                 continue
-            done.append(rewrite_statement(s, lambda e: e, self._block) if isinstance(s, ir.If | ir.For) else s)
+            done.append(
+                rewrite_statement(s, lambda e: e, self._block)
+                if isinstance(s, ir.If | ir.For)
+                else s
+            )
         return tuple(done)
 
     def _resolved(self, e: ir.Expression) -> ir.Expression:
@@ -74,7 +86,10 @@ class _Guards:
         return e
 
     def _always(self, e: ir.Expression, truth: bool) -> ir.Expression | None:
-        """When a condition has this value for all points of a block; None where that is not known."""
+        """When a condition has this value for all points of a block.
+
+        None where that is not known.
+        """
         match e := self._resolved(e):
             case ir.Unary(operator="not"):
                 return self._always(e.operand, not truth)
@@ -105,12 +120,21 @@ class _Guards:
             case ">" | ">=":
                 return ir.Compare(operator, one.low, other.high)
             case "==":
-                return ir.Logical("and", ir.Compare("==", one.low, other.high), ir.Compare("==", one.high, other.low))
+                return ir.Logical(
+                    "and",
+                    ir.Compare("==", one.low, other.high),
+                    ir.Compare("==", one.high, other.low),
+                )
             case "!=":
-                return ir.Logical("or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high))
+                return ir.Logical(
+                    "or", ir.Compare("<", one.high, other.low), ir.Compare(">", one.low, other.high)
+                )
 
     def _range(self, total: IndexSum) -> _Range | None:
-        """Of a sum of indices and of what all threads share; None of one that may leave the type of indices, where it wraps."""
+        """Of a sum of indices and of what all threads share.
+
+        None of one that may leave the type of indices, where it wraps.
+        """
         if any(abs(c) >= LARGE for c in (total.constant, *total.terms.values())):
             return None
         variables = {x.variable: d for d, x in enumerate(self.loops)}

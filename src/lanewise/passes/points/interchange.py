@@ -1,17 +1,22 @@
-"""Loop interchange: the rounds of a loop outside, the points of a tile inside, so that rows of memory are read in long pieces.
+"""Loop interchange: the rounds of a loop outside, the points of a tile inside, so that rows of
+memory are read in long pieces.
 
-    for the registers of a block: s = 0; for k in range(n): load a[k, x]: u; s = s + u; store c[x] = s
+    for the registers of a block: s = 0; for k in range(n): load a[k, x]: u; s = s + u; store c[x] =
+    s
 ->  for the registers of a tile: s = 0; store $kept.s[x - $x.begin] = s
     for k in range(0, whole, 8):
       for the registers of a tile:
-        load $kept.s[x - $x.begin]: s; load a[k, x]: u#0; s = s + u#0; ...; load a[k + 7, x]: u#7; s = s + u#7; store $kept.s[...] = s
+        load $kept.s[x - $x.begin]: s; load a[k, x]: u#0; s = s + u#0; ...; load a[k + 7, x]: u#7; s
+        = s + u#7; store $kept.s[...] = s
     for k in range(whole, n): ...
     for the registers of a tile: load $kept.s[x - $x.begin]: s; store c[x] = s
-Going down columns a thread reads a few lines of each row, and each row lies on other pages. So the body of a thread is cut at its loops,
-each part runs for all points of a tile, and what a later part reads of a point is kept in memory of the core. Several rounds at once
-share a load and a store of it, in loops that only read: rows that are written side by side would share the few lines that a core has for
-its way past the caches. Points are independent of each other, and each takes its rounds in the order that it had: the bits are the same,
-whatever a loop computes. What all points of a tile share is computed once for the tile, or once a round.
+Going down columns a thread reads a few lines of each row, and each row lies on other pages. So the
+body of a thread is cut at its loops, each part runs for all points of a tile, and what a later part
+reads of a point is kept in memory of the core. Several rounds at once share a load and a store of
+it, in loops that only read: rows that are written side by side would share the few lines that a
+core has for its way past the caches. Points are independent of each other, and each takes its
+rounds in the order that it had: the bits are the same, whatever a loop computes. What all points of
+a tile share is computed once for the tile, or once a round.
 """
 
 from __future__ import annotations
@@ -43,16 +48,24 @@ ROUNDS = (1, 2, 4, 8, 16)  # at once
 
 
 def legal(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> str | None:
-    """Why the pass does not apply to tiles of so many points along the last index, and to so many rounds at once, or None."""
+    """Why the pass does not apply to tiles of so many points along the last index, and to so many
+    rounds at once, or None.
+    """
     if reason := lanes.legal(kernel, shape):
         return reason
     side = shape.side(shape.fast)
     if not 0 < tile <= MOST or tile % side:
-        return f"a tile has whole registers of {side} points, and at most {MOST}; {tile} were asked for"
+        return (
+            f"a tile has whole registers of {side} points, and at most {MOST}; {tile} were asked "
+            "for"
+        )
     if max(shape.points[:-1], default=1) > 1:
         return "a tile lies along the last index, and has one row"
     if rounds not in ROUNDS:
-        return f"{', '.join(map(str, ROUNDS[:-1]))} or {ROUNDS[-1]} rounds go together; {rounds} were asked for"
+        return (
+            f"{', '.join(map(str, ROUNDS[:-1]))} or {ROUNDS[-1]} rounds go together; {rounds} were "
+            "asked for"
+        )
     return _Thread(kernel).problem()
 
 
@@ -67,7 +80,10 @@ def loops_of(kernel: ir.Kernel) -> tuple[ir.For, ...]:
 
 
 def apply(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> ir.Kernel:
-    """The kernel in tiles of so many points; raises `PlanError` where it does not fit. rounds: that are computed at once."""
+    """The kernel in tiles of so many points; raises `PlanError` where it does not fit. rounds.
+
+    That are computed at once.
+    """
     if reason := legal(kernel, shape, tile, rounds):
         raise refuse("loop interchange", kernel, reason)
     return _Tiles(kernel, shape, tile, rounds).kernel()
@@ -75,14 +91,19 @@ def apply(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> ir.Ker
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Statements of a thread that run for all points of a tile: once, or once in each round of a loop."""
+    """Statements of a thread that run for all points of a tile.
+
+    Once, or once in each round of a loop.
+    """
 
     body: ir.Block
     loop: ir.For | None = None
 
 
 class _Thread:
-    """The body of a thread in parts, and what of a point goes from one part to another, or from round to round."""
+    """The body of a thread in parts, and what of a point goes from one part to another, or from
+    round to round.
+    """
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.kernel = kernel
@@ -104,9 +125,15 @@ class _Thread:
             return "no loop stands alone in it, without a loop within"
         for loop in self.loops:
             others = (s for s in self.body if s is not loop)
-            if any(first_access((s,), loop.variable) == "read" for s in others) or loop.variable in _written(loop.body):
+            if any(
+                first_access((s,), loop.variable) == "read" for s in others
+            ) or loop.variable in _written(loop.body):
                 return f"{loop.variable} is read behind its loop, or changed in it"
-        names = {n for p in self.parts for n in _written(p.body)} - self.varying - {x.variable for x in self.loops}
+        names = (
+            {n for p in self.parts for n in _written(p.body)}
+            - self.varying
+            - {x.variable for x in self.loops}
+        )
         for name in sorted(names):
             if reason := self._once_too_often(name):
                 return reason
@@ -115,22 +142,31 @@ class _Thread:
         return None
 
     def _once_too_often(self, name: str) -> str | None:
-        """Of a variable that all points share: why what changes it cannot run before what points of their own do, or None."""
+        """Of a variable that all points share.
+
+        Why what changes it cannot run before what points of their own do, or None.
+        """
         for part in self.parts:
             writers = [n for n, s in enumerate(part.body) if name in _written((s,))]
             if any(not self.is_steady(part.body[n]) for n in writers):
-                alone = len(writers) == 1 and all(p is part or first_access(p.body, name) == "none" for p in self.parts)
+                alone = len(writers) == 1 and all(
+                    p is part or first_access(p.body, name) == "none" for p in self.parts
+                )
                 if not alone or first_access(self.body, name) == "read":
                     return f"{name}, which all points share, is given its value where points differ"
                 continue
             readers = [
-                n for n, s in enumerate(part.body) if not self.is_steady(s) and first_access((s,), name) == "read"
+                n
+                for n, s in enumerate(part.body)
+                if not self.is_steady(s) and first_access((s,), name) == "read"
             ]
             if not writers or not readers:
                 continue
             if max(writers) > min(readers):
                 return f"{name}, which all points share, changes after they read it"
-            if part.loop is not None and (first_access(part.body, name) == "read" or self._outside(name, part)):
+            if part.loop is not None and (
+                first_access(part.body, name) == "read" or self._outside(name, part)
+            ):
                 return f"{name}, which all points share, goes from round to round"
         return None
 
@@ -138,7 +174,9 @@ class _Thread:
         """Whether a variable is read behind a loop, or decides how often it runs."""
         loops = (p.loop for p in self.parts if p.loop is not None)
         others = (p for p in self.parts if p is not part)
-        return any(first_access(p.body, name) == "read" for p in others) or any(_is_read_by(x, name) for x in loops)
+        return any(first_access(p.body, name) == "read" for p in others) or any(
+            _is_read_by(x, name) for x in loops
+        )
 
     def of_rounds(self, loop: ir.For) -> set[str]:
         """The variables of a loop's body that each round has for itself."""
@@ -153,16 +191,32 @@ class _Thread:
         return (read | each) - self.kept.keys()
 
     def is_steady(self, s: ir.Statement) -> bool:
-        """Whether all points share what a statement does, so that it may run once for all of them."""
+        """Whether all points share what a statement does, so that it may run once for all of
+        them.
+        """
         inner = tuple(statements((s,)))
         touched = {n for x in inner for n in (*control(x), *writes(x))}
         loads = all(x.array not in self.written for x in inner if isinstance(x, ir.LoadElement))
-        return touched.isdisjoint(self.varying) and loads and not any(isinstance(x, ir.ElementWrite) for x in inner)
+        return (
+            touched.isdisjoint(self.varying)
+            and loads
+            and not any(isinstance(x, ir.ElementWrite) for x in inner)
+        )
 
     def _computed_again(self) -> dict[str, ir.Assign]:
-        """Sums of indices and truth values about them: each part computes them anew, so that accesses stay sums of indices."""
+        """Sums of indices and truth values about them.
+
+        Each part computes them anew, so that accesses stay sums of indices.
+        """
         often = [n for s in statements(self.body) for n in writes(s)]
-        steady = {n for p in self.parts if p.loop is None for s in p.body if self.is_steady(s) for n in _written((s,))}
+        steady = {
+            n
+            for p in self.parts
+            if p.loop is None
+            for s in p.body
+            if self.is_steady(s)
+            for n in _written((s,))
+        }
         known = self.indices | self.shared | steady
         found: dict[str, ir.Assign] = {}
         for s in (s for p in self.parts if p.loop is None for s in p.body):
@@ -174,7 +228,9 @@ class _Thread:
         return found
 
     def _kept(self) -> dict[str, Scalar]:
-        """The variables of a point that a part reads before it gives them a value, with their types."""
+        """The variables of a point that a part reads before it gives them a value, with their
+        types.
+        """
         kinds = {a.name: a.leaves[0].type for a in self.kernel.arrays}
         types: dict[str, Scalar] = {}
         for s in statements(self.body):
@@ -186,7 +242,9 @@ class _Thread:
                 case _:
                     pass
         names = [n for n in types if n in self.varying and n not in self.again]
-        return {n: types[n] for n in names if any(first_access(p.body, n) == "read" for p in self.parts)}
+        return {
+            n: types[n] for n in names if any(first_access(p.body, n) == "read" for p in self.parts)
+        }
 
 
 def _parts(body: ir.Block) -> tuple[_Part, ...]:
@@ -194,7 +252,9 @@ def _parts(body: ir.Block) -> tuple[_Part, ...]:
     parts: list[_Part] = []
     between: list[ir.Statement] = []
     for s in body:
-        if not isinstance(s, ir.For) or any(isinstance(x, ir.For | ir.While) for x in statements(s.body)):
+        if not isinstance(s, ir.For) or any(
+            isinstance(x, ir.For | ir.While) for x in statements(s.body)
+        ):
             between.append(s)
             continue
         parts += [_Part(tuple(between))] if between else []
@@ -217,12 +277,16 @@ class _Tiles:
         self.nest, _ = merging.nest(kernel)
         self.thread = _Thread(kernel)
         self.last, self.kind = self.nest[-1], self.nest[-1].extent.type
-        self.begin, self.end = (ir.Local(own(f"{self.last.variable}.{n}"), self.kind) for n in ("begin", "end"))
+        self.begin, self.end = (
+            ir.Local(own(f"{self.last.variable}.{n}"), self.kind) for n in ("begin", "end")
+        )
         # In a tile slower indices have one value, which a block begins at.
         self.first = {x.variable: first_of(x.variable) for x in self.nest[:-1]}
 
     def kernel(self) -> ir.Kernel:
-        counts = [x.extent for x in self.nest[:-1]] + [build.ceil_divide(self.last.extent, self.tile)]
+        counts = [x.extent for x in self.nest[:-1]] + [
+            build.ceil_divide(self.last.extent, self.tile)
+        ]
         head, total, _ = lanes.numbers(self.nest, counts, None, 1)
         last = self.last.variable
         start = build.multiply(ir.Local(lanes.number(last), self.kind), self.tile)
@@ -234,7 +298,11 @@ class _Tiles:
                 ir.Assign(thread_of(x.variable), build.literal(0, self.kind)),
             ]
         done.append(ir.Assign(self.begin.name, start))
-        done.append(ir.Assign(self.end.name, build.minimum(build.add(self.begin, self.tile), self.last.extent)))
+        done.append(
+            ir.Assign(
+                self.end.name, build.minimum(build.add(self.begin, self.tile), self.last.extent)
+            )
+        )
         done.append(ir.Barrier())  # the lanes are threads of a block, whose memory it is
         for part in self.thread.parts:
             done += self.once(part.body) if part.loop is None else self.in_rounds(part.loop)
@@ -254,7 +322,10 @@ class _Tiles:
         return (*rename(steady, self.first), *self.sweep(each, body))
 
     def in_rounds(self, loop: ir.For) -> ir.Block:
-        """A loop around the points of a tile: so many rounds at once, and then the others. What writes rows writes one at a time."""
+        """A loop around the points of a tile: so many rounds at once, and then the others.
+
+        What writes rows writes one at a time.
+        """
         stores = any(isinstance(s, ir.ElementWrite) for s in statements(loop.body))
         if stores or not _is_counted(loop) or self.rounds == 1:
             return (replace(loop, body=self.several(loop, 1)),)
@@ -269,11 +340,16 @@ class _Tiles:
         )
 
     def several(self, loop: ir.For, rounds: int) -> ir.Block:
-        """The body of so many rounds. Each has variables of its own, but for those that go from round to round."""
+        """The body of so many rounds.
+
+        Each has variables of its own, but for those that go from round to round.
+        """
         copies = [self.copy(loop, n) if rounds > 1 else loop.body for n in range(rounds)]
         is_steady = [self.thread.is_steady(s) for s in loop.body]
         steady = tuple(s for c in copies for s, shared in zip(c, is_steady, strict=True) if shared)
-        each = tuple(s for c in copies for s, shared in zip(c, is_steady, strict=True) if not shared)
+        each = tuple(
+            s for c in copies for s, shared in zip(c, is_steady, strict=True) if not shared
+        )
         return (*rename(steady, self.first), *self.sweep(each, loop.body))
 
     def copy(self, loop: ir.For, n: int) -> ir.Block:
@@ -283,7 +359,9 @@ class _Tiles:
         return rename(moved, {name: numbered(name, n) for name in own_names})
 
     def sweep(self, each: ir.Block, part: ir.Block) -> ir.Block:
-        """Statements for all points of a tile, with what they read and change of the variables that are kept."""
+        """Statements for all points of a tile, with what they read and change of the variables that
+        are kept.
+        """
         if not each:
             return ()
         place = (build.subtract(ir.Local(self.last.variable, self.kind), self.begin),)
@@ -295,14 +373,22 @@ class _Tiles:
             if m == "read" or (m == "none" and n in changed)
         ]
         kinds = self.thread.kept
-        stores = [ir.StoreElement(_memory(n), place, ir.Local(n, kinds[n])) for n in kinds if n in changed]
+        stores = [
+            ir.StoreElement(_memory(n), place, ir.Local(n, kinds[n])) for n in kinds if n in changed
+        ]
         again = [s for n, s in self.thread.again.items() if n not in changed]
         body: ir.Block = _without_unread((*again, *loads, *each, *stores))
         for x in reversed(self.nest):
             body = (replace(x, body=body),)
-        points = merging.points_of_a_block(replace(self.reference, body=body), self.shape, masked=len(self.nest) - 1)
+        points = merging.points_of_a_block(
+            replace(self.reference, body=body), self.shape, masked=len(self.nest) - 1
+        )
         side = ir.Literal(self.shape.side(self.shape.fast), self.kind)
-        return (ir.For(first_of(self.last.variable), self.begin, self.end, side, (points,), role="tiles"),)
+        return (
+            ir.For(
+                first_of(self.last.variable), self.begin, self.end, side, (points,), role="tiles"
+            ),
+        )
 
 
 def _memory(name: str) -> str:
@@ -310,14 +396,23 @@ def _memory(name: str) -> str:
 
 
 def _is_counted(loop: ir.For) -> bool:
-    """Whether a loop goes up one by one from a number that is not negative: how many rounds it has is within its type."""
-    return loop.step == ir.Literal(1, loop.step.type) and isinstance(loop.start, ir.Literal) and loop.start.value >= 0
+    """Whether a loop goes up one by one from a number that is not negative.
+
+    How many rounds it has is within its type.
+    """
+    return (
+        loop.step == ir.Literal(1, loop.step.type)
+        and isinstance(loop.start, ir.Literal)
+        and loop.start.value >= 0
+    )
 
 
 def _without_unread(block: ir.Block) -> ir.Block:
     """A block without sums of indices that nothing in it reads."""
     read = {n for s in statements(block) for e in expressions(s) for n in reads(e)}
     done = tuple(
-        s for s in block if not (isinstance(s, ir.Assign) and not s.value.type.is_float and s.name not in read)
+        s
+        for s in block
+        if not (isinstance(s, ir.Assign) and not s.value.type.is_float and s.name not in read)
     )
     return done if len(done) == len(block) else _without_unread(done)

@@ -1,10 +1,11 @@
-"""The blocks in the inside and the others share what is the same in both, which is the most of a kernel whose reads are staged.
+"""The blocks in the inside and the others share what is the same in both, which is the most of a
+kernel whose reads are staged.
 
     if $inside: load; LOOPS; store                  ->   if $inside: load else: if ...: load
     else: if ...: load; LOOPS; if ...: store             LOOPS
                                                          if $inside: store else: if ...: store
-Half of the text is half of the time that a compiler takes. Where the rounds of tiles differ nothing is joined: the test would be made in
-each of them.
+Half of the text is half of the time that a compiler takes. Where the rounds of tiles differ nothing
+is joined: the test would be made in each of them.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def apply(kernel: ir.Kernel) -> ir.Kernel | None:
 
 
 def raw_places(body: ir.Block) -> dict[str, str]:
-    """The indices of points that are moved to the last point where they lie beyond the end, and the names of where they would lie."""
+    """The indices of points that are moved to the last point where they lie beyond the end, and the
+    names of where they would lie.
+    """
     places: dict[str, str] = {}
     for s in body:
         if isinstance(s, ir.Assign) and isinstance(s.value, ir.Call) and s.value.intrinsic == "min":
@@ -61,7 +64,10 @@ def _alone(body: ir.Block, other: ir.Block) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """alone: variables that one body alone has; rounds: whether this is in a loop over the rounds of a tile."""
+    """alone: variables that one body alone has; rounds.
+
+    Whether this is in a loop over the rounds of a tile.
+    """
 
     alone: frozenset[str]
     rounds: bool = False
@@ -75,11 +81,17 @@ class _Joining:
         return tuple(done)
 
     def _differing(self, one: Sequence[ir.Statement], other: Sequence[ir.Statement]) -> ir.Block:
-        """Statements around the first two that have the same head are told apart, and their bodies are joined."""
+        """Statements around the first two that have the same head are told apart, and their bodies
+        are joined.
+        """
         for i, a in enumerate(one):
             for k, b in enumerate(other):
                 if (inner := self._same_head(a, b)) is not None:
-                    return (*self._apart(one[:i], other[:k]), inner, *self._differing(one[i + 1 :], other[k + 1 :]))
+                    return (
+                        *self._apart(one[:i], other[:k]),
+                        inner,
+                        *self._differing(one[i + 1 :], other[k + 1 :]),
+                    )
         return self._apart(one, other)
 
     def _same_head(self, a: ir.Statement, b: ir.Statement) -> ir.Statement | None:
@@ -100,7 +112,11 @@ class _Joining:
         sides: list[list[ir.Statement]] = [[], []]
         for side, kept in zip((one, other), sides, strict=True):
             for s in side:  # a place costs nothing, and may be read further on
-                (first if isinstance(s, ir.Assign) and s.name in self.alone and not kept else kept).append(s)
+                (
+                    first
+                    if isinstance(s, ir.Assign) and s.name in self.alone and not kept
+                    else kept
+                ).append(s)
         if any(sides) and self.rounds:
             raise _Apart
         if not any(sides):
@@ -109,11 +125,16 @@ class _Joining:
 
 
 def _leaks(body: ir.Block) -> bool:
-    """Whether a variable that one side alone gives a value is read elsewhere, before it has one there."""
+    """Whether a variable that one side alone gives a value is read elsewhere, before it has one
+    there.
+    """
     sides = [s for s in statements(body) if _is_test(s)]
     written = [{n for x in statements(b) for n in writes(x)} for s in sides for b in blocks(s)]
     some = {n for one, other in zip(written[::2], written[1::2], strict=True) for n in one ^ other}
-    return bool(some & {n for b in (_common(body), *(b for s in sides for b in blocks(s))) for n in _needed(b)})
+    return bool(
+        some
+        & {n for b in (_common(body), *(b for s in sides for b in blocks(s))) for n in _needed(b)}
+    )
 
 
 def _is_test(s: ir.Statement) -> bool:

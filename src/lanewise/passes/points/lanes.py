@@ -1,14 +1,20 @@
-"""Blocks of points for the threads of a CPU: lanes of SIMD registers along the last index, several registers and rows of points in each.
+"""Blocks of points for the threads of a CPU.
 
-    parallel for y: parallel for x: s = 0; for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v; store c[y, x] = s
+Lanes of SIMD registers along the last index, several registers and rows of points in each.
+
+    parallel for y: parallel for x: s = 0; for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v;
+    store c[y, x] = s
 ->  parallel for block: parallel for lane in range(16):
       for $y.number in ...: y#0 = ...; y#1 = ...; x#0 = $x.first + lane; x#1 = $x.first + lane + 16
-        for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
-The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run together. What is different is who
-comes next: a thread of a CPU goes on to the following block along one index, whose lines are still in its cache. Points beyond the end of
-the last index are lanes that a mask leaves out. Blocks that a test of an edge cuts through load before it (early_loads.py), without masks.
-What all rows of a block read of an array in a loop is packed side by side first (packing.py). Where rows are another array's columns,
-as many rows as lanes make a square, which is turned in registers; how squares follow each other stands in squares.py.
+        for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1;
+        s#0#0 = s#0#0 + u#0 * v#0; ...
+The points of a block are those of a GPU's (merging.py): a SIMD register is a warp whose lanes run
+together. What is different is who comes next: a thread of a CPU goes on to the following block
+along one index, whose lines are still in its cache. Points beyond the end of the last index are
+lanes that a mask leaves out. Blocks that a test of an edge cuts through load before it
+(early_loads.py), without masks. What all rows of a block read of an array in a loop is packed side
+by side first (packing.py). Where rows are another array's columns, as many rows as lanes make a
+square, which is turned in registers; how squares follow each other stands in squares.py.
 """
 
 from __future__ import annotations
@@ -36,9 +42,11 @@ from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_
 COUNTS = (4, 8, 16)  # lanes
 ROUND = 128  # blocks that a thread runs one after the other along the last index
 ROWS = 1024  # rows that share what was packed
-PHASE = own("phase")  # elements of a line before the first one that is written, and before that of each row
+# elements of a line before the first one that is written, and before that of each row
+PHASE = own("phase")
 ROW_PHASE = own("row.phase")
-FAR = own("far")  # whether it is written past the caches: else masks at both ends of rows cost more than they save
+# whether it is written past the caches: else masks at both ends of rows cost more than they save
+FAR = own("far")
 LONG = 128  # lines of a row
 
 
@@ -46,7 +54,10 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     """Why the pass does not apply, or None. rounds: as in `apply`."""
     loops, body = merging.nest(kernel)
     if shape.threads[shape.fast] not in COUNTS or shape.total != shape.threads[shape.fast]:
-        return f"a SIMD register has {', '.join(map(str, COUNTS[:-1]))} or {COUNTS[-1]} lanes; {shape.total} were asked for"
+        return (
+            f"a SIMD register has {', '.join(map(str, COUNTS[:-1]))} or {COUNTS[-1]} lanes; "
+            f"{shape.total} were asked for"
+        )
     if shape.fast != len(loops) - 1:
         return "lanes lie along the last index"
     if isinstance(loops[-1].extent, ir.Literal):
@@ -54,11 +65,17 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a lane were asked for"
     if (points := math.prod(shape.points)) > merging.MOST_POINTS:
-        return f"wanted at most {merging.MOST_POINTS} points a lane, each of which is written out, found {points}"
+        return (
+            f"wanted at most {merging.MOST_POINTS} points a lane, each of which is written out, "
+            f"found {points}"
+        )
     if reason := _apart(kernel, body, loops, shape):
         return reason
     if name := merging.steers(kernel):
-        return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
+        return (
+            f"{name}, which it writes, decides where it reads or how often, and points beyond the "
+            "end read nothing there"
+        )
     if rounds and not packing.operands(kernel, shape, rounds):
         return "no elements are read by all rows of a block in a loop"
     if rounds:
@@ -67,7 +84,9 @@ def legal(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> str | None:
     return None
 
 
-def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape) -> str | None:
+def _apart(
+    kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape
+) -> str | None:
     """Why lanes cannot run together, or None."""
     last, body = loops[-1].variable, apart(body)  # accesses are known by identity
     varying = spread_in_lanes(body, {last})
@@ -89,22 +108,32 @@ def _apart(kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], sh
     for a in accesses(body, (last,)):
         if a.is_store and a.way(last) == "same":
             return f"{a.array} is written where {last} says nothing"
-        if not a.statement.indices or varying.isdisjoint(n for i in a.statement.indices for n in reads(i)):
+        if not a.statement.indices or varying.isdisjoint(
+            n for i in a.statement.indices for n in reads(i)
+        ):
             continue
         if a.array in truths:
-            return f"{a.array} holds truth values, which take a byte each in memory and a bit each in a register"
+            return (
+                f"{a.array} holds truth values, which take a byte each in memory and a bit each in "
+                "a register"
+            )
         if a.way(last) == "next":
             continue
         if (_is_turned(a, loops)) and shape.points[-2] == shape.total:
             continue  # as many rows as lanes make a square, which is turned in registers
         return f"neighbours along {last} do not touch neighbouring elements of {a.array}"
     return _unresolved(
-        body, last, varying, frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops))
+        body,
+        last,
+        varying,
+        frozenset(id(a.statement) for a in accesses(body, (last,)) if _is_turned(a, loops)),
     )
 
 
 def _is_turned(a: Access, loops: tuple[ir.Parallel, ...]) -> bool:
-    """Whether neighbours along the last index but one touch neighbouring elements, and those along the last one rows."""
+    """Whether neighbours along the last index but one touch neighbouring elements, and those along
+    the last one rows.
+    """
     if len(loops) != 2 or a.loops or a.guards:
         return False
     *front, inner = a.statement.indices
@@ -120,7 +149,9 @@ def turned(kernel: ir.Kernel) -> tuple[Access, ...]:
     return tuple(a for a in accesses(body, (loops[-1].variable,)) if _is_turned(a, loops))
 
 
-def _unresolved(body: ir.Block, last: str, varying: set[str], turned: frozenset[int] = frozenset()) -> str | None:
+def _unresolved(
+    body: ir.Block, last: str, varying: set[str], turned: frozenset[int] = frozenset()
+) -> str | None:
     """Why the place of an access is not seen to move with its lane alone, or None."""
     sums = lane_sums(body, varying)
     for s in statements(body):
@@ -140,7 +171,8 @@ def _unresolved(body: ir.Block, last: str, varying: set[str], turned: frozenset[
 def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     """The kernel in blocks of this shape; raises `PlanError` for a shape that does not fit.
 
-    rounds: of a loop, what is packed of the elements that all rows of a block read in them; 0 packs nothing.
+    rounds: of a loop, what is packed of the elements that all rows of a block read in them; 0 packs
+    nothing.
     """
     if reason := legal(kernel, shape, rounds):
         raise refuse("SIMD lanes", kernel, reason)
@@ -161,22 +193,33 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     def first(d: int) -> ir.Statement:
         place = build.multiply(ir.Local(number(loops[d].variable), kind), shape.side(d))
         moved = begun is not None and d == rank - 1
-        return ir.Assign(first_of(loops[d].variable), build.subtract(place, ir.Local(phase, kind)) if moved else place)
+        return ir.Assign(
+            first_of(loops[d].variable),
+            build.subtract(place, ir.Local(phase, kind)) if moved else place,
+        )
 
     packed = packing.apply(kernel, shape, rounds) if rounds else packing.nothing(kernel)
     inner: ir.Block = (
         merging.points_of_a_block(
-            packed.kernel, shape, masked=rank - 1, early=True, before=() if begun is None else (rank - 1,)
+            packed.kernel,
+            shape,
+            masked=rank - 1,
+            early=True,
+            before=() if begun is None else (rank - 1,),
         ),
     )
     others: list[ir.Statement] = [] if begun is None else [*begun.found]
     others += [first(d) for d in range(rank) if d != walked]
     others += [
-        ir.Assign(thread_of(loop.variable), ir.Literal(0, kind)) for d, loop in enumerate(loops) if d != rank - 1
+        ir.Assign(thread_of(loop.variable), ir.Literal(0, kind))
+        for d, loop in enumerate(loops)
+        if d != rank - 1
     ]
     if walked is not None and walk is not None:
         if begun is not None:
-            walk = _of_points(walk, begun.line, loops[-1].extent, ir.Local(phase, kind), shape.side(rank - 1))
+            walk = _of_points(
+                walk, begun.line, loops[-1].extent, ir.Local(phase, kind), shape.side(rank - 1)
+            )
         walk = replace(walk, body=(first(walked), *inner))
         inner = (walk,) if down else tested_before(walk)
     block = (*head, lane, *others, *packed.before, *inner)
@@ -187,8 +230,12 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int = 0) -> ir.Kernel:
     return replace(packed.kernel, arrays=arrays, body=(ir.Parallel(BLOCK, total, (lanes,)),))
 
 
-def _of_points(walk: ir.For, line: int, extent: ir.Expression, phase: ir.Local, side: int) -> ir.For:
-    """A walk whose first block begins `phase` points before the first one, without blocks that have no points."""
+def _of_points(
+    walk: ir.For, line: int, extent: ir.Expression, phase: ir.Local, side: int
+) -> ir.For:
+    """A walk whose first block begins `phase` points before the first one, without blocks that have
+    no points.
+    """
     stop = build.minimum(walk.stop, build.ceil_divide(build.add(extent, phase), side))
     start = walk.start if side >= line else build.maximum(walk.start, build.divide(phase, side))
     return replace(walk, start=start, stop=stop)
@@ -196,7 +243,9 @@ def _of_points(walk: ir.For, line: int, extent: ir.Expression, phase: ir.Local, 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """Blocks that begin with lines of memory: the elements of one, and what finds how many of them lie before a row.
+    """Blocks that begin with lines of memory.
+
+    The elements of one, and what finds how many of them lie before a row.
 
     ordered: the array that is written, where blocks follow each other as its elements do.
     """
@@ -209,8 +258,9 @@ class _Begun:
 def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
     """How blocks begin with lines of memory; None where it matters not.
 
-    Registers that are stored past the caches are lines then, where they would be parts of two. Legal for any kernel; it helps one that
-    writes every element of a row of a single array, which nobody reads. Elements may be left out where blocks are in order.
+    Registers that are stored past the caches are lines then, where they would be parts of two.
+    Legal for any kernel; it helps one that writes every element of a row of a single array, which
+    nobody reads. Elements may be left out where blocks are in order.
     """
     loops, body = merging.nest(kernel)
     kind, last = loops[-1].extent.type, loops[-1].variable
@@ -226,19 +276,29 @@ def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
     if side % line and line % side:  # blocks that begin with lines would end within others
         return None
     place = stores[0].statement.indices[-1]
-    alone = len(stores) == 1 and not stores[0].guards and isinstance(place, ir.Local) and place.name == last
+    alone = (
+        len(stores) == 1
+        and not stores[0].guards
+        and isinstance(place, ir.Local)
+        and place.name == last
+    )
     if not alone and not ordered:
         return None
     found, name = ir.Assign(PHASE, ir.Builtin("phase", kind)), array.name if ordered else None
     if len(loops) == 1:
         return _Begun(line, (found,), name)
-    phase = phase_of_row(array, loops) if ordered else row_phase(kernel, array, loops[-1], ROW_PHASE)
+    phase = (
+        phase_of_row(array, loops) if ordered else row_phase(kernel, array, loops[-1], ROW_PHASE)
+    )
     far = (ir.Assign(FAR, ir.Builtin("far", BOOL)),) if ordered else ()
     return _Begun(line, (found, *far, phase), name)
 
 
 def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.Assign:
-    """How many elements of a line lie before the row of a block, of which each has one; 0 where rows are short or the array is."""
+    """How many elements of a line lie before the row of a block, of which each has one.
+
+    0 where rows are short or the array is.
+    """
     kind, line, before = (
         loops[-1].extent.type,
         LINE // array.leaves[0].type.size,
@@ -256,7 +316,9 @@ def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.
 
 
 def _is_ordered(kernel: ir.Kernel, shape: Shape, array: ir.ArrayArgument) -> bool:
-    """Whether points write the elements at their own indices, in the inside of the space each does, once; and blocks are lines."""
+    """Whether points write the elements at their own indices, in the inside of the space each does,
+    once; and blocks are lines.
+    """
     loops, body = merging.nest(kernel)
     indices, line = tuple(x.variable for x in loops), LINE // array.leaves[0].type.size
     if line % shape.total or any(shape.side(d) != 1 for d in range(len(loops) - 1)):
@@ -274,13 +336,18 @@ def _is_at_its_indices(a: Access, indices: tuple[str, ...]) -> bool:
 
 
 def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
-    """Whether blocks of this shape write one after the other, in the order of memory: then edges are streams, too."""
+    """Whether blocks of this shape write one after the other, in the order of memory.
+
+    Then edges are streams, too.
+    """
     begun = _begun_with_lines(kernel, shape)
     return begun is not None and begun.ordered is not None
 
 
 def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
-    """Whether rows are streams also where they are not written in order, by the counts of a call."""
+    """Whether rows are streams also where they are not written in order, by the counts of a
+    call.
+    """
     loops, _ = merging.nest(kernel)
     extent = loops[-1].extent
     points = (
@@ -296,7 +363,9 @@ def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
 def row_phase(
     kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str, phase: str = PHASE
 ) -> ir.Assign:
-    """How many elements of a line lie before the beginning of every row of an array; 0 where rows begin anywhere, or a loop is short.
+    """How many elements of a line lie before the beginning of every row of an array.
+
+    0 where rows begin anywhere, or a loop is short.
 
     phase: the variable that has this number of the array's first row.
     """
@@ -307,14 +376,17 @@ def row_phase(
     long = ir.Compare(
         "<=", ir.Literal(LONG * line, kind), along.extent
     )  # else masks at both ends cost more than they save
-    begin = ir.Select(ir.Logical("and", whole, long), ir.Local(phase, kind), ir.Literal(0, kind), kind)
+    begin = ir.Select(
+        ir.Logical("and", whole, long), ir.Local(phase, kind), ir.Literal(0, kind), kind
+    )
     return ir.Assign(name, begin)
 
 
 def tested_before(walk: ir.For) -> ir.Block:
     """A walk along a row, with the tests that hang on the row made before it.
 
-    for $x.number: if 0 < $y.first and 0 < $x.first: A   ->   $tested.1 = 0 < $y.first; for $x.number: if $tested.1 and 0 < $x.first: A
+    for $x.number: if 0 < $y.first and 0 < $x.first: A   ->   $tested.1 = 0 < $y.first; for
+    $x.number: if $tested.1 and 0 < $x.first: A
     """
     changed = {n for s in statements((walk,)) for n in writes(s)}
     before: list[ir.Statement] = []
@@ -339,7 +411,8 @@ def tested_before(walk: ir.For) -> ir.Block:
 def _is_of_sums(test: ir.Expression) -> bool:
     """Whether it compares sums of indices, which may be computed where they were not to be."""
     return all(
-        isinstance(e, ir.Compare | ir.Local | ir.Literal) or (isinstance(e, ir.Binary) and e.operator in "+-*")
+        isinstance(e, ir.Compare | ir.Local | ir.Literal)
+        or (isinstance(e, ir.Binary) and e.operator in "+-*")
         for e in subexpressions(test)
     )
 
@@ -352,7 +425,9 @@ def number(index: str) -> str:
 def numbers(
     loops: tuple[ir.Parallel, ...], counts: list[ir.Expression], walked: int | None, most: int
 ) -> tuple[ir.Block, ir.Expression, ir.For | None]:
-    """The number of a block along each index but the one that is walked, how many there are, and the loop of the walk."""
+    """The number of a block along each index but the one that is walked, how many there are, and
+    the loop of the walk.
+    """
     kind = loops[0].extent.type
     sides = [build.ceil_divide(c, most) if d == walked else c for d, c in enumerate(counts)]
     total: ir.Expression = ir.Literal(1, kind)
@@ -369,11 +444,18 @@ def numbers(
         done += [
             ir.Assign(count, sides[d]),
             ir.Assign(behind, build.divide(rest, ir.Local(count, kind))),
-            ir.Assign(name, build.subtract(rest, build.multiply(ir.Local(behind, kind), ir.Local(count, kind)))),
+            ir.Assign(
+                name,
+                build.subtract(rest, build.multiply(ir.Local(behind, kind), ir.Local(count, kind))),
+            ),
         ]
         rest = ir.Local(behind, kind)
     if walked is None:
         return tuple(done), total, None
     start = build.multiply(ir.Local(own(f"{loops[walked].variable}.round"), kind), most)
     end = build.minimum(build.add(start, most), counts[walked])
-    return tuple(done), total, ir.For(number(loops[walked].variable), start, end, ir.Literal(1, kind), ())
+    return (
+        tuple(done),
+        total,
+        ir.For(number(loops[walked].variable), start, end, ir.Literal(1, kind), ()),
+    )

@@ -1,9 +1,11 @@
 """Map the index space to the threads of a GPU or to the loops of a CPU.
 
-parallel for y: parallel for x: ...   ->  $block, $thread; y = block.y * 16 + thread / 16; x = block.x * 16 + thread % 16
+parallel for y: parallel for x: ...   ->  $block, $thread; y = block.y * 16 + thread / 16; x =
+block.x * 16 + thread % 16
                                           if y < $y.extent and x < $x.extent: ...
                                       ->  parallel for y: for x in range($x.extent): ...
-Blocks are numbered along one dimension of the grid, the fastest index first: neighbouring blocks read neighbouring memory.
+Blocks are numbered along one dimension of the grid, the fastest index first: neighbouring blocks
+read neighbouring memory.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ WIDE = 256  # threads of a block, from which on its rows are those of whole warp
 
 
 def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
-    """The parallel loops of a reference kernel, the slowest first, and the body of the innermost."""
+    """The parallel loops of a reference kernel, the slowest first, and the body of the
+    innermost.
+    """
     loops, body = list[ir.Parallel](), kernel.body
     while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
         loops.append(loop)
@@ -51,10 +55,13 @@ def block_shape(threads: int, rank: int) -> tuple[int, ...]:
             return (threads // 64, 8, 8) if threads % 64 == 0 else (threads // 32, 4, 8)
 
 
-def blocks(kernel: ir.Kernel, threads: int, min_blocks: int, shape: tuple[int, ...] = ()) -> ir.Kernel:
+def blocks(
+    kernel: ir.Kernel, threads: int, min_blocks: int, shape: tuple[int, ...] = ()
+) -> ir.Kernel:
     """A thread for each point; raises `PlanError` for blocks that a GPU does not have.
 
-    shape: threads of a block along each index, the slowest first; without it near to squares and cubes.
+    shape: threads of a block along each index, the slowest first; without it near to squares and
+    cubes.
     """
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
@@ -73,8 +80,13 @@ def blocks(kernel: ir.Kernel, threads: int, min_blocks: int, shape: tuple[int, .
         count = build.ceil_divide(loop.extent, side)
         total = build.multiply(build.index_of(count, I64), total)
         if n:
-            tiles, rest, row = (ir.Local(own(f"{loop.variable}.{x}"), index) for x in ("blocks", "behind", "row"))
-            head += [ir.Assign(tiles.name, count), ir.Assign(rest.name, build.divide(remaining, tiles))]
+            tiles, rest, row = (
+                ir.Local(own(f"{loop.variable}.{x}"), index) for x in ("blocks", "behind", "row")
+            )
+            head += [
+                ir.Assign(tiles.name, count),
+                ir.Assign(rest.name, build.divide(remaining, tiles)),
+            ]
             number = build.subtract(remaining, build.multiply(rest, tiles))
             place, following = build.remainder(within, side), build.divide(within, side)
             head.append(ir.Assign(row.name, following))
@@ -86,4 +98,8 @@ def blocks(kernel: ir.Kernel, threads: int, min_blocks: int, shape: tuple[int, .
         test = build.less(ir.Local(loop.variable, index), loop.extent)
         inside = test if inside is None else ir.Logical("and", test, inside)
     assert inside is not None
-    return replace(kernel, body=(*head, ir.If(inside, body)), grid=ir.Grid(total, 1, threads, min_blocks=min_blocks))
+    return replace(
+        kernel,
+        body=(*head, ir.If(inside, body)),
+        grid=ir.Grid(total, 1, threads, min_blocks=min_blocks),
+    )

@@ -1,11 +1,14 @@
-"""Blocks of threads, each of which computes a box of points: thread-block merging and thread merging in all dimensions.
+"""Blocks of threads, each of which computes a box of points.
+
+Thread-block merging and thread merging in all dimensions.
 
     parallel for y: parallel for x: for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v
 ->  y#0 = ...; y#1 = ...; x#0 = ...; x#1 = ...
-    for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0 = s#0#0 + u#0 * v#0; ...
-A statement is copied once for each value of the indices that it depends on, one index after the other. Blocks in the inside of the
-space compute without tests. In the others points beyond the end take the place of the last one, and store nothing: all threads meet
-every barrier.
+    for k: load a[y#0, k]: u#0; load a[y#1, k]: u#1; load b[k, x#0]: v#0; load b[k, x#1]: v#1; s#0#0
+    = s#0#0 + u#0 * v#0; ...
+A statement is copied once for each value of the indices that it depends on, one index after the
+other. Blocks in the inside of the space compute without tests. In the others points beyond the end
+take the place of the last one, and store nothing: all threads meet every barrier.
 """
 
 from __future__ import annotations
@@ -18,7 +21,16 @@ from lanewise.analysis.spreading import control, spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
-from lanewise.ir.traverse import blocks, flat_map, reads, rename, rewrite, rewrite_statement, statements, writes
+from lanewise.ir.traverse import (
+    blocks,
+    flat_map,
+    reads,
+    rename,
+    rewrite,
+    rewrite_statement,
+    statements,
+    writes,
+)
 from lanewise.language.types import Scalar
 from lanewise.passes import thread_mapping
 from lanewise.passes.base import refuse
@@ -31,7 +43,9 @@ PANEL = 8  # rows of blocks that are computed together
 
 
 def nest(kernel: ir.Kernel) -> tuple[tuple[ir.Parallel, ...], ir.Block]:
-    """The parallel loops of a reference kernel, the slowest first, and the body of the innermost."""
+    """The parallel loops of a reference kernel, the slowest first, and the body of the
+    innermost.
+    """
     loops, body = list[ir.Parallel](), kernel.body
     while len(body) == 1 and isinstance(loop := body[0], ir.Parallel):
         loops.append(loop)
@@ -45,24 +59,39 @@ def legal(kernel: ir.Kernel, shape: Shape) -> str | None:
         return reason
     loops, _ = nest(kernel)
     if len(loops) != len(shape.threads):
-        return f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were asked for"
+        return (
+            f"it has {len(loops)} indices, and blocks of {len(shape.threads)} dimensions were "
+            "asked for"
+        )
     if min(shape.points) < 1:
         return f"{min(shape.points)} points a thread were asked for"
     if (points := math.prod(shape.points)) > MOST_POINTS:
-        return f"wanted at most {MOST_POINTS} points a thread, each of which is written out, found {points}"
+        return (
+            f"wanted at most {MOST_POINTS} points a thread, each of which is written out, found "
+            f"{points}"
+        )
     if shape.points[shape.fast] % shape.group(shape.fast):
         return f"{shape.points[shape.fast]} points are no groups of {shape.adjacent} neighbours"
     if name := steers(kernel):
-        return f"{name}, which it writes, decides where it reads or how often, and points beyond the end read nothing there"
+        return (
+            f"{name}, which it writes, decides where it reads or how often, and points beyond the "
+            "end read nothing there"
+        )
     return None
 
 
 def apply(
-    kernel: ir.Kernel, shape: Shape, order: Order = "rows", min_blocks: int = 0, *, early: bool = False
+    kernel: ir.Kernel,
+    shape: Shape,
+    order: Order = "rows",
+    min_blocks: int = 0,
+    *,
+    early: bool = False,
 ) -> ir.Kernel:
     """The kernel mapped to blocks of this shape; raises `PlanError` for a shape that does not fit.
 
-    early: whether blocks that the user's tests of edges cut through load before these tests, where that is legal.
+    early: whether blocks that the user's tests of edges cut through load before these tests, where
+    that is legal.
     """
     if reason := legal(kernel, shape):
         raise refuse("thread merging", kernel, reason)
@@ -73,21 +102,33 @@ def apply(
 
 
 def points_of_a_block(
-    kernel: ir.Kernel, shape: Shape, masked: int | None = None, *, early: bool = False, before: tuple[int, ...] = ()
+    kernel: ir.Kernel,
+    shape: Shape,
+    masked: int | None = None,
+    *,
+    early: bool = False,
+    before: tuple[int, ...] = (),
 ) -> ir.If:
-    """What a thread does for its points: without tests in the inside of the space, with tests in the blocks at its end.
+    """What a thread does for its points.
 
-    masked: the position of an index along which points beyond the end stay where they are, and read nothing. early: see
-    `apply`. before: the positions of indices along which there may be points before the first one, too.
+    Without tests in the inside of the space, with tests in the blocks at its end.
+
+    masked: the position of an index along which points beyond the end stay where they are, and read
+    nothing. early: see `apply`. before: the positions of indices along which there may be points
+    before the first one, too.
     """
     loops, body = nest(kernel)
     written = {a.name: a.leaves[0].type for a in kernel.arrays if a.written and a.space == "global"}
     kinds = {a.name: a.leaves[0].type for a in kernel.arrays if a.space == "global"}
     kind = loops[0].extent.type
-    ends = [build.add(ir.Local(first_of(x.variable), kind), shape.side(d)) for d, x in enumerate(loops)]
+    ends = [
+        build.add(ir.Local(first_of(x.variable), kind), shape.side(d)) for d, x in enumerate(loops)
+    ]
     inside = [ir.Compare("<=", end, loop.extent) for end, loop in zip(ends, loops, strict=True)]
     begun = {d: _begun(ir.Local(first_of(loops[d].variable), kind)) for d in before}
-    conditions, plain = guards.decided(body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms})
+    conditions, plain = guards.decided(
+        body, loops, shape, {p.name for p in kernel.counts + kernel.uniforms}
+    )
     tested = tuple(kinds if d == masked else written for d in range(len(loops)))
     moved = early_loads.apply(kernel, body, loops, shape) if early and conditions else None
     layered = moved is not None  # tests need registers
@@ -114,14 +155,21 @@ def steers(kernel: ir.Kernel) -> str | None:
     _, body = nest(kernel)
     deciding = steering(body)
     for array in sorted(a.name for a in kernel.arrays if a.written):
-        names = {n for s in statements(body) if isinstance(s, ir.LoadElement) and s.array == array for n in s.names}
+        names = {
+            n
+            for s in statements(body)
+            if isinstance(s, ir.LoadElement) and s.array == array
+            for n in s.names
+        }
         if names & deciding:
             return array
     return None
 
 
 def steering(body: ir.Block) -> set[str]:
-    """The variables that decide, on whatever way, where elements lie, how long loops are, or which ones end."""
+    """The variables that decide, on whatever way, where elements lie, how long loops are, or which
+    ones end.
+    """
     names: set[str] = set()
     for s in statements(body):
         match s:
@@ -132,7 +180,10 @@ def steering(body: ir.Block) -> set[str]:
             case _:
                 continue
     parts = [
-        (control(s), {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))})
+        (
+            control(s),
+            {*writes(s), *(n for b in blocks(s) for x in statements(b) for n in writes(x))},
+        )
         for s in statements(body)
     ]
     while True:
@@ -144,7 +195,9 @@ def steering(body: ir.Block) -> set[str]:
             return names
 
 
-def _head(loops: tuple[ir.Parallel, ...], shape: Shape, order: Order) -> tuple[ir.Block, ir.Expression]:
+def _head(
+    loops: tuple[ir.Parallel, ...], shape: Shape, order: Order
+) -> tuple[ir.Block, ir.Expression]:
     """Where a block begins, which of its threads this one is; and how many blocks there are."""
     kind = loops[0].extent.type
     head: list[ir.Statement] = [
@@ -204,8 +257,10 @@ def _numbers(
 
 
 Tested = tuple[dict[str, Scalar] | None, ...]
-"""For each index the arrays that points beyond its end must not read, with the types of their elements; None where there are no such
-points."""
+"""For each index the arrays that points beyond its end must not read, with the types of their
+elements; None where there are no such
+points.
+"""
 
 
 def _copies(
@@ -232,28 +287,39 @@ def _copies(
             there = None if masked is None else (loop.variable, at)
             body = flat_map(
                 body,
-                lambda s, test=test, arrays=arrays, own=own_place, there=there: _guarded(s, test, arrays, own, there),
+                lambda s, test=test, arrays=arrays, own=own_place, there=there: _guarded(
+                    s, test, arrays, own, there
+                ),
             )
         copies = Copies(spread(body, {loop.variable, at}), points)
         body = (
-            copies.layers(body) if layered and d == 0 and len(loops) > 2 and _is_straight(body) else copies.block(body)
+            copies.layers(body)
+            if layered and d == 0 and len(loops) > 2 and _is_straight(body)
+            else copies.block(body)
         )
         for p in range(points):
             name, raw = _name(loop.variable, p, points), _name(at, p, points)
-            place = build.add(ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind))
+            place = build.add(
+                ir.Local(first_of(loop.variable), kind), shape.place(d, p, loop.variable, kind)
+            )
             if arrays is None:
                 starts.append(ir.Assign(name, place))
                 continue
             starts.append(ir.Assign(raw, place))
             last = ir.Local(raw, kind)
             moved = last if d == masked else build.minimum(last, build.subtract(loop.extent, 1))
-            starts.append(ir.Assign(name, build.maximum(moved, 0) if d in before and d != masked else moved))
+            starts.append(
+                ir.Assign(name, build.maximum(moved, 0) if d in before and d != masked else moved)
+            )
     return (*starts, *body)
 
 
 def _is_straight(body: ir.Block) -> bool:
     """Whether there are but values, loads and stores, some of them under tests."""
-    return all(isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If) for s in statements(body))
+    return all(
+        isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If)
+        for s in statements(body)
+    )
 
 
 def _name(name: str, p: int, points: int) -> str:
@@ -267,15 +333,21 @@ def _guarded(
     of: set[str] | None = None,
     there: tuple[str, str] | None = None,
 ) -> ir.Block:
-    """A store, and a load of an array that is tested, only for points that exist; of loads those alone whose place hangs on `of`.
+    """A store, and a load of an array that is tested, only for points that exist.
 
-    there: an index, and its name before it was moved to a point that exists: stores have nothing to do with others.
+    Of loads those alone whose place hangs on `of`.
+
+    there: an index, and its name before it was moved to a point that exists: stores have nothing to
+    do with others.
     """
     match s:
         case ir.StoreElement() | ir.ScatterElement():
             if there is not None:
                 name, raw = there
-                s = replace(s, indices=tuple(rewrite(i, lambda e: _renamed(e, name, raw)) for i in s.indices))
+                s = replace(
+                    s,
+                    indices=tuple(rewrite(i, lambda e: _renamed(e, name, raw)) for i in s.indices),
+                )
             return (ir.If(test, (s,)),)
         case ir.LoadElement() if s.array in tested:
             if of is not None and of.isdisjoint(n for i in s.indices for n in reads(i)):
@@ -291,7 +363,9 @@ def _renamed(e: ir.Expression, name: str, new: str) -> ir.Expression:
 
 
 class Copies:
-    """Repeats the statements that depend on an index, once for each of a thread's points along it."""
+    """Repeats the statements that depend on an index, once for each of a thread's points along
+    it.
+    """
 
     def __init__(self, varying: set[str], points: int) -> None:
         self.varying, self.points = varying, points
@@ -300,7 +374,10 @@ class Copies:
         return tuple(new for s in block for new in self.statement(s))
 
     def layers(self, block: ir.Block) -> ir.Block:
-        """One point after the other: a layer's values are used up before the next one is read, and need no registers then."""
+        """One point after the other.
+
+        A layer's values are used up before the next one is read, and need no registers then.
+        """
         return tuple(new for p in range(self.points) for s in block for new in self._copy(s, p))
 
     def _copy(self, s: ir.Statement, p: int) -> ir.Block:
@@ -309,7 +386,8 @@ class Copies:
         return () if p else (s,)
 
     def statement(self, s: ir.Statement) -> ir.Block:
-        scatters = isinstance(s, ir.ScatterElement)  # once for each point, also where all points scatter the same
+        # once for each point, also where all points scatter the same
+        scatters = isinstance(s, ir.ScatterElement)
         if not scatters and not (control(s) | set(writes(s))) & self.varying:
             return (rewrite_statement(s, lambda e: e, self.block),)
         copies: list[ir.Statement] = []

@@ -1,14 +1,18 @@
-"""Points one behind the other, the last loop of each beside a loop of the next one: a core computes while it writes.
+"""Points one behind the other, the last loop of each beside a loop of the next one.
+
+A core computes while it writes.
 
     parallel for y: for k: t[k] = exp(a[y, k] - m), s += t[k]; for k: c[y, k] = t[k] / s
 ->  parallel for $block: for y in $block * 8 ...:
-      for k: late = t[1 - y % 2, k] / s.before; t[y % 2, k] = exp(a[y, k] - m), s += ...; c[y.before, k] = late   # all points but the first
-      y.before = y; s.before = s
+      for k: late = t[1 - y % 2, k] / s.before; t[y % 2, k] = exp(a[y, k] - m), s += ...;
+      c[y.before, k] = late   # all points but the first y.before = y; s.before = s
     for k: c[y.before, k] = ...
-A core that only stores waits for memory, and memory waits for a core that only computes. The last loop of a point reads variables of its
-point, which are kept until the next one has come to its own, elements of arrays that the kernel does not write, and memory of the core
-(kept_values.py), of which there are two halves. What it writes nobody reads, so that it may come later, and its rounds in any order: in
-long rows they begin with lines of memory (`$skip`), whatever the others begin with, whose sums keep their bits.
+A core that only stores waits for memory, and memory waits for a core that only computes. The last
+loop of a point reads variables of its point, which are kept until the next one has come to its own,
+elements of arrays that the kernel does not write, and memory of the core (kept_values.py), of which
+there are two halves. What it writes nobody reads, so that it may come later, and its rounds in any
+order: in long rows they begin with lines of memory (`$skip`), whatever the others begin with, whose
+sums keep their bits.
 """
 
 from __future__ import annotations
@@ -22,7 +26,15 @@ from lanewise.analysis.spreading import spread
 from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import MARK, own
-from lanewise.ir.traverse import expressions, flat_map, reads, rename, rewrite_block, statements, writes
+from lanewise.ir.traverse import (
+    expressions,
+    flat_map,
+    reads,
+    rename,
+    rewrite_block,
+    statements,
+    writes,
+)
 from lanewise.language.target import LINE
 from lanewise.language.types import BOOL, I64, Scalar
 from lanewise.passes.base import refuse
@@ -32,19 +44,27 @@ from lanewise.passes.points.shape import BLOCK, POINT, THREAD
 
 HALF = own("half")  # of the memory of the core that a point has
 SKIP = own("skip")  # rounds until its row begins with a line of memory
-LATE = own("late")  # the value that the last loop stores: computed before the other loop's round, stored after it
+# the value that the last loop stores: computed before the other loop's round, stored after it
+LATE = own("late")
 ROUNDS = own("rounds")  # registers of rounds that both loops have whole
-APART = 1536  # bytes in a page between rounds of both halves, and as much to the rows in memory (emit/numba_simd.py): see `target.PAGE`
+# bytes in a page between rounds of both halves, and as much to the rows in memory
+# (emit/numba_simd.py): see `target.PAGE`
+APART = 1536
 
 
 def legal(kernel: ir.Kernel, points: int) -> str | None:
-    """Why the pass does not apply to a kernel whose blocks are points, and their threads lanes (hosting.py); or None."""
+    """Why the pass does not apply to a kernel whose blocks are points, and their threads lanes
+    (hosting.py); or None.
+    """
     found = _find(kernel, points)
     return found if isinstance(found, str) else None
 
 
 def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
-    """The kernel with so many points in a block; raises `PlanError` where their loops cannot run beside each other."""
+    """The kernel with so many points in a block.
+
+    Raises `PlanError` where their loops cannot run beside each other.
+    """
     found = _find(kernel, points)
     if isinstance(found, str):
         raise refuse("overlapping of points", kernel, found)
@@ -53,7 +73,10 @@ def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two loops over one range in the body of a point, and their places: one, and the last one, which only writes."""
+    """Two loops over one range in the body of a point, and their places.
+
+    One, and the last one, which only writes.
+    """
 
     beside: ir.For
     last: ir.For
@@ -68,7 +91,9 @@ def _find(kernel: ir.Kernel, points: int) -> _Pair | str:
     body = threads.body
     loops = [(n, s) for n, s in enumerate(body) if isinstance(s, ir.For)]
     written = {x.array for x in _stores(body) if not _is_of_core(kernel, x.array)}
-    if read := sorted({s.array for s in statements(body) if isinstance(s, ir.LoadElement)} & written):
+    if read := sorted(
+        {s.array for s in statements(body) if isinstance(s, ir.LoadElement)} & written
+    ):
         return f"{read[0]} is read and written, and points would come one behind the other"
     writing = [(n, s) for n, s in loops if any(x.array in written for x in _stores((s,)))]
     for n, last in writing:
@@ -95,7 +120,10 @@ def _are_alike(a: ir.For, b: ir.For, threads: ir.Parallel) -> bool:
 
 
 def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
-    """Whether a loop may run after everything else of its point: it only writes, last, over a range that all points share."""
+    """Whether a loop may run after everything else of its point.
+
+    It only writes, last, over a range that all points share.
+    """
     last = body[n]
     assert isinstance(last, ir.For)
     if not all(isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement) for s in last.body):
@@ -109,14 +137,22 @@ def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
     if (changing - {s.name for s in _steady(body)}) & _read(last.start, last.stop, last.step):
         return False
     behind = body[n + 1 :]
-    if any(s.array == stores[0].array and not _goes_on(last, top) for top in behind for s in _stores((top,))):
+    if any(
+        s.array == stores[0].array and not _goes_on(last, top)
+        for top in behind
+        for s in _stores((top,))
+    ):
         return False  # what is written last has to stay
     inside = {x for s in last.body for x in writes(s)}
-    return inside <= given_in_rounds(last.body) and not any(inside & _read_of_before(s) for s in behind)
+    return inside <= given_in_rounds(last.body) and not any(
+        inside & _read_of_before(s) for s in behind
+    )
 
 
 def _goes_on(last: ir.For, s: ir.Statement) -> bool:
-    """Whether a statement is a loop over the rounds that another one leaves out (kept_values.py), with an element for each, too."""
+    """Whether a statement is a loop over the rounds that another one leaves out (kept_values.py),
+    with an element for each, too.
+    """
     if not isinstance(s, ir.For):
         return False
     match s.start:
@@ -152,14 +188,24 @@ def _is_of_core(kernel: ir.Kernel, array: str) -> bool:
 
 
 def _steady(body: ir.Block) -> list[ir.Assign]:
-    """What gives variables the number of a lane or a constant, once: it is the same for all points."""
+    """What gives variables the number of a lane or a constant, once.
+
+    It is the same for all points.
+    """
     count = Counter(n for s in statements(body) for n in writes(s))
     once = [s for s in body if isinstance(s, ir.Assign) and count[s.name] == 1]
-    return [s for s in once if isinstance(s.value, ir.Literal) or s.value == ir.Local(THREAD, s.value.type)]
+    return [
+        s
+        for s in once
+        if isinstance(s.value, ir.Literal) or s.value == ir.Local(THREAD, s.value.type)
+    ]
 
 
 class _Writer:
-    """Writes the points of a block one behind the other. `late` writes the last loop in the words of the point before."""
+    """Writes the points of a block one behind the other.
+
+    `late` writes the last loop in the words of the point before.
+    """
 
     def __init__(self, kernel: ir.Kernel, pair: _Pair) -> None:
         self.kernel, self.pair = kernel, pair
@@ -175,7 +221,9 @@ class _Writer:
         inside = {n for s in pair.last.body for n in writes(s)}
         read = _read(*(e for s in pair.last.body for e in expressions(s)))
         self.kept = sorted((read & of_point) - inside - {pair.last.variable})
-        names = {n: _before(n) for n in (*self.kept, *inside)} | {pair.last.variable: pair.beside.variable}
+        names = {n: _before(n) for n in (*self.kept, *inside)} | {
+            pair.last.variable: pair.beside.variable
+        }
         self.late_body = rename(pair.last.body, names)
 
     def kernel_of(self, points: int) -> ir.Kernel:
@@ -187,13 +235,23 @@ class _Writer:
             if n == beside:
                 (now,) = self.in_half((self.pair.beside,), half)
                 assert isinstance(now, ir.For)
-                done.append(ir.If(build.equal(point, first), (now,), self.both(now, build.subtract(1, half))))
+                done.append(
+                    ir.If(
+                        build.equal(point, first), (now,), self.both(now, build.subtract(1, half))
+                    )
+                )
             elif n == last:
                 done += [ir.Assign(_before(k), ir.Local(k, self.kinds[k])) for k in self.kept]
                 done.append(ir.Assign(SKIP, self.to_a_line()))
             elif s not in self.steady:
-                done += rewrite_block(self.in_half((s,), half), lambda e: point if e == block else e)
-        zeros = {HALF: self.kind, SKIP: self.rounds_kind, **{_before(n): self.kinds[n] for n in self.kept}}
+                done += rewrite_block(
+                    self.in_half((s,), half), lambda e: point if e == block else e
+                )
+        zeros = {
+            HALF: self.kind,
+            SKIP: self.rounds_kind,
+            **{_before(n): self.kinds[n] for n in self.kept},
+        }
         begin = (
             *self.steady,
             *(ir.Assign(n, _zero(kind)) for n, kind in zeros.items()),
@@ -204,15 +262,22 @@ class _Writer:
         walk = ir.For(POINT, first, end, ir.Literal(1, self.kind), tuple(done), role="points")
         lanes = replace(self.threads, body=(*begin, walk, *self.late(half, self.skip)))
         arrays = tuple(_twice(a) if a.name in self.halves else a for a in self.kernel.arrays)
-        outer = replace(self.blocks, extent=build.ceil_divide(self.blocks.extent, points), body=(lanes,))
+        outer = replace(
+            self.blocks, extent=build.ceil_divide(self.blocks.extent, points), body=(lanes,)
+        )
         return replace(self.kernel, arrays=arrays, body=(outer,))
 
     def both(self, now: ir.For, other: ir.Expression) -> ir.Block:
-        """Whole registers of rounds of both loops, and what is left of each. The last loop is a register behind: see `target.PAGE`."""
+        """Whole registers of rounds of both loops, and what is left of each.
+
+        The last loop is a register behind: see `target.PAGE`.
+        """
         count, k = self.count, ir.Local(now.variable, self.rounds_kind)
         done = build.multiply(ir.Local(ROUNDS, self.rounds_kind), count)
         behind = build.add(build.subtract(k, count), self.skip)
-        moved = rewrite_block(self.in_half(self.late_body, other), lambda e: behind if e == k else e)
+        moved = rewrite_block(
+            self.in_half(self.late_body, other), lambda e: behind if e == k else e
+        )
         first = replace(now, stop=build.minimum(now.stop, count))
         (store,) = _stores(moved)
         at, value = moved.index(store), ir.Local(LATE, store.value.type)
@@ -224,17 +289,25 @@ class _Writer:
             replace(store, value=value),
             *moved[at + 1 :],
         )
-        together = replace(now, start=build.add(self.lane, count), stop=done, body=side_by_side, role="late")
+        together = replace(
+            now, start=build.add(self.lane, count), stop=done, body=side_by_side, role="late"
+        )
         rest = replace(now, start=build.add(build.maximum(done, count), self.lane))
         left = build.add(build.maximum(build.subtract(done, count), 0), self.skip)
         rounds = ir.Assign(ROUNDS, build.divide(now.stop, count))
         return (rounds, first, together, rest, *self.late(other, left))
 
     def late(self, half: ir.Expression, start: ir.Expression) -> ir.Block:
-        """The last loop of the point before: the rounds before the first line, and those from `start` on."""
+        """The last loop of the point before.
+
+        The rounds before the first line, and those from `start` on.
+        """
         body = self.in_half(self.late_body, half)
         s = replace(self.pair.last, variable=self.pair.beside.variable, body=body, role="late")
-        return (replace(s, stop=build.minimum(self.skip, s.stop)), replace(s, start=build.add(start, self.lane)))
+        return (
+            replace(s, stop=build.minimum(self.skip, s.stop)),
+            replace(s, start=build.add(start, self.lane)),
+        )
 
     @property
     def count(self) -> int:
@@ -243,8 +316,13 @@ class _Writer:
         return int(step.value)
 
     def is_unbroken(self) -> ir.Expression:
-        """Whether rows have no masked end, or are long: a store past the caches and another one into one line wait for each other."""
-        return ir.Logical("or", build.equal(build.remainder(self.pair.last.stop, self.count), 0), self.is_long())
+        """Whether rows have no masked end, or are long.
+
+        A store past the caches and another one into one line wait for each other.
+        """
+        return ir.Logical(
+            "or", build.equal(build.remainder(self.pair.last.stop, self.count), 0), self.is_long()
+        )
 
     def is_long(self) -> ir.Expression:
         return ir.Compare("<=", ir.Literal(LONG * self.line, self.rounds_kind), self.pair.last.stop)
@@ -255,7 +333,9 @@ class _Writer:
         return LINE // self.kernel.array(_stores(self.pair.last.body)[0].array).leaves[0].type.size
 
     def to_a_line(self) -> ir.Expression:
-        """How many rounds lie before the first line of a row that is written past the caches, if it is long."""
+        """How many rounds lie before the first line of a row that is written past the caches, if it
+        is long.
+        """
         (store,) = _stores(self.pair.last.body)
         array, line = self.kernel.array(store.array), self.line
         kinds = {p.name: p.type for p in self.kernel.counts + self.kernel.uniforms}
@@ -267,7 +347,9 @@ class _Writer:
                 else build.index_of(ir.Local(length, kinds[length]), I64)
             )
             row = build.multiply(build.add(row, build.index_of(index, I64)), whole)
-        before = build.remainder(build.add(row, build.index_of(ir.Local(PHASE, self.rounds_kind), I64)), line)
+        before = build.remainder(
+            build.add(row, build.index_of(ir.Local(PHASE, self.rounds_kind), I64)), line
+        )
         skip = ir.Cast(build.remainder(build.subtract(line, before), line), self.rounds_kind)
         there = ir.Logical("and", ir.Local(UNBROKEN, BOOL), self.is_long())
         return ir.Select(there, skip, ir.Literal(0, self.rounds_kind), self.rounds_kind)

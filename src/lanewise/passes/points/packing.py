@@ -1,9 +1,14 @@
 """Pack what all rows of a block read in a loop: side by side, in the order in which it is read.
 
-    for k in range(n): load b[k, x]: v; ...   for many y   ->   for k in range(min(n, 2048)): $packed[k, lane] = b[k, x]
-                                                              then for each y: for k in range(min(n, 2048)): load $packed[k, lane]: v; ...
-                                                                               for k in range(min(n, 2048), n): load b[k, x]: v; ...
-Rows of a matrix that lie a power of two apart share few lines of a cache. Packed they stay there, and are read one after the other.
+    for k in range(n): load b[k, x]: v; ...   for many y   ->   for k in range(min(n, 2048)):
+    $packed[k, lane] = b[k, x]
+                                                              then for each y: for k in range(min(n,
+                                                              2048)): load $packed[k, lane]: v; ...
+                                                                               for k in range(min(n,
+                                                                               2048), n): load b[k,
+                                                                               x]: v; ...
+Rows of a matrix that lie a power of two apart share few lines of a cache. Packed they stay there,
+and are read one after the other.
 """
 
 from __future__ import annotations
@@ -55,15 +60,24 @@ def operands(kernel: ir.Kernel, shape: Shape, rounds: int) -> tuple[Operand, ...
     return tuple(o for o in loads if o is not None)
 
 
-def _operand(kernel: ir.Kernel, a: Access, names: tuple[str, ...], body: ir.Block) -> Operand | None:
+def _operand(
+    kernel: ir.Kernel, a: Access, names: tuple[str, ...], body: ir.Block
+) -> Operand | None:
     s = a.statement
-    if not isinstance(s, ir.LoadElement) or kernel.array(a.array).written or a.guards or len(a.loops) != 1:
+    if (
+        not isinstance(s, ir.LoadElement)
+        or kernel.array(a.array).written
+        or a.guards
+        or len(a.loops) != 1
+    ):
         return None
     loop = a.loops[0]
     statement = loop.statement
     if not loop.shared or not isinstance(statement, ir.For) or statement not in body:
         return None
-    if statement.start != ir.Literal(0, statement.start.type) or statement.step != ir.Literal(1, statement.step.type):
+    if statement.start != ir.Literal(0, statement.start.type) or statement.step != ir.Literal(
+        1, statement.step.type
+    ):
         return None
     if a.way(names[-2]) != "same" or a.indices[-1] != Affine(((names[-1], 1),)):
         return None
@@ -72,7 +86,9 @@ def _operand(kernel: ir.Kernel, a: Access, names: tuple[str, ...], body: ir.Bloc
     steady = {*names[:-2], *(p.name for p in kernel.counts + kernel.uniforms)}
     if any(not steady.issuperset(reads(x)) for n, x in enumerate(s.indices[:-1]) if n not in along):
         return None
-    if len(along) != 1 or any(i is None or loop.variable in i.variables or names[-1] in i.variables for i in others):
+    if len(along) != 1 or any(
+        i is None or loop.variable in i.variables or names[-1] in i.variables for i in others
+    ):
         return None
     return Operand(s, statement, along[0])
 
@@ -100,8 +116,12 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
         if not isinstance(s, ir.For) or s not in inside:
             return (s,)
         end = build.minimum(s.stop, rounds)
-        place = build.subtract(ir.Local(last.variable, kind), ir.Local(first_of(last.variable), kind))
-        first = replace(s, stop=end, body=flat_map(s.body, lambda x: (_read(x, names, chosen, place),)))
+        place = build.subtract(
+            ir.Local(last.variable, kind), ir.Local(first_of(last.variable), kind)
+        )
+        first = replace(
+            s, stop=end, body=flat_map(s.body, lambda x: (_read(x, names, chosen, place),))
+        )
         return first, replace(s, start=end)
 
     inner = flat_map(body, split)
@@ -111,7 +131,10 @@ def apply(kernel: ir.Kernel, shape: Shape, rounds: int) -> Packed:
 
 
 def _read(
-    s: ir.Statement, names: Mapping[ir.LoadElement, str], chosen: tuple[Operand, ...], place: ir.Expression
+    s: ir.Statement,
+    names: Mapping[ir.LoadElement, str],
+    chosen: tuple[Operand, ...],
+    place: ir.Expression,
 ) -> ir.Statement:
     if not isinstance(s, ir.LoadElement) or s not in names:
         return s
@@ -133,7 +156,10 @@ def _filling(kernel: ir.Kernel, o: Operand, name: str, shape: Shape, rounds: int
         for p in range(shape.points[-1]):
             within = build.add(lane, p * count)
             at = build.add(first, within)
-            indices = tuple(round_ if d == o.along else _begun(i, loops) for d, i in enumerate(o.load.indices[:-1]))
+            indices = tuple(
+                round_ if d == o.along else _begun(i, loops)
+                for d, i in enumerate(o.load.indices[:-1])
+            )
             load = replace(o.load, indices=(*indices, at), name=value.name)
             if tested:
                 zero = ir.Assign(value.name, build.zero(value.type))
@@ -155,4 +181,9 @@ def _filling(kernel: ir.Kernel, o: Operand, name: str, shape: Shape, rounds: int
 def _begun(e: ir.Expression, loops: tuple[ir.Parallel, ...]) -> ir.Expression:
     """An index in the words of a block, whose slower indices have one value."""
     names = {x.variable for x in loops}
-    return rewrite(e, lambda x: replace(x, name=first_of(x.name)) if isinstance(x, ir.Local) and x.name in names else x)
+    return rewrite(
+        e,
+        lambda x: (
+            replace(x, name=first_of(x.name)) if isinstance(x, ir.Local) and x.name in names else x
+        ),
+    )

@@ -30,8 +30,9 @@ def thread_of(index: str) -> str:
 class Shape:
     """Threads of a block and points of a thread along each index, the slowest first.
 
-    fast: the index along which neighbouring threads lie (its position). A thread's points along it are groups of `adjacent` neighbours,
-    a group of each thread before the second groups; along the others they are neighbours.
+    fast: the index along which neighbouring threads lie (its position). A thread's points along it
+    are groups of `adjacent` neighbours, a group of each thread before the second groups; along the
+    others they are neighbours.
     """
 
     threads: tuple[int, ...]
@@ -67,23 +68,31 @@ WIDE = 256  # threads of a block, beyond which 32 are neighbours
 
 
 def shape_of(plan: Decisions, rank: int) -> Shape:
-    """How a plan divides the points of an index space; raises `PlanError` for threads that make no rows."""
+    """How a plan divides the points of an index space.
+
+    Raises `PlanError` for threads that make no rows.
+    """
     fast = 0 if plan.neighbours == "first" else rank - 1
     across = plan.across or (
         plan.block if rank == 1 else 16 if plan.block <= WIDE and rank == 2 else min(32, plan.block)
     )
     if across < 1 or plan.block % across or (rank == 1 and across != plan.block):
-        raise PlanError(f"Plan(block={plan.block}, across={across}): the threads of a block make no rows of {across}")
+        raise PlanError(
+            f"Plan(block={plan.block}, across={across}): the threads of a block make no rows of "
+            f"{across}"
+        )
     if (rank < 2 and plan.rows != 1) or (rank < 3 and plan.layers != 1):
         name = "layers" if plan.layers != 1 else "rows"
         raise PlanError(
-            f"Plan({name}={getattr(plan, name)}): the index space has {rank} {'index' if rank == 1 else 'indices'}"
+            f"Plan({name}={getattr(plan, name)}): the index space has {rank} "
+            f"{'index' if rank == 1 else 'indices'}"
         )
     rest = plan.block // across
     down = plan.down or rest
     if down < 1 or rest % down or (rank < 3 and down != rest):
         raise PlanError(
-            f"Plan(block={plan.block}, across={across}, down={down}): {rest} rows of threads are not divided by {down}"
+            f"Plan(block={plan.block}, across={across}, down={down}): {rest} rows of threads are "
+            f"not divided by {down}"
         )
     threads, points = [1] * rank, [1] * rank
     others = [d for d in range(rank) if d != fast]

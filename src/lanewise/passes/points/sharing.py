@@ -1,8 +1,9 @@
 """Equal reads of a thread fall together, and neighbouring ones become one access of up to 16 bytes.
 
-    load t[k, 4 i]: u#0; load t[k, 4 i + 1]: u#1; ...; load t[k, 4 i]: v   ->   load t[k, 4 i]: u#0, u#1, u#2, u#3; v = u#0
-Accesses are as wide as the rows of an array allow: in shared memory by their length, in global memory where every row begins at a
-multiple of that many elements (`ArrayArgument.multiple`).
+    load t[k, 4 i]: u#0; load t[k, 4 i + 1]: u#1; ...; load t[k, 4 i]: v   ->   load t[k, 4 i]: u#0,
+    u#1, u#2, u#3; v = u#0
+Accesses are as wide as the rows of an array allow: in shared memory by their length, in global
+memory where every row begins at a multiple of that many elements (`ArrayArgument.multiple`).
 """
 
 from __future__ import annotations
@@ -23,8 +24,12 @@ Key = tuple[object, ...]
 Kinds = dict[int, Scalar]  # of accesses, by their number
 
 
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: bool = False) -> ir.Kernel:
-    """Join the accesses of both bodies of a kernel that is mapped to blocks, or of the one that is `joined`."""
+def apply(
+    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: bool = False
+) -> ir.Kernel:
+    """Join the accesses of both bodies of a kernel that is mapped to blocks, or of the one that is
+    `joined`.
+    """
     if joined:
         return replace(kernel, body=_body(kernel, kernel.body, shape, indices, {}))
     split = kernel.body[-1]
@@ -32,8 +37,13 @@ def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], *, joined: 
     return replace(kernel, body=(*kernel.body[:-1], _ways(kernel, split, shape, indices, {})))
 
 
-def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...], kinds: Kinds) -> ir.If:
-    """The bodies of blocks in the inside, of those that load early, and of all others; each has definitions of its own."""
+def _ways(
+    kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...], kinds: Kinds
+) -> ir.If:
+    """The bodies of blocks in the inside, of those that load early, and of all others.
+
+    Each has definitions of its own.
+    """
     match split.otherwise:
         case (ir.If() as second,):
             others: ir.Block = (_ways(kernel, second, shape, indices, kinds),)
@@ -42,7 +52,9 @@ def _ways(kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...
     return replace(split, then=_body(kernel, split.then, shape, indices, kinds), otherwise=others)
 
 
-def _body(kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...], kinds: Kinds) -> ir.Block:
+def _body(
+    kernel: ir.Kernel, body: ir.Block, shape: Shape, indices: tuple[str, ...], kinds: Kinds
+) -> ir.Block:
     factors = {first_of(i): shape.side(d) for d, i in enumerate(indices)}
     return _Sharing(kernel, single_definitions(body), factors, kinds).block(body)
 
@@ -55,12 +67,23 @@ class _Read:
 
 
 class _Sharing:
-    """kinds: what variables of the kernel's other bodies are of, as a name has one type in a kernel."""
+    """kinds: what variables of the kernel's other bodies are of, as a name has one type in a
+    kernel.
+    """
 
     def __init__(
-        self, kernel: ir.Kernel, definitions: Mapping[str, IndexSum], factors: Mapping[str, int], kinds: Kinds
+        self,
+        kernel: ir.Kernel,
+        definitions: Mapping[str, IndexSum],
+        factors: Mapping[str, int],
+        kinds: Kinds,
     ) -> None:
-        self.kernel, self.definitions, self.factors, self.kinds = kernel, definitions, factors, kinds
+        self.kernel, self.definitions, self.factors, self.kinds = (
+            kernel,
+            definitions,
+            factors,
+            kinds,
+        )
         self.count = 0
 
     def block(self, block: ir.Block) -> ir.Block:
@@ -81,11 +104,17 @@ class _Sharing:
         return self._tested_stores([*done, *self.run(run)])
 
     def _results(self, s: ir.Statement) -> bool:
-        """Whether nothing but results of the kernel are stored, under a test: what is read around it stays what it is."""
+        """Whether nothing but results of the kernel are stored, under a test.
+
+        What is read around it stays what it is.
+        """
         return (
             isinstance(s, ir.If)
             and not s.otherwise
-            and all(isinstance(x, ir.StoreElement) and self.kernel.array(x.array).space == "global" for x in s.then)
+            and all(
+                isinstance(x, ir.StoreElement) and self.kernel.array(x.array).space == "global"
+                for x in s.then
+            )
         )
 
     def _tested_stores(self, block: list[ir.Statement]) -> ir.Block:
@@ -95,9 +124,15 @@ class _Sharing:
         while n < len(block):
             for width in (4, 2):
                 tests = [
-                    s for s in block[n : n + width] if isinstance(s, ir.If) and not s.otherwise and len(s.then) == 1
+                    s
+                    for s in block[n : n + width]
+                    if isinstance(s, ir.If) and not s.otherwise and len(s.then) == 1
                 ]
-                joined = self._joined([x for s in tests for x in s.then], width) if len(tests) == width else None
+                joined = (
+                    self._joined([x for s in tests for x in s.then], width)
+                    if len(tests) == width
+                    else None
+                )
                 if joined is not None:
                     every = tests[0].condition
                     for s in tests[1:]:
@@ -119,8 +154,16 @@ class _Sharing:
         for n, s in enumerate(run):
             if isinstance(s, ir.LoadElement) and self._is_fixed(s.array, stored) and not s.more:
                 last = index_sum(s.indices[-1], self.definitions)
-                front = tuple((a.key(), a.constant) for a in (index_sum(i, self.definitions) for i in s.indices[:-1]))
-                used = {n for i in s.indices for e in index_sum(i, self.definitions).terms for n in reads(e)}
+                front = tuple(
+                    (a.key(), a.constant)
+                    for a in (index_sum(i, self.definitions) for i in s.indices[:-1])
+                )
+                used = {
+                    n
+                    for i in s.indices
+                    for e in index_sum(i, self.definitions).terms
+                    for n in reads(e)
+                }
                 if written[s.name] != 1 or used & written.keys() - self.definitions.keys():
                     continue
                 read = _Read(s, (s.array, front, last.key()), last)
@@ -148,7 +191,9 @@ class _Sharing:
         return array not in stored if a.space == "shared" else not a.written
 
     def _plan(self, members: list[_Read]) -> dict[int, tuple[int, int]]:
-        """For each constant the first one of the access that brings it, and the width of that access."""
+        """For each constant the first one of the access that brings it, and the width of that
+        access.
+        """
         constants = {m.last.constant for m in members}
         widest = self._width(members[0].load.array, members[0].last)
         plan: dict[int, tuple[int, int]] = {}
@@ -185,7 +230,9 @@ class _Sharing:
     def _factor(self, e: ir.Expression) -> int:
         return self.factors.get(e.name, 1) if isinstance(e, ir.Local) else 1
 
-    def _load(self, read: _Read, access: tuple[int, int], brought: dict[tuple[Key, int], str]) -> ir.Statement:
+    def _load(
+        self, read: _Read, access: tuple[int, int], brought: dict[tuple[Key, int], str]
+    ) -> ir.Statement:
         first, width = access
         s = read.load
         if width == 1:
@@ -226,7 +273,8 @@ class _Sharing:
             return None
         for n, own_sums in enumerate(sums):
             if any(
-                (a.key(), a.constant) != (b.key(), b.constant) for a, b in zip(own_sums[:-1], sums[0][:-1], strict=True)
+                (a.key(), a.constant) != (b.key(), b.constant)
+                for a, b in zip(own_sums[:-1], sums[0][:-1], strict=True)
             ):
                 return None
             if own_sums[-1].key() != first.key() or own_sums[-1].constant != first.constant + n:

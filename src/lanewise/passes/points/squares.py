@@ -1,18 +1,24 @@
-"""Squares in tiles: where rows are another array's columns, squares lie side by side in both, and what comes next is asked for.
+"""Squares in tiles: where rows are another array's columns, squares lie side by side in both, and
+what comes next is asked for.
 
     for each square: load 16 rows of a; turn; store 16 rows of c, a line of memory each
 ->  for the squares of a tile, along the rows that are written:
       prefetch 16 lines of the next tile; load 16 rows of a; turn; store 16 rows of c
-A square alone touches a line in each of 32 pages, more than a core follows by itself, and than memory gives fast. The squares of a tile
-write pieces of few rows, one shortly after the other. What the next tile reads is asked for meanwhile, row by row in long pieces, as many
-lines with each square as it reads itself: memory always has something to read and something to write. Tiles are longer along the rows
-that are read, and follow each other that way, some of them, before those below: a panel writes to few pages. Where one array is written
-they begin where its lines of memory do, since a line that two registers write goes to memory twice.
+A square alone touches a line in each of 32 pages, more than a core follows by itself, and than
+memory gives fast. The squares of a tile write pieces of few rows, one shortly after the other. What
+the next tile reads is asked for meanwhile, row by row in long pieces, as many lines with each
+square as it reads itself: memory always has something to read and something to write. Tiles are
+longer along the rows that are read, and follow each other that way, some of them, before those
+below: a panel writes to few pages. Where one array is written they begin where its lines of memory
+do, since a line that two registers write goes to memory twice.
 
-Where rows begin anywhere in a line no square writes whole lines. Then what a tile writes is gathered in memory of the core's own:
-    for the squares of a tile, along the rows that are read: load 16 rows of a; turn; store 16 rows of $tile.c
-    for each row of the tile: load $tile.c; store c                                      its registers one behind the other
-Legal where every point writes its element of an array once and nobody reads that array: then it does not matter when it is written.
+Where rows begin anywhere in a line no square writes whole lines. Then what a tile writes is
+gathered in memory of the core's own:
+    for the squares of a tile, along the rows that are read: load 16 rows of a; turn; store 16 rows
+    of $tile.c for each row of the tile: load $tile.c; store c
+    its registers one behind the other
+Legal where every point writes its element of an array once and nobody reads that array: then it
+does not matter when it is written.
 """
 
 from __future__ import annotations
@@ -35,16 +41,22 @@ from lanewise.passes.points import lanes, merging
 from lanewise.passes.points.shape import BLOCK, THREAD, Shape, first_of, thread_of
 
 LONG, SHORT = 512, 128  # bytes of the sides of a tile whose squares write to memory
-MOST = 1024  # points of the long side of a tile in memory of the core's own: more do not fit its caches
+# points of the long side of a tile in memory of the core's own: more do not fit its caches
+MOST = 1024
 FLAT = 8  # times as many points as on its short side
-PANEL = 16  # tiles beside each other: the pages that they write are few enough for a core to remember where they lie
+# tiles beside each other: the pages that they write are few enough for a core to remember where
+# they lie
+PANEL = 16
 PADDING = 16  # elements between its rows, which else would share few lines of a cache
 READ_PHASE = own("read.phase")
 NEXT = "next."  # before the names of what belongs to the tile after this one
 
 
 def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
-    """Why the pass does not apply, or None. side: points of the long side of a tile in memory of the core's own, or 0 for none."""
+    """Why the pass does not apply, or None. side.
+
+    Points of the long side of a tile in memory of the core's own, or 0 for none.
+    """
     if reason := lanes.legal(kernel, shape):
         return reason
     if not lanes.turned(kernel) or shape.points[-1] != 1 or shape.points[-2] != shape.total:
@@ -52,7 +64,10 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
     if not side:
         return None
     if not 0 < side <= MOST or side % shape.total:
-        return f"a tile has whole squares of {shape.total} points, and at most {MOST} a side; {side} were asked for"
+        return (
+            f"a tile has whole squares of {shape.total} points, and at most {MOST} a side; {side} "
+            "were asked for"
+        )
     loops, body = merging.nest(kernel)
     names = {x.variable for x in loops}
     written = {a.name for a in kernel.arrays if a.written}
@@ -61,10 +76,15 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
         if a.array not in written:
             continue
         if not a.is_store:
-            return f"{a.array} is read and written, and a tile writes it when all of its points are computed"
+            return (
+                f"{a.array} is read and written, and a tile writes it when all of its points are "
+                "computed"
+            )
         places = [i.name for i in a.statement.indices if isinstance(i, ir.Local)]
         if a.loops or a.guards or len(a.statement.indices) != 2 or set(places) != names:
-            return f"not every point writes an element of its own of {a.array}, once and in any case"
+            return (
+                f"not every point writes an element of its own of {a.array}, once and in any case"
+            )
         stores.append(a.array)
     if len(set(stores)) != len(stores):
         return "a point writes an element twice, and a tile has room for one of both"
@@ -74,12 +94,18 @@ def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
 def rows_are_lines(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
     """Whether rows of what a kernel writes are whole lines of memory, by the lengths of a call."""
     written = [a for a in kernel.arrays if a.written and a.shape]
-    rows = ((n if isinstance(n := a.shape[-1], int) else int(lengths[n])) * a.leaves[0].type.size for a in written)
+    rows = (
+        (n if isinstance(n := a.shape[-1], int) else int(lengths[n])) * a.leaves[0].type.size
+        for a in written
+    )
     return all(n % LINE == 0 for n in rows)
 
 
 def apply(kernel: ir.Kernel, shape: Shape, side: int = 0) -> ir.Kernel:
-    """The kernel in blocks of tiles; raises `PlanError` where it does not fit. side: as in `legal`."""
+    """The kernel in blocks of tiles; raises `PlanError` where it does not fit. side.
+
+    As in `legal`.
+    """
     if reason := legal(kernel, shape, side):
         raise refuse("SIMD lanes", kernel, reason)
     return _Tiles(kernel, shape, side).kernel()
@@ -96,13 +122,17 @@ class _Tiles:
         self.loop = dict(zip(names, self.loops, strict=True))
         self.accesses = accesses(self.body, names)
         self.stores = [a for a in self.accesses if a.is_store]
-        reads_rows = all(a.is_store for a in lanes.turned(kernel))  # else what is read lies along the first index
+        # else what is read lies along the first index
+        reads_rows = all(a.is_store for a in lanes.turned(kernel))
         self.short, self.long = names if reads_rows else names[::-1]
         self.gathers = bool(side)
         size = max(4, *(a.leaves[0].type.size for a in kernel.arrays))
         long, most = (side, side // FLAT) if side else (self.whole(LONG // size), SHORT // size)
-        short = max(n for n in range(self.count, max(most, self.count) + 1, self.count) if long % n == 0)
-        one_way = all(a.way(self.long) != "next" for a in self.stores)  # rows of all that is written
+        short = max(
+            n for n in range(self.count, max(most, self.count) + 1, self.count) if long % n == 0
+        )
+        # rows of all that is written
+        one_way = all(a.way(self.long) != "next" for a in self.stores)
         self.sides = {self.short: short, self.long: long if one_way else short}
         self.ahead = [] if side else self.read_next()
         self.moved = not side and len({a.array for a in self.stores}) == 1
@@ -141,9 +171,12 @@ class _Tiles:
         return ir.Local(own(f"{self.long}.tiles"), self.kind)
 
     def begun(self) -> ir.Block:
-        """Where tiles begin with lines of what is written, and of what is read: how far before the first point.
+        """Where tiles begin with lines of what is written, and of what is read.
 
-        Where several arrays are read they are taken to lie as the one that is written does: NumPy's do.
+        How far before the first point.
+
+        Where several arrays are read they are taken to lie as the one that is written does: NumPy's
+        do.
         """
         if not self.moved:
             return ()
@@ -151,21 +184,39 @@ class _Tiles:
         read = {a.array for a in self.accesses if not a.is_store}
         found = [ir.Assign(lanes.PHASE, ir.Builtin("phase", self.kind))]
         along = dict.fromkeys((self.short, self.long), (written, lanes.PHASE))
-        if len(read) == 1 and all(a.way(self.long) == "next" for a in self.accesses if not a.is_store):
+        if len(read) == 1 and all(
+            a.way(self.long) == "next" for a in self.accesses if not a.is_store
+        ):
             found.append(ir.Assign(READ_PHASE, ir.Builtin("read_phase", self.kind)))
             along[self.long] = self.reference.array(read.pop()), READ_PHASE
         for name, (array, phase) in along.items():
-            found.append(lanes.row_phase(self.reference, array, self.loop[name], self.phase(name).name, phase))
+            found.append(
+                lanes.row_phase(
+                    self.reference, array, self.loop[name], self.phase(name).name, phase
+                )
+            )
         return tuple(found)
 
     def tiles_along(self, index: str) -> ir.Expression:
-        """How many tiles there are along an index; where they begin with lines the last one may have no points."""
-        more = LINE // self.reference.array(self.stores[0].array).leaves[0].type.size - 1 if self.moved else 0
+        """How many tiles there are along an index.
+
+        Where they begin with lines the last one may have no points.
+        """
+        more = (
+            LINE // self.reference.array(self.stores[0].array).leaves[0].type.size - 1
+            if self.moved
+            else 0
+        )
         return build.ceil_divide(build.add(self.loop[index].extent, more), self.sides[index])
 
     def place(self, tile: ir.Expression, which: str) -> ir.Block:
-        """The numbers of a tile along both indices, and where it begins: with a line, maybe before the first point."""
-        down, along = (ir.Local(own(f"{which}{n}.tile"), self.kind) for n in (self.short, self.long))
+        """The numbers of a tile along both indices, and where it begins.
+
+        With a line, maybe before the first point.
+        """
+        down, along = (
+            ir.Local(own(f"{which}{n}.tile"), self.kind) for n in (self.short, self.long)
+        )
         begins: list[ir.Statement] = []
         for name, number in ((self.short, down), (self.long, along)):
             first = build.multiply(number, self.sides[name])
@@ -180,19 +231,29 @@ class _Tiles:
             numbers = self.in_panels(tile, down, along, which)
         return (*numbers, *begins)
 
-    def in_panels(self, tile: ir.Expression, down: ir.Local, along: ir.Local, which: str) -> ir.Block:
-        """The numbers of a tile where `PANEL` of them lie beside each other, then those below them, before the next panel begins."""
-        panel, number, width = (ir.Local(own(f"{which}{n}"), self.kind) for n in ("panel", "panel.tile", "panel.width"))
+    def in_panels(
+        self, tile: ir.Expression, down: ir.Local, along: ir.Local, which: str
+    ) -> ir.Block:
+        """The numbers of a tile where `PANEL` of them lie beside each other, then those below them,
+        before the next panel begins.
+        """
+        panel, number, width = (
+            ir.Local(own(f"{which}{n}"), self.kind) for n in ("panel", "panel.tile", "panel.width")
+        )
         tiles = build.multiply(self.tiles_along(self.short), PANEL)
         left = build.subtract(self.tiles, build.multiply(panel, PANEL))
         return (
             ir.Assign(panel.name, build.divide(tile, tiles)),
             ir.Assign(number.name, build.subtract(tile, build.multiply(panel, tiles))),
-            ir.Assign(width.name, build.maximum(build.minimum(left, PANEL), 1)),  # behind the last tile there is none
+            # behind the last tile there is none
+            ir.Assign(width.name, build.maximum(build.minimum(left, PANEL), 1)),
             ir.Assign(down.name, build.divide(number, width)),
             ir.Assign(
                 along.name,
-                build.add(build.multiply(panel, PANEL), build.subtract(number, build.multiply(down, width))),
+                build.add(
+                    build.multiply(panel, PANEL),
+                    build.subtract(number, build.multiply(down, width)),
+                ),
             ),
         )
 
@@ -204,13 +265,19 @@ class _Tiles:
 
     def last(self, index: str) -> ir.Expression:
         """Where a tile ends along an index."""
-        return build.minimum(build.add(self.begin(index), self.sides[index]), self.loop[index].extent)
+        return build.minimum(
+            build.add(self.begin(index), self.sides[index]), self.loop[index].extent
+        )
 
     def along(self, order: tuple[str, str], square: ir.Block) -> ir.Block:
         """All squares of a tile, those along the second index one after the other."""
         for name in reversed(order):
             step = ir.Literal(self.count, self.kind)
-            square = (ir.For(first_of(name), self.begin(name), self.end(name), step, square, role="tiles"),)
+            square = (
+                ir.For(
+                    first_of(name), self.begin(name), self.end(name), step, square, role="tiles"
+                ),
+            )
         return square
 
     # ------------------------------------------------------------ squares that write to memory
@@ -219,7 +286,9 @@ class _Tiles:
         before = (0, 1) if self.moved else ()
         points = merging.points_of_a_block(self.reference, self.shape, masked=1, before=before)
         down, along = (
-            build.divide(build.subtract(ir.Local(first_of(n), self.kind), self.begin(n)), self.count)
+            build.divide(
+                build.subtract(ir.Local(first_of(n), self.kind), self.begin(n)), self.count
+            )
             for n in (self.short, self.long)
         )
         number = build.add(build.multiply(along, self.sides[self.short] // self.count), down)
@@ -228,11 +297,17 @@ class _Tiles:
     # ------------------------------------------------------------ what comes next
 
     def read_next(self) -> list[tuple[Access, str]]:
-        """Of each array that is read one access, at a place that the indices alone say, and the index along its rows."""
+        """Of each array that is read one access, at a place that the indices alone say, and the
+        index along its rows.
+        """
         given = {n for s in statements(self.body) for n in writes(s)}
         found: dict[tuple[str, str], Access] = {}
         for a in self.accesses:
-            if a.is_store or a.loops or not given.isdisjoint(n for i in a.statement.indices for n in reads(i)):
+            if (
+                a.is_store
+                or a.loops
+                or not given.isdisjoint(n for i in a.statement.indices for n in reads(i))
+            ):
                 continue
             for rows in (self.long, self.short):
                 if a.way(rows) == "next":
@@ -240,29 +315,40 @@ class _Tiles:
         return [(a, rows) for (_, rows), a in found.items()]
 
     def asked(self, number: ir.Expression) -> ir.Block:
-        """With the `number`-th square of a tile as many registers of the next tile as it reads itself, of every array that is read."""
+        """With the `number`-th square of a tile as many registers of the next tile as it reads
+        itself, of every array that is read.
+        """
         square = ir.Local(own("square"), self.kind)
         every = [s for a, rows in self.ahead for s in self.lines(a, rows, square)]
         return (ir.Assign(square.name, number), *every) if every else ()
 
     def lines(self, a: Access, along: str, square: ir.Local) -> ir.Block:
-        """What a square asks for: the rows of the next tile follow each other, each from its beginning on."""
+        """What a square asks for.
+
+        The rows of the next tile follow each other, each from its beginning on.
+        """
         (down,) = {self.short, self.long} - {along}
         each = self.sides[along] // self.count  # registers of a row
         together = gcd(self.count, each)  # that surely lie in one row
-        step = max(1, LINE // (self.count * self.reference.array(a.array).leaves[0].type.size))  # registers of a line
+        # registers of a line
+        step = max(1, LINE // (self.count * self.reference.array(a.array).leaves[0].type.size))
         row, place = (ir.Local(own(f"{NEXT}{n}.{a.array}"), self.kind) for n in (down, along))
         done: list[ir.Statement] = []
         for first in range(0, self.count, together):
             piece = build.add(build.multiply(square, self.count // together), first // together)
             within = build.multiply(build.remainder(piece, each // together), together * self.count)
             done += [
-                ir.Assign(row.name, build.add(self.begin(down, NEXT), build.divide(piece, each // together))),
+                ir.Assign(
+                    row.name,
+                    build.add(self.begin(down, NEXT), build.divide(piece, each // together)),
+                ),
                 ir.Assign(place.name, build.add(self.begin(along, NEXT), within)),
             ]
             for n in range(0, together, step):
                 there = {down: row, along: build.add(place, n * self.count)}
-                indices = tuple(rewrite(i, lambda e, there=there: _moved(e, there)) for i in a.statement.indices)
+                indices = tuple(
+                    rewrite(i, lambda e, there=there: _moved(e, there)) for i in a.statement.indices
+                )
                 done.append(ir.PrefetchElement(a.array, indices))
         return tuple(done)
 
@@ -276,7 +362,9 @@ class _Tiles:
             if not isinstance(s, ir.StoreElement):
                 return (s,)
             indices = [
-                build.subtract(i, self.begin(i.name) if isinstance(i, ir.Local) else ir.Literal(0, self.kind))
+                build.subtract(
+                    i, self.begin(i.name) if isinstance(i, ir.Local) else ir.Literal(0, self.kind)
+                )
                 for i in s.indices
             ]
             return (replace(s, array=_tile(stored[s.array]), indices=tuple(indices)),)
@@ -287,7 +375,10 @@ class _Tiles:
         arrays = (*self.reference.arrays, *(self.array(a) for a in self.stores))
         gathering = replace(self.reference, body=nest, arrays=arrays)
         points = merging.points_of_a_block(gathering, self.shape, masked=1)
-        squares = self.along((self.short, self.long), (replace(points, otherwise=self.in_any_case(points.otherwise)),))
+        squares = self.along(
+            (self.short, self.long),
+            (replace(points, otherwise=self.in_any_case(points.otherwise)),),
+        )
         return (*squares, ir.Barrier(), *(self.written(a) for a in self.stores))
 
     def array(self, a: Access) -> ir.ArrayArgument:
@@ -298,13 +389,20 @@ class _Tiles:
         return replace(plain, space="shared", length=shape[0] * shape[1], shape=shape)
 
     def in_any_case(self, block: ir.Block) -> ir.Block:
-        """A square at an end without the tests of its stores: a tile has room for what lies beyond, and nobody reads it."""
+        """A square at an end without the tests of its stores.
+
+        A tile has room for what lies beyond, and nobody reads it.
+        """
         slow, rows = self.loops[0].variable, self.shape.points[0]
         beyond = {numbered(slow, p): numbered(own(f"{slow}.at"), p) for p in range(rows)}
         tiles = {_tile(a) for a in self.stores}
 
         def placed(e: ir.Expression) -> ir.Expression:
-            return replace(e, name=beyond[e.name]) if isinstance(e, ir.Local) and e.name in beyond else e
+            return (
+                replace(e, name=beyond[e.name])
+                if isinstance(e, ir.Local) and e.name in beyond
+                else e
+            )
 
         def free(s: ir.Statement) -> ir.Block:
             match s:
@@ -323,13 +421,20 @@ class _Tiles:
         lane, kind = ir.Local(THREAD, self.kind), self.kind
         at_row, at = ir.Local(own(f"{row}.row"), kind), ir.Local(own(f"{column}.piece"), kind)
         begin, end = self.begin(column), self.end(column)
-        whole = build.add(begin, build.multiply(build.divide(build.subtract(end, begin), self.count), self.count))
+        whole = build.add(
+            begin, build.multiply(build.divide(build.subtract(end, begin), self.count), self.count)
+        )
         value = ir.Local(own(f"{a.array}.value"), self.reference.array(a.array).leaves[0].type)
 
         def moved(first: ir.Expression) -> ir.Block:
-            place = (build.subtract(at_row, self.begin(row)), build.add(build.subtract(first, begin), lane))
+            place = (
+                build.subtract(at_row, self.begin(row)),
+                build.add(build.subtract(first, begin), lane),
+            )
             indices = (at_row, build.add(first, lane))
-            return ir.LoadElement(_tile(a), place, value.name), ir.StoreElement(a.array, indices, value)
+            return ir.LoadElement(_tile(a), place, value.name), ir.StoreElement(
+                a.array, indices, value
+            )
 
         last = ir.Local(own(f"{column}.whole"), kind)
         rest = ir.If(build.less(build.add(last, lane), end), moved(last))

@@ -2,16 +2,18 @@
 
     for k: load a[y#0, k]: u#0; ...
 ->  for $k.tile in range(0, n // 8):
-      $k.start = $k.tile * 8
-      load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0; store $tile.a[$thread % 8, $thread // 8] = $next.0; ...; barrier
-      for $k.round in range(8): k = $k.start + $k.round; load $tile.a[$k.round, $y.thread * 8]: u#0; ...
-      barrier
-How threads bring them is in `bringing.py`, and where they lie there in `tiles.py`. Tiles of whole rounds have no tests, in the inside of
-the index space.
-`prefetch`: the elements of the next tile are loaded into registers while this one is computed, and stored into a second half. Or
-asynchronous copies bring the next tiles past the registers, into a ring of `STAGES`:
-    copy tile 0; commit; ...; for $k.tile: wait async but $STAGES - 2; barrier; copy tile $k.tile + $STAGES - 1; commit; for $k.round: ...
-The barrier says both that everybody's copies are there, and that nobody reads the tile any more that the next copies go over.
+      $k.start = $k.tile * 8 load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0; store
+      $tile.a[$thread % 8, $thread // 8] = $next.0; ...; barrier for $k.round in range(8): k =
+      $k.start + $k.round; load $tile.a[$k.round, $y.thread * 8]: u#0; ... barrier
+How threads bring them is in `bringing.py`, and where they lie there in `tiles.py`. Tiles of whole
+rounds have no tests, in the inside of the index space.
+`prefetch`: the elements of the next tile are loaded into registers while this one is computed, and
+stored into a second half. Or asynchronous copies bring the next tiles past the registers, into a
+ring of `STAGES`:
+    copy tile 0; commit; ...; for $k.tile: wait async but $STAGES - 2; barrier; copy tile $k.tile +
+    $STAGES - 1; commit; for $k.round: ...
+The barrier says both that everybody's copies are there, and that nobody reads the tile any more
+that the next copies go over.
 """
 
 from __future__ import annotations
@@ -37,27 +39,37 @@ from lanewise.passes.points.shape import THREAD, Shape, thread_of
 from lanewise.passes.points.tiles import Ground, Tile
 
 HALF = own("half")  # of the double tile, or which one of the ring, that is computed
-STAGES = {"none": 1, "registers": 2, "async": 2, "async3": 3, "async4": 4}  # tiles in shared memory, by Plan.prefetch
+# tiles in shared memory, by Plan.prefetch
+STAGES = {"none": 1, "registers": 2, "async": 2, "async3": 3, "async4": 4}
 PLACE = own("place")  # in the ring, of a loop over the tiles of several loops
 SMALLEST_COPY = 4  # bytes
 REUSE = 2  # reads of an element from which on it is worth a place in shared memory
 
 
-def legal(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> str | None:
+def legal(
+    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none"
+) -> str | None:
     """Why the pass does not apply, or None."""
     done = _staged(kernel, shape, indices, tile, prefetch)
     return done if isinstance(done, str) else None
 
 
-def apply(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none") -> ir.Kernel:
-    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises `PlanError` where nothing is."""
+def apply(
+    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none"
+) -> ir.Kernel:
+    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds.
+
+    Raises `PlanError` where nothing is.
+    """
     done = _staged(kernel, shape, indices, tile, prefetch)
     if isinstance(done, str):
         raise refuse("shared-memory tiles", kernel, done)
     return done
 
 
-def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str) -> ir.Kernel | str:
+def _staged(
+    kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str
+) -> ir.Kernel | str:
     """The kernel with tiles, or why it has none."""
     if kernel.grid is None or not (kernel.body and isinstance(split := kernel.body[-1], ir.If)):
         return "its points are not mapped to blocks"
@@ -66,18 +78,27 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
     staged = _Staging(kernel, shape, indices, tile, prefetch)
     body = (*kernel.body[:-1], staged.split(split))
     if not staged.arrays:
-        return "no elements are read by several threads of a block in a loop that all threads share, or apart in memory"
+        return (
+            "no elements are read by several threads of a block in a loop that all threads share, "
+            "or apart in memory"
+        )
     if prefetch == "registers" and not staged.simple:
         return "only the tiles of a single loop are loaded ahead"
     if prefetch.startswith("async") and not staged.copied:
         return "only the tiles of loops are copied ahead"
     if any(len(a.shape) > RANK for a in staged.arrays.values()):
-        return f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared memory has {RANK} dimensions at most"
+        return (
+            f"a tile of {RANK} dimensions has no second half that could be loaded ahead: shared "
+            f"memory has {RANK} dimensions at most"
+        )
     for name in sorted(staged.copied):
         kind = kernel.array(name).leaves[0].type
         if kind.size < SMALLEST_COPY:
             bytes_ = "1 byte" if kind.size == 1 else f"{kind.size} bytes"
-            return f"an asynchronous copy moves 4, 8 or 16 bytes, and elements of {name} are {kind}, {bytes_}"
+            return (
+                f"an asynchronous copy moves 4, 8 or 16 bytes, and elements of {name} are {kind}, "
+                f"{bytes_}"
+            )
     sources = tuple(replace(a, once=a.name in staged.once) for a in kernel.arrays)
     return replace(kernel, body=body, arrays=(*sources, *staged.arrays.values()))
 
@@ -85,13 +106,22 @@ def _staged(kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int
 class _Staging:
     """Rewrites the two bodies of a kernel: that of blocks in the inside, and that of the others."""
 
-    def __init__(self, kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str) -> None:
-        self.kernel, self.shape, self.indices, self.tile, self.prefetch = kernel, shape, indices, tile, prefetch
+    def __init__(
+        self, kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str
+    ) -> None:
+        self.kernel, self.shape, self.indices, self.tile, self.prefetch = (
+            kernel,
+            shape,
+            indices,
+            tile,
+            prefetch,
+        )
         self.arrays: dict[str, ir.ArrayArgument] = {}
         self.simple = False  # whether a single loop was cut into tiles
         self.copied: set[str] = set()  # arrays whose tiles asynchronous copies bring
         self.once: set[str] = set()  # arrays no element of which is touched twice
-        self.taken: dict[str, set[int]] = {}  # numbers of the tiles of an array that the body at hand has
+        # numbers of the tiles of an array that the body at hand has
+        self.taken: dict[str, set[int]] = {}
         self.inside = True
         self.definitions: dict[str, IndexSum] = {}
         self.varying: set[str] = set()
@@ -104,14 +134,21 @@ class _Staging:
         self._copies = prefetch.startswith("async")
 
     def split(self, s: ir.If) -> ir.If:
-        """The statement that tells blocks in the inside from the others, with both bodies rewritten."""
-        return replace(s, then=self.block_of(s.then, inside=True), otherwise=self.block_of(s.otherwise, inside=False))
+        """The statement that tells blocks in the inside from the others, with both bodies
+        rewritten.
+        """
+        return replace(
+            s,
+            then=self.block_of(s.then, inside=True),
+            otherwise=self.block_of(s.otherwise, inside=False),
+        )
 
     def block_of(self, body: ir.Block, *, inside: bool) -> ir.Block:
         self.inside, self.deciding, self.taken = inside, steering(body), {}
         start: dict[str, IndexSum] = {}
         plain = single_definitions(body)
-        for name, raw in raw_places(body).items():  # a point beyond the end reads where it would lie
+        # a point beyond the end reads where it would lie
+        for name, raw in raw_places(body).items():
             start[name] = plain[raw]
         self.definitions = single_definitions(body, start)
         self.varying = spread(body, {THREAD, *(thread_of(i) for i in self.indices)})
@@ -120,7 +157,12 @@ class _Staging:
 
     def _definitions_end(self, body: ir.Block) -> int:
         return next(
-            (n for n, s in enumerate(body) if not isinstance(s, ir.Assign) or s.name not in self.definitions), len(body)
+            (
+                n
+                for n, s in enumerate(body)
+                if not isinstance(s, ir.Assign) or s.name not in self.definitions
+            ),
+            len(body),
         )
 
     # -------------------------------------------------------- what is read
@@ -132,10 +174,19 @@ class _Staging:
         sites: list[Site] = []
         moving = {*rounds, *(thread_of(i) for i in self.indices)}
         for s in body:
-            if isinstance(s, ir.LoadElement) and s.array not in self.written and not s.more and self._staged(s):
+            if (
+                isinstance(s, ir.LoadElement)
+                and s.array not in self.written
+                and not s.more
+                and self._staged(s)
+            ):
                 sums = sums_of(s, self.definitions)
                 names = {
-                    n for a in sums for e in a.terms for n in reads(e) if not (isinstance(e, ir.Local) and n in moving)
+                    n
+                    for a in sums
+                    for e in a.terms
+                    for n in reads(e)
+                    if not (isinstance(e, ir.Local) and n in moving)
                 }
                 if not names & (changed | self.varying | moving):
                     sites.append(Site(s, sums, always))
@@ -144,7 +195,11 @@ class _Staging:
         return sites
 
     def _tile(self, box: Box, *, ahead: bool) -> Tile:
-        """A box with its memory: that of a tile of the other body where it has the same shape, since a block runs one of them."""
+        """A box with its memory.
+
+        That of a tile of the other body where it has the same shape, since a block runs one of
+        them.
+        """
         copied, taken = ahead and self._copies, self.taken.setdefault(box.array, set())
         self.copied |= {box.array} if copied else set()
         number = 0
@@ -152,7 +207,9 @@ class _Staging:
             number += 1
             if number in taken:
                 continue
-            tile = self.ground.tile(box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied)
+            tile = self.ground.tile(
+                box, number, stages=STAGES[self.prefetch] if ahead else 1, copied=copied
+            )
             if self.arrays.setdefault(tile.array.name, tile.array) == tile.array:
                 taken.add(number)
                 return tile
@@ -172,9 +229,15 @@ class _Staging:
     # -------------------------------------------------------- staging without a loop
 
     def _apart(self, body: ir.Block) -> ir.Block:
-        """What neighbouring threads read apart in memory, outside of loops, is staged first of all."""
+        """What neighbouring threads read apart in memory, outside of loops, is staged first of
+        all.
+        """
         sites = self._sites(body, {}, {n for s in statements(body) for n in writes(s)})
-        pieces = [self._tile(b, ahead=False) for b in boxes(sites, self.shape, self.indices, {}) if self._strided(b)]
+        pieces = [
+            self._tile(b, ahead=False)
+            for b in boxes(sites, self.shape, self.indices, {})
+            if self._strided(b)
+        ]
         if not pieces:
             return self._loops(body)
         stage = tuple(
@@ -187,8 +250,14 @@ class _Staging:
         return (*stage, ir.Barrier(), *self._loops(replaced))
 
     def _touched_once(self, body: ir.Block, pieces: list[Tile]) -> set[str]:
-        """The arrays no element of which is touched twice: what is staged and read by one thread each, and what is only written then."""
-        if any(not isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If) for s in statements(body)):
+        """The arrays no element of which is touched twice.
+
+        What is staged and read by one thread each, and what is only written then.
+        """
+        if any(
+            not isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If)
+            for s in statements(body)
+        ):
             return set()
         threads = {thread_of(i) for i in self.indices}
         read = {s.array for s in statements(body) if isinstance(s, ir.LoadElement)}
@@ -203,7 +272,11 @@ class _Staging:
         return {n for n in every if self.kernel.array(n).leaves[0].type.size >= WORD}
 
     def _replaced(
-        self, body: ir.Block, pieces: list[Tile], rounds: Mapping[str, str], half: ir.Expression | None
+        self,
+        body: ir.Block,
+        pieces: list[Tile],
+        rounds: Mapping[str, str],
+        half: ir.Expression | None,
     ) -> ir.Block:
         """The reads of a body from shared memory."""
         table = {s.load: (p, s) for p in pieces for s in p.box.sites}
@@ -227,7 +300,9 @@ class _Staging:
                 case ir.For() if self._is_shared(s):
                     done += self._tiled(s) or (replace(s, body=self._loops(s.body)),)
                 case ir.If() if not set(reads(s.condition)) & self.varying:
-                    done.append(replace(s, then=self._loops(s.then), otherwise=self._loops(s.otherwise)))
+                    done.append(
+                        replace(s, then=self._loops(s.then), otherwise=self._loops(s.otherwise))
+                    )
                 case _:
                     done.append(s)
         return tuple(done)
@@ -245,18 +320,24 @@ class _Staging:
         )
 
     def _nest(self, s: ir.For) -> tuple[list[ir.For], ir.Block]:
-        """Loops with nothing but each other in them, the outermost first, and the body of the innermost."""
+        """Loops with nothing but each other in them, the outermost first, and the body of the
+        innermost.
+        """
         loops, body = [s], s.body
         while True:
             heads, rest = (
                 [x for x in body if _is_definition(x, self.definitions)],
                 [x for x in body if not _is_definition(x, self.definitions)],
             )
-            if len(rest) != 1 or not isinstance(inner := rest[0], ir.For) or not self._is_shared(inner):
-                return loops, body
-            if {n for e in (inner.start, inner.stop) for n in reads(e)} & {x.variable for x in loops} or not adds_up(
-                inner.body
+            if (
+                len(rest) != 1
+                or not isinstance(inner := rest[0], ir.For)
+                or not self._is_shared(inner)
             ):
+                return loops, body
+            if {n for e in (inner.start, inner.stop) for n in reads(e)} & {
+                x.variable for x in loops
+            } or not adds_up(inner.body):
                 return loops, body
             loops.append(inner)
             body = (*heads, *inner.body)
@@ -273,7 +354,9 @@ class _Staging:
         if len(loops) == 1:
             self.simple = True
         ahead = self._copies or (self.prefetch != "none" and len(loops) == 1)
-        self.starts |= {_start(x): int(x.start.value) for x in loops if isinstance(x.start, ir.Literal)}
+        self.starts |= {
+            _start(x): int(x.start.value) for x in loops if isinstance(x.start, ir.Literal)
+        }
         starts = {x.variable: IndexSum(0, {ir.Local(_start(x), self.kind): 1}) for x in loops}
         moved = [replace(b, sums=tuple(_moved(a, starts) for a in b.sums)) for b in chosen]
         pieces = [self._tile(b, ahead=ahead) for b in moved]
@@ -282,7 +365,9 @@ class _Staging:
         return self._several(loops, body, pieces)
 
     def _single(self, loop: ir.For, body: ir.Block, pieces: list[Tile]) -> ir.Block:
-        """A loop over whole tiles, and one over the tile that is not whole, unless panels say that there is none."""
+        """A loop over whole tiles, and one over the tile that is not whole, unless panels say that
+        there is none.
+        """
         kind = loop.start.type
         rounds = build.subtract(loop.stop, loop.start)
         whole, every = build.divide(rounds, self.tile), build.ceil_divide(rounds, self.tile)
@@ -299,51 +384,95 @@ class _Staging:
         guarded = [not (self.inside and p.box.always) for p in pieces]
         last: ir.Block
         if copied:
-            last = (*(s for p in pieces for s in self.bringing.copies(p, guarded=True, half=zero)), ir.WaitAsync())
+            last = (
+                *(s for p in pieces for s in self.bringing.copies(p, guarded=True, half=zero)),
+                ir.WaitAsync(),
+            )
         else:
             last = tuple(
                 s
                 for n, p in enumerate(pieces)
                 for s in self.bringing.stage(p, n, guarded=True, half=zero if doubled else None)
             )
-        tail = (ir.For(name, tiles, every, one, (*start, *last, ir.Barrier(), *rest, ir.Barrier()), role="tiles"),)
+        tail = (
+            ir.For(
+                name,
+                tiles,
+                every,
+                one,
+                (*start, *last, ir.Barrier(), *rest, ir.Barrier()),
+                role="tiles",
+            ),
+        )
         if is_multiple(rounds, self.tile, starts_of_panels(self.kernel, self.tile), {}):
             tail = ()
         count = ir.Assign(tiles.name, whole)
         if not doubled:
-            stage = tuple(s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=guarded[n]))
-            full = ir.For(name, zero, tiles, one, (*start, *stage, ir.Barrier(), *compute, ir.Barrier()), role="tiles")
+            stage = tuple(
+                s
+                for n, p in enumerate(pieces)
+                for s in self.bringing.stage(p, n, guarded=guarded[n])
+            )
+            full = ir.For(
+                name,
+                zero,
+                tiles,
+                one,
+                (*start, *stage, ir.Barrier(), *compute, ir.Barrier()),
+                role="tiles",
+            )
             return (count, full, *tail)
         if copied:
             return (count, *self._ring(loop, pieces, guarded, compute), ir.Barrier(), *tail)
         bring = self.bringing.part
-        load = tuple(s for n, p in enumerate(pieces) for s in bring(p, n, "load", guarded=guarded[n]))
+        load = tuple(
+            s for n, p in enumerate(pieces) for s in bring(p, n, "load", guarded=guarded[n])
+        )
         assert half is not None
         other = build.subtract(one, half)
-        store = tuple(s for n, p in enumerate(pieces) for s in bring(p, n, "store", guarded=False, half=other))
-        first = tuple(s for n, p in enumerate(pieces) for s in bring(p, n, "store", guarded=False, half=zero))
+        store = tuple(
+            s for n, p in enumerate(pieces) for s in bring(p, n, "store", guarded=False, half=other)
+        )
+        first = tuple(
+            s for n, p in enumerate(pieces) for s in bring(p, n, "store", guarded=False, half=zero)
+        )
         begin = ir.If(build.less(zero, tiles), (ir.Assign(_start(loop), loop.start), *load, *first))
         following = build.less(build.add(number, 1), tiles)
-        ahead = ir.If(following, (ir.Assign(_start(loop), self._start_at(loop, build.add(number, 1))), *load))
+        ahead = ir.If(
+            following, (ir.Assign(_start(loop), self._start_at(loop, build.add(number, 1))), *load)
+        )
         behind = ir.If(following, store)
         cycle = (
-            ir.Assign(HALF, build.remainder(number, 2)), ahead, ir.Assign(_start(loop), self._start_at(loop, number)),
-            *compute, behind, ir.Barrier(),
-        )  # fmt: skip
+            ir.Assign(HALF, build.remainder(number, 2)),
+            ahead,
+            ir.Assign(_start(loop), self._start_at(loop, number)),
+            *compute,
+            behind,
+            ir.Barrier(),
+        )
         full = ir.For(name, zero, tiles, one, cycle, role="tiles")
         return (count, *self._empty(pieces), begin, ir.Barrier(), full, *tail)
 
-    def _ring(self, loop: ir.For, pieces: list[Tile], guarded: list[bool], compute: ir.Block) -> ir.Block:
-        """A loop over whole tiles in a ring of several, the next ones of which are copied while one is computed."""
+    def _ring(
+        self, loop: ir.For, pieces: list[Tile], guarded: list[bool], compute: ir.Block
+    ) -> ir.Block:
+        """A loop over whole tiles in a ring of several, the next ones of which are copied while one
+        is computed.
+        """
         kind = loop.start.type
-        number, tiles = ir.Local(own(f"{loop.variable}.tile"), kind), ir.Local(own(f"{loop.variable}.tiles"), kind)
+        number, tiles = (
+            ir.Local(own(f"{loop.variable}.tile"), kind),
+            ir.Local(own(f"{loop.variable}.tiles"), kind),
+        )
 
         def start(tile: ir.Expression) -> ir.Block:
             return (ir.Assign(_start(loop), self._start_at(loop, tile)),)
 
         def copies(place: ir.Expression) -> ir.Block:
             members = zip(pieces, guarded, strict=True)
-            return tuple(s for p, g in members for s in self.bringing.copies(p, guarded=g, half=place))
+            return tuple(
+                s for p, g in members for s in self.bringing.copies(p, guarded=g, half=place)
+            )
 
         return self._turns(ir.Local(HALF, kind), number, tiles, start, copies, compute)
 
@@ -358,10 +487,12 @@ class _Staging:
     ) -> ir.Block:
         """A ring of tiles, of which `place` says the one that is computed.
 
-        start: says where the rounds of a tile begin; copies: of the tile that begins there, to a place in the ring.
+        start: says where the rounds of a tile begin; copies: of the tile that begins there, to a
+        place in the ring.
         """
         kind, stages = number.type, STAGES[self.prefetch]
-        commit = (ir.CommitAsync(),) if stages > 2 else ()  # with one tile on its way all copies are waited for
+        # with one tile on its way all copies are waited for
+        commit = (ir.CommitAsync(),) if stages > 2 else ()
 
         def bring(tile: ir.Expression) -> ir.Block:
             to = tile if isinstance(tile, ir.Literal) else build.remainder(tile, stages)
@@ -404,19 +535,37 @@ class _Staging:
             for n, p in enumerate(pieces)
             for s in self.bringing.stage(p, n, guarded=not (self.inside and p.box.always))
         )
-        careful = tuple(s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=True))
-        inner: ir.Block = (ir.If(whole, plain, careful), ir.Barrier(), ir.If(whole, full, rest), ir.Barrier())
+        careful = tuple(
+            s for n, p in enumerate(pieces) for s in self.bringing.stage(p, n, guarded=True)
+        )
+        inner: ir.Block = (
+            ir.If(whole, plain, careful),
+            ir.Barrier(),
+            ir.If(whole, full, rest),
+            ir.Barrier(),
+        )
         for loop in reversed(loops):
             name = own(f"{loop.variable}.tile")
             tiles = build.ceil_divide(build.subtract(loop.stop, loop.start), self.tile)
             start = ir.Assign(_start(loop), self._start_at(loop, ir.Local(name, kind)))
-            inner = (ir.For(name, ir.Literal(0, kind), tiles, ir.Literal(1, kind), (start, *inner), role="tiles"),)
+            inner = (
+                ir.For(
+                    name,
+                    ir.Literal(0, kind),
+                    tiles,
+                    ir.Literal(1, kind),
+                    (start, *inner),
+                    role="tiles",
+                ),
+            )
         return inner
 
     def _ring_of_several(
         self, loops: list[ir.For], pieces: list[Tile], whole: ir.Expression, compute: ir.Block
     ) -> ir.Block:
-        """One loop over the tiles of all loops, in their order: the next ones may be in the next round of a loop around.
+        """One loop over the tiles of all loops, in their order.
+
+        The next ones may be in the next round of a loop around.
 
         It counts in 64 bits, since each of the loops may have as many tiles as 32 bits count.
         """
@@ -425,7 +574,8 @@ class _Staging:
         total: ir.Expression = ir.Literal(1, I64)
         for loop in loops:
             tiles = build.ceil_divide(build.subtract(loop.stop, loop.start), self.tile)
-            least = build.maximum(tiles, 0)  # of none two negative numbers would make a positive one
+            # of none two negative numbers would make a positive one
+            least = build.maximum(tiles, 0)
             counts.append(ir.Assign(_tiles(loop), _as(least, I64)))
             total = build.multiply(total, ir.Local(_tiles(loop), I64))
         every = ir.Local(own("tiles"), I64)
@@ -443,7 +593,9 @@ class _Staging:
             plain = (
                 s
                 for p in pieces
-                for s in self.bringing.copies(p, guarded=not (self.inside and p.box.always), half=place)
+                for s in self.bringing.copies(
+                    p, guarded=not (self.inside and p.box.always), half=place
+                )
             )
             careful = (s for p in pieces for s in self.bringing.copies(p, guarded=True, half=place))
             return (ir.If(whole, tuple(plain), tuple(careful)),)
@@ -456,13 +608,20 @@ class _Staging:
         return build.add(loop.start, build.multiply(tile, self.tile))
 
     def _rounds(
-        self, loop: ir.For, body: ir.Block, pieces: list[Tile], count: ir.Expression, half: ir.Expression | None,
+        self,
+        loop: ir.For,
+        body: ir.Block,
+        pieces: list[Tile],
+        count: ir.Expression,
+        half: ir.Expression | None,
         loops: list[ir.For] | None = None,
-    ) -> ir.Block:  # fmt: skip
+    ) -> ir.Block:
         """The rounds of a tile."""
         kind, name = loop.start.type, _round(loop)
         names = {x.variable: _round(x) for x in (loops or [loop])}
-        place = ir.Assign(loop.variable, build.add(ir.Local(_start(loop), kind), ir.Local(name, kind)))
+        place = ir.Assign(
+            loop.variable, build.add(ir.Local(_start(loop), kind), ir.Local(name, kind))
+        )
         inner = self._replaced(body, pieces, names, half)
         zero, one = ir.Literal(0, kind), ir.Literal(1, kind)
         return (ir.For(name, zero, count, one, (place, *inner), role="sources"),)
@@ -490,7 +649,10 @@ def _round(loop: ir.For) -> str:
 
 
 def _moved(a: IndexSum, starts: Mapping[str, IndexSum]) -> IndexSum:
-    """A sum over loop variables, each the start of its tile and its round: the start joins what all threads share."""
+    """A sum over loop variables, each the start of its tile and its round.
+
+    The start joins what all threads share.
+    """
     for name, start in starts.items():
         a = a.plus(start, a.coefficient(name))
     return a
@@ -498,6 +660,7 @@ def _moved(a: IndexSum, starts: Mapping[str, IndexSum]) -> IndexSum:
 
 def _renamed(a: IndexSum, names: Mapping[str, str]) -> IndexSum:
     terms = {
-        replace(e, name=names.get(e.name, e.name)) if isinstance(e, ir.Local) else e: c for e, c in a.terms.items()
+        replace(e, name=names.get(e.name, e.name)) if isinstance(e, ir.Local) else e: c
+        for e, c in a.terms.items()
     }
     return IndexSum(a.constant, terms)

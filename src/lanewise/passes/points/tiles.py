@@ -1,9 +1,12 @@
-"""Where the elements of a box lie in shared memory: the order of dimensions, the length of rows, and whether they are swizzled.
+"""Where the elements of a box lie in shared memory.
 
-The order of dimensions is that in which a thread's own copies are neighbours, so that they are one load of four; rows are as long as makes
-the fewest conflicts of banks. Threads that turn a box round store down its columns, and no length of rows that keeps loads of four whole
-spreads a column over more than two groups of banks. A swizzle does: groups of four change places within a row, in another way every four
-rows, `a[row, i] at i ^ 4 (row / 4 mod 8)`.
+The order of dimensions, the length of rows, and whether they are swizzled.
+
+The order of dimensions is that in which a thread's own copies are neighbours, so that they are one
+load of four; rows are as long as makes the fewest conflicts of banks. Threads that turn a box round
+store down its columns, and no length of rows that keeps loads of four whole spreads a column over
+more than two groups of banks. A swizzle does: groups of four change places within a row, in another
+way every four rows, `a[row, i] at i ^ 4 (row / 4 mod 8)`.
 """
 
 from __future__ import annotations
@@ -30,23 +33,30 @@ GROUP, PHASES = 4, 8  # elements that a swizzle keeps together; groups that are 
 class Tile:
     """A box with its place in shared memory. across: elements that a thread brings at once.
 
-    folded: where tiles have so many dimensions that a ring of them has none of its own: the extent of the first, in which they follow
-    each other.
+    folded: where tiles have so many dimensions that a ring of them has none of its own: the extent
+    of the first, in which they follow each other.
     """
 
     box: Box
     array: ir.ArrayArgument
     kind: Scalar
     across: int
-    outer: tuple[int, ...]  # the dimensions but the inner one, in the order of the shape in shared memory
+    # the dimensions but the inner one, in the order of the shape in shared memory
+    outer: tuple[int, ...]
     swizzled: bool = False
     folded: int = 0
 
-    def place(self, indices: list[ir.Expression], half: ir.Expression | None) -> tuple[ir.Expression, ...]:
+    def place(
+        self, indices: list[ir.Expression], half: ir.Expression | None
+    ) -> tuple[ir.Expression, ...]:
         """The indices in shared memory of a place in the box."""
         if half is not None and self.folded:
             first = self.outer[0]
-            turn = half if half.type == indices[first].type else ir.Cast(half, indices[first].type, bounded=True)
+            turn = (
+                half
+                if half.type == indices[first].type
+                else ir.Cast(half, indices[first].type, bounded=True)
+            )
             indices = [*indices]
             indices[first] = build.add(build.multiply(turn, self.folded), indices[first])
             half = None
@@ -57,8 +67,13 @@ class Tile:
             last = _exclusive_or(last, moved)
         return (*front, *(indices[d] for d in self.outer), last)
 
-    def read(self, sums: list[IndexSum], kind: Scalar, half: ir.Expression | None) -> tuple[ir.Expression, ...]:
-        """The indices in shared memory of what is read there; neighbours that begin with a group differ by constants."""
+    def read(
+        self, sums: list[IndexSum], kind: Scalar, half: ir.Expression | None
+    ) -> tuple[ir.Expression, ...]:
+        """The indices in shared memory of what is read there.
+
+        Neighbours that begin with a group differ by constants.
+        """
         places = [a.expression(kind) for a in sums]
         if not self.swizzled:
             return self.place(places, half)
@@ -66,7 +81,9 @@ class Tile:
         group, rows = _quotient(column), _quotient(row)
         if group is None:
             return self.place(places, half)
-        phase = _phase(build.divide(places[self.outer[-1]], GROUP) if rows is None else rows.expression(kind))
+        phase = _phase(
+            build.divide(places[self.outer[-1]], GROUP) if rows is None else rows.expression(kind)
+        )
         moved = build.multiply(_exclusive_or(group.expression(kind), phase), GROUP)
         last = build.add(moved, column.constant % GROUP)
         return (*self.place(places, half)[:-1], last)
@@ -74,9 +91,12 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How the threads of a block go over a box, in the order of memory: `lanes` neighbours along its rows, so many rows at once.
+    """How the threads of a block go over a box, in the order of memory.
 
-    groups: what is brought at once in a row; rows: of the box, all its dimensions but the last together.
+    `lanes` neighbours along its rows, so many rows at once.
+
+    groups: what is brought at once in a row; rows: of the box, all its dimensions but the last
+    together.
     """
 
     groups: int
@@ -86,11 +106,17 @@ class Walk:
 
     @staticmethod
     def over(box: Box, across: int, threads: int) -> Walk:
-        """The one with the fewest loads of a thread; with neighbours of a power of two, or of a whole row: nobody divides then."""
+        """The one with the fewest loads of a thread.
+
+        With neighbours of a power of two, or of a whole row: nobody divides then.
+        """
         groups, rows = box.extents[-1] // across, prod(box.extents[:-1])
         powers = [1 << n for n in range(threads.bit_length()) if threads % (1 << n) == 0]
         choices = [n for n in {*powers, threads, groups} if threads % n == 0]
-        lanes = min(choices, key=lambda n: (-(-groups // n) * -(-rows // (threads // n)), groups % n != 0, -n))
+        lanes = min(
+            choices,
+            key=lambda n: (-(-groups // n) * -(-rows // (threads // n)), groups % n != 0, -n),
+        )
         return Walk(groups, rows, lanes, threads // lanes)
 
     @property
@@ -106,7 +132,10 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What tiles lie on. rounds: of a tile of a loop; starts: of the variables at which tiles begin, where a literal says so."""
+    """What tiles lie on. rounds: of a tile of a loop; starts.
+
+    Of the variables at which tiles begin, where a literal says so.
+    """
 
     kernel: ir.Kernel
     shape: Shape
@@ -120,9 +149,12 @@ class Ground:
         return self.kernel.counts[0].type
 
     def tile(self, box: Box, number: int, *, stages: int = 1, copied: bool = False) -> Tile:
-        """The place of a box, the array's `number`-th: `stages` for a tile that is computed and those that are on their way.
+        """The place of a box, the array's `number`-th.
 
-        `copied`: asynchronous copies bring it, which put neighbours side by side, or single elements anywhere.
+        `stages` for a tile that is computed and those that are on their way.
+
+        `copied`: asynchronous copies bring it, which put neighbours side by side, or single
+        elements anywhere.
         """
         name = own(f"tile.{box.array}" + (f".{number}" if number > 1 else ""))
         source = self.kernel.array(box.array)
@@ -134,15 +166,21 @@ class Ground:
         extents[last] = -(-extents[last] // across) * across
         outer = tuple(d for d in range(len(extents)) if d != box.inner)
         box = replace(box, extents=tuple(extents))
-        pitch, swizzled = self._rows(box, outer, across, turnable=stages == 1, whole=across if copied else 1)
+        pitch, swizzled = self._rows(
+            box, outer, across, turnable=stages == 1, whole=across if copied else 1
+        )
         shape = (*((stages,) if stages > 1 else ()), *(extents[d] for d in outer), pitch)
         folded = extents[outer[0]] if copied and len(shape) > RANK else 0
         shape = (stages * folded, *shape[2:]) if folded else shape
-        array = replace(value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape))
+        array = replace(
+            value_array(name, kind, written=True), space="shared", shape=shape, length=prod(shape)
+        )
         return Tile(box, array, kind, across, outer, swizzled, folded)
 
     def _is_multiple(self, origin: IndexSum, n: int) -> bool:
-        return origin.constant % n == 0 and all(c * self._factor(e) % n == 0 for e, c in origin.terms.items())
+        return origin.constant % n == 0 and all(
+            c * self._factor(e) % n == 0 for e, c in origin.terms.items()
+        )
 
     def _factor(self, e: ir.Expression) -> int:
         """A number that a variable is a multiple of."""
@@ -154,29 +192,52 @@ class Ground:
                 return self.rounds
         return 1
 
-    def _rows(self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int) -> tuple[int, bool]:
-        """The length of rows in shared memory, and whether they are swizzled: what has the fewest conflicts of banks.
+    def _rows(
+        self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
+    ) -> tuple[int, bool]:
+        """The length of rows in shared memory, and whether they are swizzled.
+
+        What has the fewest conflicts of banks.
 
         whole: what the length is a multiple of, since so many elements are copied at once.
         """
-        length, words = box.extents[box.inner], self.kernel.array(box.array).leaves[0].type.size // WORD
-        wide = 4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
+        length, words = (
+            box.extents[box.inner],
+            self.kernel.array(box.array).leaves[0].type.size // WORD,
+        )
+        wide = (
+            4 if words == 1 and len({s.indices[box.inner].constant for s in box.sites}) >= 4 else 1
+        )
         if any(box.sums[box.inner].coefficient(n) for n in box.rounds) and words == 1:
             wide = 4
         if not outer or not words:
             return -(-length // max(wide, whole)) * max(wide, whole), False
         banks = _Banks(box, outer, across, wide, words, self.shape, self.indices)
         choices = [
-            (banks.cost(length + pad), length + pad) for pad in range(33) if (length + pad) % max(wide, whole) == 0
+            (banks.cost(length + pad), length + pad)
+            for pad in range(33)
+            if (length + pad) % max(wide, whole) == 0
         ]
         cost, pitch = min(choices)
-        groups = turnable and not box.rounds and (wide, words) == (4, 1) and length % (GROUP * PHASES) == 0
-        return (length, True) if groups and banks.cost(length, swizzled=True) < cost else (pitch, False)
+        groups = (
+            turnable
+            and not box.rounds
+            and (wide, words) == (4, 1)
+            and length % (GROUP * PHASES) == 0
+        )
+        return (
+            (length, True)
+            if groups and banks.cost(length, swizzled=True) < cost
+            else (pitch, False)
+        )
 
 
 @dataclass(frozen=True)
 class _Banks:
-    """How often the banks of shared memory are accessed for a box. wide: elements of a read; words: of an element."""
+    """How often the banks of shared memory are accessed for a box. wide: elements of a read; words.
+
+    Of an element.
+    """
 
     box: Box
     outer: tuple[int, ...]
@@ -199,7 +260,10 @@ class _Banks:
     def read(self) -> list[dict[int, int]]:
         """The places that a warp reads, by dimension."""
         places = {d: self.box.place(self.box.sites[0], d) for d in range(len(self.box.extents))}
-        return [{d: value(place, v) for d, place in places.items()} for v in lanes_of(self.shape, self.indices)]
+        return [
+            {d: value(place, v) for d, place in places.items()}
+            for v in lanes_of(self.shape, self.indices)
+        ]
 
     @cached_property
     def stored(self) -> list[dict[int, int]]:
@@ -227,7 +291,10 @@ class _Banks:
 
 
 def _quotient(a: IndexSum) -> IndexSum | None:
-    """A sum in groups, without what its constant is beyond them; None where variables do not count in groups."""
+    """A sum in groups, without what its constant is beyond them.
+
+    None where variables do not count in groups.
+    """
     if any(c % GROUP for c in a.terms.values()):
         return None
     return IndexSum(a.constant // GROUP, {e: c // GROUP for e, c in a.terms.items()})

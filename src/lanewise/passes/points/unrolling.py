@@ -1,8 +1,9 @@
 """Write the rounds of a tile out several times, so that passes see what neighbouring rounds read.
 
 for $k.round in range(8): load t[$k.round, r]: u; s = s + u   ->   for $k.round in range(0, 8, 4):
-                                                                     load t[$k.round, r]: u#0; s = s + u#0
-                                                                     load t[$k.round + 1, r]: u#1; s = s + u#1; ...
+                                                                     load t[$k.round, r]: u#0; s = s
+                                                                     + u#0 load t[$k.round + 1, r]:
+                                                                     u#1; s = s + u#1; ...
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from lanewise.passes.base import is_source_loop, refuse, source_loops
 
 MOST = 8_192  # statements that a loop becomes
 FEW = 2  # rounds that blocks at the edges write out
-AROUND = 2  # rounds of a loop around one that is written out completely: what its rounds share falls together
+# rounds of a loop around one that is written out completely: what its rounds share falls together
+AROUND = 2
 
 
 def legal(kernel: ir.Kernel, factor: int) -> str | None:
@@ -34,10 +36,11 @@ def legal(kernel: ir.Kernel, factor: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, factor: int, *, joined: bool = True) -> ir.Kernel:
-    """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for 0; raises `PlanError` without one.
+    """Write the innermost loops over the rounds of whole tiles out `factor` times, completely for
+    0; raises `PlanError` without one.
 
-    Blocks at the edges are few. Where they have a body of their own (not `joined`) its loops are written out a few times at most, which
-    spares the compiler half of its time.
+    Blocks at the edges are few. Where they have a body of their own (not `joined`) its loops are
+    written out a few times at most, which spares the compiler half of its time.
     """
     if reason := legal(kernel, factor):
         raise refuse("unrolling", kernel, reason)
@@ -55,7 +58,11 @@ def _block(block: ir.Block, factor: int) -> ir.Block:
 
 def _statement(s: ir.Statement, factor: int) -> ir.Block:
     inner = rewrite_statement(s, lambda e: e, lambda b: _block(b, factor))
-    if not (is_source_loop(s) and isinstance(s.stop, ir.Literal) and s.start == ir.Literal(0, s.start.type)):
+    if not (
+        is_source_loop(s)
+        and isinstance(s.stop, ir.Literal)
+        and s.start == ir.Literal(0, s.start.type)
+    ):
         return (inner,)
     if any(isinstance(x, ir.Break | ir.Continue) for x in s.body):
         return (inner,)

@@ -1,15 +1,20 @@
 """Compute each pair once for both of its sides: action and reaction.
 
     parallel for i: for j: sum += f(i, j)
-->  tasks (a, b) of two tiles of R x 32 elements, one warp each; every lane holds R targets of tile a, and for each slice of 32 sources of
-    tile b, 32 times: action, reaction = f_both_ways(target, source); sum += action; back += reaction; rotate back
-A lane meets each source of a slice once; the sums for the sources travel around the warp and are home after 32 steps. Tasks with a == b
-are computed from one side. Every tile takes one contribution for each tile there is, in a fixed order, so the bits do not depend on timing:
-"scratch" writes each to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn.
+->  tasks (a, b) of two tiles of R x 32 elements, one warp each; every lane holds R targets of tile
+a, and for each slice of 32 sources of
+    tile b, 32 times: action, reaction = f_both_ways(target, source); sum += action; back +=
+    reaction; rotate back
+A lane meets each source of a slice once; the sums for the sources travel around the warp and are
+home after 32 steps. Tasks with a == b are computed from one side. Every tile takes one contribution
+for each tile there is, in a fixed order, so the bits do not depend on timing: "scratch" writes each
+to memory of its own, and a second kernel adds them; "ordered" adds them to the result in turn.
 
-Sums stand for any reduction: its state takes the place of the sum. Every pair of two elements is in one task, which gives one direction to
-each of the two; every element with itself is in one task, which gives it once. So each element has taken the value of every source once, in
-states that were merged; a state is an element of a commutative monoid and `take` a merge, so that this is the reduction of all sources.
+Sums stand for any reduction: its state takes the place of the sum. Every pair of two elements is in
+one task, which gives one direction to each of the two; every element with itself is in one task,
+which gives it once. So each element has taken the value of every source once, in states that were
+merged; a state is an element of a commutative monoid and `take` a merge, so that this is the
+reduction of all sources.
 """
 
 from __future__ import annotations
@@ -44,7 +49,8 @@ def examine(kernel: ir.Kernel) -> Reference | str:
     if isinstance(reference, str) or reference.both.saved >= LEAST_SAVING:
         return reference
     return (
-        f"the two directions of a pair share too little: {100 * reference.both.saved:.0f} % of the work would be saved, "
+        f"the two directions of a pair share too little: {100 * reference.both.saved:.0f} % of the "
+        "work would be saved, "
         f"and the exchange between threads pays from {100 * LEAST_SAVING:.0f} %"
     )
 
@@ -59,7 +65,10 @@ def _misshapen(targets: int, threads: int) -> str | None:
     if targets < 1:
         return f"{targets} targets a thread were asked for"
     if threads < WARP or threads > MOST_THREADS or threads % WARP:
-        return f"each warp has tasks of its own, and a block {WARP} to {MOST_THREADS} threads in whole warps; {threads} were asked for"
+        return (
+            f"each warp has tasks of its own, and a block {WARP} to {MOST_THREADS} threads in "
+            f"whole warps; {threads} were asked for"
+        )
     return None
 
 
@@ -73,7 +82,8 @@ def apply(
     min_blocks: int = 0,
     wide: bool = False,
 ) -> tuple[ir.Kernel, ...]:
-    """The kernel of the tasks, mapped to warps, and the kernel that adds their sums (scratch) or rounds them (ordered and wide).
+    """The kernel of the tasks, mapped to warps, and the kernel that adds their sums (scratch) or
+    rounds them (ordered and wide).
 
     `wide` adds the sums of tasks in float64; raises `PlanError` when the kernel has no reciprocity.
     """
@@ -85,9 +95,12 @@ def apply(
     if wide and (reason := no_sums(kernel)):
         raise refuse("float64 accumulation", kernel, reason)
     shape = make_shape(kernel, reference, targets, threads // WARP, mode, unroll, wide=wide)
-    grid = ir.Grid(number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks)
+    grid = ir.Grid(
+        number_of_tasks(shape.tile_count), threads // WARP, threads, min_blocks=min_blocks
+    )
     pieces, scratch = memory(shape)
-    later = {k.result.name for k in keeping(shape) if k.aside}  # the results that are made of states afterwards
+    # the results that are made of states afterwards
+    later = {k.result.name for k in keeping(shape) if k.aside}
     arrays = tuple(a for a in kernel.arrays if a.name not in later)
     main = replace(kernel, arrays=(*arrays, *pieces), body=_body(shape), grid=grid, scratch=scratch)
     last = final_kernel(shape)
@@ -97,4 +110,7 @@ def apply(
 def _body(shape: Shape) -> ir.Block:
     loads = tuple(s for r in range(shape.targets) for s in load_target(shape, r))
     work = ir.If(build.equal(shape.offset, 0), one_sided(shape), both_sided(shape))
-    return (*find_task(shape), *in_task(shape, (*task_tiles(shape), *loads, work, *give_states(shape))))
+    return (
+        *find_task(shape),
+        *in_task(shape, (*task_tiles(shape), *loads, work, *give_states(shape))),
+    )

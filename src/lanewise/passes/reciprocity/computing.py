@@ -1,4 +1,6 @@
-"""The pairs of a task, a tile with itself or two tiles, slice by slice; and what the task gives to the elements of its tiles.
+"""The pairs of a task, a tile with itself or two tiles, slice by slice.
+
+And what the task gives to the elements of its tiles.
 
 It gives into partial states of its turn, or to the result when its turn comes.
 """
@@ -11,7 +13,16 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import numbered, own
 from lanewise.passes.reciprocity.shape import WARP, Shape, start, states, take
-from lanewise.passes.reciprocity.tasks import REACTIONS, SLICE, TURN_A, TURN_B, TURNS, Kept, following, keeping
+from lanewise.passes.reciprocity.tasks import (
+    REACTIONS,
+    SLICE,
+    TURN_A,
+    TURN_B,
+    TURNS,
+    Kept,
+    following,
+    keeping,
+)
 from lanewise.passes.splitting import cast
 
 ONE_SIDED_UNROLL = 4
@@ -40,7 +51,9 @@ def one_sided(shape: Shape) -> ir.Block:
     ]
     for r in range(shape.targets):
         results = tuple(numbered(name, r) for name in shape.reference.apply.results)
-        call = _apply(shape, shape.reference.apply.function, r, results, build.equal(shape.at(r), j))
+        call = _apply(
+            shape, shape.reference.apply.function, r, results, build.equal(shape.at(r), j)
+        )
         body += [call, *take(shape.forth(r), results, shape.place(j, in_order=True))]
     zero, one = ir.Literal(0, shape.type), ir.Literal(1, shape.type)
     return (ir.For(k.name, zero, stop, one, tuple(body), role="sources", unroll=ONE_SIDED_UNROLL),)
@@ -49,21 +62,35 @@ def one_sided(shape: Shape) -> ir.Block:
 def both_sided(shape: Shape) -> ir.Block:
     """Two tiles: one slice of 32 sources after the other meets all targets of the warp."""
     piece, step, first, mine = map(shape.local, ("piece", "step", "first", "mine"))
-    meet = ir.LoadRecord(SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape))
+    meet = ir.LoadRecord(
+        SLICE, shape.mine(build.add(shape.lane, step), 2 * WARP), _source_reads(shape)
+    )
     rotate = ir.Rotate(states(shape.back))
     j = shape.reference.source_index
     place = ir.Assign(j.name, build.add(first, build.remainder(build.add(shape.lane, step), WARP)))
     zero, one, warp = (ir.Literal(x, shape.type) for x in (0, 1, WARP))
     full = (*((place,) if shape.indexed else ()), meet, *_pairs(shape), rotate)
     inner = ir.For(step.name, zero, warp, one, full, role="sources", unroll=shape.unroll)
-    edge = ir.For(step.name, zero, warp, one, (place, meet, *_existing_pairs(shape, j), rotate), role="sources")
+    edge = ir.For(
+        step.name,
+        zero,
+        warp,
+        one,
+        (place, meet, *_existing_pairs(shape, j), rotate),
+        role="sources",
+    )
     body: ir.Block = (
-        ir.Assign(first.name, build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))),
+        ir.Assign(
+            first.name, build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
+        ),
         ir.Assign(mine.name, build.add(first, shape.lane)),
-        *_stage(shape, mine), ir.Barrier("warp"),
-        *start(shape.back), ir.If(_is_full(shape, first), (inner,), (edge,)),
-        *_give_reactions(shape, piece, mine), ir.Barrier("warp"),
-    )  # fmt: skip
+        *_stage(shape, mine),
+        ir.Barrier("warp"),
+        *start(shape.back),
+        ir.If(_is_full(shape, first), (inner,), (edge,)),
+        *_give_reactions(shape, piece, mine),
+        ir.Barrier("warp"),
+    )
     return (shape.count(shape.targets, body, piece, role="tiles"), *_give_kept_reactions(shape))
 
 
@@ -95,12 +122,17 @@ def _pair(shape: Shape, r: int) -> tuple[ir.Apply, ir.Block]:
     results = tuple(numbered(own(x.name), r) for x in f.results)
     count = len(shape.back)
     there, back = shape.place(shape.reference.source_index), shape.place(shape.at(r))
-    takes = (*take(shape.forth(r), results[:count], there), *take(shape.back, results[count:], back))
+    takes = (
+        *take(shape.forth(r), results[:count], there),
+        *take(shape.back, results[count:], back),
+    )
     return _apply(shape, f, r, results), takes
 
 
 def _pairs(shape: Shape) -> ir.Block:
-    return tuple(s for r in range(shape.targets) for call, takes in [_pair(shape, r)] for s in (call, *takes))
+    return tuple(
+        s for r in range(shape.targets) for call, takes in [_pair(shape, r)] for s in (call, *takes)
+    )
 
 
 def _existing_pairs(shape: Shape, source: ir.Local) -> ir.Block:
@@ -114,7 +146,11 @@ def _existing_pairs(shape: Shape, source: ir.Local) -> ir.Block:
 
 
 def _apply(
-    shape: Shape, f: ir.Function, r: int, results: tuple[str, ...], same: ir.Expression | None = None
+    shape: Shape,
+    f: ir.Function,
+    r: int,
+    results: tuple[str, ...],
+    same: ir.Expression | None = None,
 ) -> ir.Apply:
     """Apply a function to target r and the source at hand."""
 
@@ -125,28 +161,44 @@ def _apply(
         of_target = p.name.startswith(f"{shape.reference.target}.")
         return ir.Local(numbered(p.name, r) if of_target else p.name, p.type)
 
-    return ir.Apply(f, tuple(map(argument, f.parameters)), results, location=shape.reference.apply.location)
+    return ir.Apply(
+        f, tuple(map(argument, f.parameters)), results, location=shape.reference.apply.location
+    )
 
 
 def give_states(shape: Shape) -> ir.Block:
-    """The states of the targets. The first contribution to a tile is the one that it computes with itself."""
+    """The states of the targets.
+
+    The first contribution to a tile is the one that it computes with itself.
+    """
     turn = shape.local(TURN_A)
     gives: list[ir.Statement] = []
     for r in range(shape.targets):
         there, given = shape.at(r), shape.states(r)
         give = _partial(shape, given, turn, there)
         if shape.mode == "ordered":
-            give = (ir.If(build.equal(turn, 0), _write(shape, given, there), _merge(shape, given, there)),)
+            give = (
+                ir.If(
+                    build.equal(turn, 0), _write(shape, given, there), _merge(shape, given, there)
+                ),
+            )
         gives.append(ir.If(build.less(there, shape.n), give))
     return tuple(gives) if shape.mode == "scratch" else _in_turn(shape, shape.a, turn, tuple(gives))
 
 
 def _give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
-    """The states of a slice of sources: aside until the turn comes, for waiting now would keep others waiting through the whole task."""
+    """The states of a slice of sources.
+
+    Aside until the turn comes, for waiting now would keep others waiting through the whole task.
+    """
     back = states(shape.back)
     if shape.mode == "scratch":
         return (ir.If(build.less(mine, shape.n), _partial(shape, back, shape.local(TURN_B), mine)),)
-    return (ir.StoreRecord(REACTIONS, _aside(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(back))),)
+    return (
+        ir.StoreRecord(
+            REACTIONS, _aside(shape, piece), tuple((f"s{n}", x) for n, x in enumerate(back))
+        ),
+    )
 
 
 def _give_kept_reactions(shape: Shape) -> ir.Block:
@@ -154,7 +206,9 @@ def _give_kept_reactions(shape: Shape) -> ir.Block:
     if shape.mode == "scratch":
         return ()
     piece, mine, back = shape.local("piece"), shape.local("mine"), states(shape.back)
-    load = ir.LoadRecord(REACTIONS, _aside(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(back)))
+    load = ir.LoadRecord(
+        REACTIONS, _aside(shape, piece), tuple((f"s{n}", x.name) for n, x in enumerate(back))
+    )
     give = ir.If(build.less(mine, shape.n), (load, *_merge(shape, back, mine)))
     first = build.add(build.multiply(shape.b, shape.size), build.multiply(piece, WARP))
     index = ir.Assign(mine.name, build.add(first, shape.lane))
@@ -168,10 +222,16 @@ def _aside(shape: Shape, piece: ir.Local) -> ir.Expression:
 
 
 def _in_turn(shape: Shape, tile: ir.Local, turn: ir.Local, gives: ir.Block) -> ir.Block:
-    return (ir.AwaitTurn(TURNS, tile, turn), *gives, ir.EndTurn(TURNS, tile, following(shape, turn)))
+    return (
+        ir.AwaitTurn(TURNS, tile, turn),
+        *gives,
+        ir.EndTurn(TURNS, tile, following(shape, turn)),
+    )
 
 
-def _partial(shape: Shape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local) -> ir.Block:
+def _partial(
+    shape: Shape, given: tuple[ir.Local, ...], turn: ir.Local, index: ir.Local
+) -> ir.Block:
     """Write the states of one element into the memory of a turn."""
     return _write(shape, given, build.add(build.multiply(turn, shape.n), index))
 
@@ -185,11 +245,15 @@ def _write(shape: Shape, given: tuple[ir.Local, ...], place: ir.Expression) -> i
 def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Block:
     """Read the states of one element, merge others into them, and write them back."""
     kept, values = keeping(shape), _by_name(shape, given)
-    types = {name: leaf.type for k in kept for name, leaf in zip(k.states, k.array.leaves, strict=True)}
+    types = {
+        name: leaf.type for k in kept for name, leaf in zip(k.states, k.array.leaves, strict=True)
+    }
     before = {name: ir.Local(own(f"before{n}"), types[name]) for n, name in enumerate(values)}
     loads = tuple(
         ir.LoadRecord(
-            k.array.name, index, tuple((x.name, before[s].name) for s, x in zip(k.states, k.array.leaves, strict=True))
+            k.array.name,
+            index,
+            tuple((x.name, before[s].name) for s, x in zip(k.states, k.array.leaves, strict=True)),
         )
         for k in kept
     )
@@ -198,7 +262,9 @@ def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Blo
         there, here = tuple(before[x.name] for x in a.state), tuple(values[x.name] for x in a.state)
         if a.reduction.adds:  # maybe in float64
             ((total,), (value,)) = there, here
-            merges.append(ir.Assign(total.name, ir.Binary("+", total, cast(value, total.type), total.type)))
+            merges.append(
+                ir.Assign(total.name, ir.Binary("+", total, cast(value, total.type), total.type))
+            )
         else:
             merges += replace(a, state=there).merge(here)
     return (*loads, *merges, *(_store(k, before, index) for k in kept))
@@ -206,7 +272,9 @@ def _merge(shape: Shape, given: tuple[ir.Local, ...], index: ir.Local) -> ir.Blo
 
 def _store(kept: Kept, values: dict[str, ir.Local], index: ir.Expression) -> ir.StoreRecord:
     leaves = zip(kept.states, kept.array.leaves, strict=True)
-    return ir.StoreRecord(kept.array.name, index, tuple((x.name, cast(values[name], x.type)) for name, x in leaves))
+    return ir.StoreRecord(
+        kept.array.name, index, tuple((x.name, cast(values[name], x.type)) for name, x in leaves)
+    )
 
 
 def _by_name(shape: Shape, given: tuple[ir.Local, ...]) -> dict[str, ir.Local]:

@@ -1,4 +1,7 @@
-"""What all parts of the kernel of tasks share: the reference kernel taken apart, sizes, variables, states, fields that are read."""
+"""What all parts of the kernel of tasks share.
+
+The reference kernel taken apart, sizes, variables, states, fields that are read.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,16 @@ from lanewise.passes.base import source_loops
 WARP = 32
 Mode = Literal["scratch", "ordered"]
 
-SCRATCH_BYTES = 64 << 20  # of partial sums, which are worth their memory; with more, tasks take turns
+# of partial sums, which are worth their memory; with more, tasks take turns
+SCRATCH_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The kernel that is built: `targets` of every lane, `size` = 32 x targets elements in a tile."""
+    """The kernel that is built.
+
+    `targets` of every lane, `size` = 32 x targets elements in a tile.
+    """
 
     kernel: ir.Kernel
     reference: Reference
@@ -94,7 +101,9 @@ class Shape:
 
     def states(self, r: int) -> tuple[ir.Local, ...]:
         """The states of target r of a lane."""
-        return tuple(ir.Local(numbered(x.name, r), x.type) for x in states(self.reference.accumulators))
+        return tuple(
+            ir.Local(numbered(x.name, r), x.type) for x in states(self.reference.accumulators)
+        )
 
     def forth(self, r: int) -> tuple[Accumulator, ...]:
         """What target r of a lane takes."""
@@ -109,14 +118,23 @@ class Shape:
         """An element as the caller counts. Tasks meet elements in the order of neither."""
         return Place(index if self.type == I32 else ir.Cast(index, I32), in_order=in_order)
 
-    def count(self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]) -> ir.For:
+    def count(
+        self, stop: int, body: ir.Block, variable: ir.Local, role: Literal["tiles", "slices"]
+    ) -> ir.For:
         """A loop `for variable in range(stop)`."""
         zero, one = ir.Literal(0, self.type), ir.Literal(1, self.type)
         return ir.For(variable.name, zero, ir.Literal(stop, self.type), one, body, role=role)
 
 
 def make_shape(
-    kernel: ir.Kernel, reference: Reference, targets: int, warps: int, mode: Mode, unroll: int, *, wide: bool
+    kernel: ir.Kernel,
+    reference: Reference,
+    targets: int,
+    warps: int,
+    mode: Mode,
+    unroll: int,
+    *,
+    wide: bool,
 ) -> Shape:
     """Everything decided for one kernel."""
     functions = (reference.both.function, reference.apply.function)
@@ -134,7 +152,11 @@ def _turned(a: Accumulator, result: ir.Parameter) -> Accumulator:
     value = ir.Local(own(reaction_of(result.name)), result.type)
     base = own(f"back{result.name.removeprefix('result')}")
     names = [base] if len(a.state) == 1 else [f"{base}.s{n}" for n in range(len(a.state))]
-    return replace(a, value=value, state=tuple(ir.Local(n, x.type) for n, x in zip(names, a.state, strict=True)))
+    return replace(
+        a,
+        value=value,
+        state=tuple(ir.Local(n, x.type) for n, x in zip(names, a.state, strict=True)),
+    )
 
 
 def states(accumulators: tuple[Accumulator, ...]) -> tuple[ir.Local, ...]:
@@ -149,7 +171,10 @@ def start(accumulators: tuple[Accumulator, ...]) -> ir.Block:
 
 def take(accumulators: tuple[Accumulator, ...], values: tuple[str, ...], place: Place) -> ir.Block:
     """Take the variables of these names, of a pair with the element at a place, into the states."""
-    taken = (replace(a, value=ir.Local(v, a.value.type)) for a, v in zip(accumulators, values, strict=True))
+    taken = (
+        replace(a, value=ir.Local(v, a.value.type))
+        for a, v in zip(accumulators, values, strict=True)
+    )
     return tuple(s for a in taken for s in a.take(place))
 
 
@@ -186,7 +211,10 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
         return "it applies more than one function to a pair"
     (applied,) = applies
     if any(p.name.startswith(index_name("")) for p in applied.function.parameters):
-        return "its function asks for the indices of its elements, which no direction of a pair shares with the other"
+        return (
+            "its function asks for the indices of its elements, which no direction of a pair "
+            "shares with the other"
+        )
     if any(is_own(p.name) and p.name != own("same") for p in applied.function.parameters):
         return "its function takes values that were computed from one side"
     target, source = kernel.arrays[0].name, kernel.arrays[1].name
@@ -195,6 +223,11 @@ def take_apart(kernel: ir.Kernel) -> Reference | str:
         return f"it is not known what the two directions of a pair share: {both}"
     taking = {a.value.name: a for a in accumulators_of(kernel)}
     return Reference(
-        ir.Local(outer.variable, outer.extent.type), ir.Local(loop.variable, loop.start.type), applied, target, source,
-        tuple(taking[r] for r in applied.results), both,
-    )  # fmt: skip
+        ir.Local(outer.variable, outer.extent.type),
+        ir.Local(loop.variable, loop.start.type),
+        applied,
+        target,
+        source,
+        tuple(taking[r] for r in applied.results),
+        both,
+    )

@@ -1,8 +1,9 @@
 """Which two tiles a task has, whose turn it is, and the memory of the tasks.
 
-Task (d, a) has the tiles a and b = a + d, modulo their number: every two tiles meet once. It gives one contribution to a and, for d > 0,
-one to b, so each tile takes two for each d, of which the smaller task's comes first. When the number of tiles is even, the last
-d has half of the tasks, and each tile takes one. In this order a task waits for smaller tasks only.
+Task (d, a) has the tiles a and b = a + d, modulo their number: every two tiles meet once. It gives
+one contribution to a and, for d > 0, one to b, so each tile takes two for each d, of which the
+smaller task's comes first. When the number of tiles is even, the last d has half of the tasks, and
+each tile takes one. In this order a task waits for smaller tasks only.
 
 In memory are a slice of sources, counters, and what is kept until it is added.
 """
@@ -27,13 +28,19 @@ TURN_A, TURN_B = "turn.a", "turn.b"
 
 
 def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
-    """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32 bits."""
+    """Pairs of tiles, each with itself included.
+
+    N (n + 1) / 2, halved before it can grow beyond 32 bits.
+    """
     odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
     return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
 def find_task(shape: Shape) -> ir.Block:
-    """The number of the warp's task. Tasks that take turns are drawn in order; others are what the numbers of block and warp say."""
+    """The number of the warp's task. Tasks that take turns are drawn in order.
+
+    Others are what the numbers of block and warp say.
+    """
     task, tiles, thread = shape.local("task"), shape.tiles, ir.Builtin("thread", shape.type)
     number = build.add(build.multiply(ir.Builtin("block", shape.type), shape.warps), shape.warp)
     alone = shape.warps == 1
@@ -63,7 +70,10 @@ def task_tiles(shape: Shape) -> ir.Block:
 
 
 def in_task(shape: Shape, body: ir.Block) -> ir.Block:
-    """The work of a warp that has a task: the last block may have more warps than there are tasks."""
+    """The work of a warp that has a task.
+
+    The last block may have more warps than there are tasks.
+    """
     if shape.warps == 1:
         return body
     return (ir.If(build.less(shape.local("task"), number_of_tasks(shape.tiles)), body),)
@@ -98,7 +108,10 @@ def results(shape: Shape) -> list[ir.ArrayArgument]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where the tasks leave the states of one result: by the names that states have in the reference kernel, one for each leaf."""
+    """Where the tasks leave the states of one result.
+
+    By the names that states have in the reference kernel, one for each leaf.
+    """
 
     result: ir.ArrayArgument
     array: ir.ArrayArgument
@@ -112,7 +125,10 @@ class Kept:
 
 
 def keeping(shape: Shape) -> list[Kept]:
-    """For each result: itself, where sums are added to it in turn; states that it is not, and float64 sums, have an array of their own."""
+    """For each result: itself, where sums are added to it in turn.
+
+    States that it is not, and float64 sums, have an array of their own.
+    """
     return [_kept(shape, a) for a in results(shape)]
 
 
@@ -120,13 +136,17 @@ def _kept(shape: Shape, result: ir.ArrayArgument) -> Kept:
     accumulators = of_array(shape.kernel, result.name)
     array = state_array(shape.kernel, result, result.name)
     if shape.mode == "scratch":  # components apart, so that the lanes of a warp write neighbours
-        array = replace(array, name=partial_of(result.name), arrangement=SoA().arrange(array.leaves))
+        array = replace(
+            array, name=partial_of(result.name), arrangement=SoA().arrange(array.leaves)
+        )
     elif shape.wide or not is_plain(accumulators):
         leaves = tuple(
             replace(x, type=F64 if shape.wide and narrow(a) else x.type)
             for (a, x) in zip((a for a in accumulators for _ in a.state), array.leaves, strict=True)
         )
-        array = replace(array, name=total_of(result.name), leaves=leaves, arrangement=SoA().arrange(leaves))
+        array = replace(
+            array, name=total_of(result.name), leaves=leaves, arrangement=SoA().arrange(leaves)
+        )
     return Kept(result, array, tuple(x.name for a in accumulators for x in a.state), accumulators)
 
 
@@ -137,17 +157,29 @@ def memory(shape: Shape) -> tuple[tuple[ir.ArrayArgument, ...], tuple[ir.Scratch
     """
     fields = shape.fields
     slice_ = ir.ArrayArgument(
-        SLICE, fields, SoAoAS().arrange(fields), written=True, space="shared", length=2 * WARP * shape.warps
+        SLICE,
+        fields,
+        SoAoAS().arrange(fields),
+        written=True,
+        space="shared",
+        length=2 * WARP * shape.warps,
     )
     aside = tuple(k.array for k in keeping(shape) if k.aside)
     if shape.mode == "scratch":
-        scratch = tuple(ir.Scratch(p.name, build.multiply(shape.tile_count, shape.n)) for p in aside)
+        scratch = tuple(
+            ir.Scratch(p.name, build.multiply(shape.tile_count, shape.n)) for p in aside
+        )
         return (slice_, *aside), scratch
     number = (Leaf("number", I32),)
     leaves = tuple(Leaf(f"s{n}", x.type) for n, x in enumerate(states(shape.back)))
     tasks = ir.ArrayArgument(TASKS, number, SoA().arrange(number), written=True)
     reactions = ir.ArrayArgument(
-        REACTIONS, leaves, SoA().arrange(leaves), written=True, space="shared", length=shape.size * shape.warps
+        REACTIONS,
+        leaves,
+        SoA().arrange(leaves),
+        written=True,
+        space="shared",
+        length=shape.size * shape.warps,
     )
     counters = (
         ir.Scratch(TASKS, ir.Literal(1, shape.type), zeroed=True),
@@ -177,22 +209,32 @@ def _finish(shape: Shape, aside: list[Kept]) -> ir.Kernel:
     for k in aside:
         bare, leaves = k.result.name.removeprefix(MARK), k.array.leaves
         held = tuple(ir.Local(own(f"total.{bare}.{x.name}"), x.type) for x in leaves)
-        body.append(ir.LoadRecord(k.array.name, i, tuple((x.name, v.name) for x, v in zip(leaves, held, strict=True))))
+        body.append(
+            ir.LoadRecord(
+                k.array.name, i, tuple((x.name, v.name) for x, v in zip(leaves, held, strict=True))
+            )
+        )
         values, first = list[ir.Expression](), 0
         for a in k.accumulators:
             mine = held[first : first + len(a.state)]
             first += len(a.state)
             values += a.reduction.finish(mine)
-        writes = tuple((x.name, cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True))
+        writes = tuple(
+            (x.name, cast(v, x.type)) for x, v in zip(k.result.leaves, values, strict=True)
+        )
         body.append(ir.StoreRecord(k.result.name, i, writes))
-    return _last(shape, "round" if shape.wide else "finish", aside, ir.Parallel(i.name, shape.n, tuple(body)))
+    return _last(
+        shape, "round" if shape.wide else "finish", aside, ir.Parallel(i.name, shape.n, tuple(body))
+    )
 
 
 def _last(shape: Shape, name: str, aside: list[Kept], loop: ir.Parallel) -> ir.Kernel:
     kernel = shape.kernel
     name = f"{kernel.name}_{name}"
     arrays = (*(replace(k.array, written=False) for k in aside), *(k.result for k in aside))
-    return ir.Kernel(name, COMBINE, arrays, (), kernel.counts[:1], (loop,), location=kernel.location)
+    return ir.Kernel(
+        name, COMBINE, arrays, (), kernel.counts[:1], (loop,), location=kernel.location
+    )
 
 
 def _combine(shape: Shape, aside: list[Kept]) -> ir.Kernel:
@@ -202,7 +244,18 @@ def _combine(shape: Shape, aside: list[Kept]) -> ir.Kernel:
     body: list[ir.Statement] = []
     for k in aside:
         if all(a.reduction.adds for a in k.accumulators):
-            body += add_parts(k.result, k.array.name, place, turn, i, tiles, unroll=COMBINE_UNROLL, wide=shape.wide)
+            body += add_parts(
+                k.result,
+                k.array.name,
+                place,
+                turn,
+                i,
+                tiles,
+                unroll=COMBINE_UNROLL,
+                wide=shape.wide,
+            )
         else:
-            body += merge_parts(k.result, k.array, k.accumulators, place, turn, i, tiles, unroll=COMBINE_UNROLL)
+            body += merge_parts(
+                k.result, k.array, k.accumulators, place, turn, i, tiles, unroll=COMBINE_UNROLL
+            )
     return _last(shape, "combine", aside, ir.Parallel(i.name, shape.n, tuple(body)))

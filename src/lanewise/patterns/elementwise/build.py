@@ -1,10 +1,14 @@
-"""elementwise: every element by itself. LoadRecord its records, apply the function, store what changed.
+"""elementwise: every element by itself.
 
-Elements have nothing to do with each other: there is a result for each, or a total over all. A total is the sum, minimum or maximum of
-what the function returns, without storing a value for every element.
+LoadRecord its records, apply the function, store what changed.
 
-Each of `lanes` workers reduces its share of the elements to one partial result; the few partial results meet on the host. On a GPU the
-elements of a worker are `lanes` apart (coalesced), on a CPU they are neighbours. `lanes` depends on the count alone, so bits never change.
+Elements have nothing to do with each other: there is a result for each, or a total over all. A
+total is the sum, minimum or maximum of what the function returns, without storing a value for every
+element.
+
+Each of `lanes` workers reduces its share of the elements to one partial result; the few partial
+results meet on the host. On a GPU the elements of a worker are `lanes` apart (coalesced), on a CPU
+they are neighbours. `lanes` depends on the count alone, so bits never change.
 """
 
 from __future__ import annotations
@@ -30,7 +34,10 @@ from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, ta
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseArguments:
-    """What each parameter is in one call: a record array (with its layout), an array of values, a uniform argument, or a table."""
+    """What each parameter is in one call.
+
+    A record array (with its layout), an array of values, a uniform argument, or a table.
+    """
 
     records: dict[str, tuple[Record, Layout]]
     arrays: dict[str, t.ValueType]
@@ -38,7 +45,9 @@ class ElementwiseArguments:
     tables: Tables = field(default_factory=dict[str, ArrayType])
 
 
-def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: Scalar) -> ir.Kernel:
+def build_elementwise(
+    lowered: Lowered, arguments: ElementwiseArguments, index: Scalar
+) -> ir.Kernel:
     """The reference kernel: `parallel for $i in range($count): load; apply; store`."""
     f = lowered.function
     count, i = ir.Parameter(COUNT, index), ir.Local(own("i"), index)
@@ -52,16 +61,26 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
         arrays.append(record_array(name, record.leaves, layout, written=bool(written)))
         body.append(
             ir.LoadRecord(
-                name, i, tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
+                name,
+                i,
+                tuple(
+                    (x.name, f"{name}.{x.name}")
+                    for x in record.leaves
+                    if f"{name}.{x.name}" in used
+                ),
             )
         )
         if written:
             stores.append(
-                ir.StoreRecord(name, i, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in written))
+                ir.StoreRecord(
+                    name, i, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in written)
+                )
             )
     for name, kind in arguments.arrays.items():
         arrays.append(value_array(name, kind, written=False))
-        body.append(ir.LoadRecord(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used)))
+        body.append(
+            ir.LoadRecord(name, i, tuple((leaf, v) for leaf, v in pairs(name, kind) if v in used))
+        )
     arrays += table_arrays(arguments.tables)
     index_of = numbers(lowered, dict.fromkeys(lowered.numbered, i))
     values = tuple(index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters)
@@ -69,12 +88,24 @@ def build_elementwise(lowered: Lowered, arguments: ElementwiseArguments, index: 
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
         stores.append(
-            ir.StoreRecord(name, i, tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind)))
+            ir.StoreRecord(
+                name,
+                i,
+                tuple((leaf, ir.Local(v, t.scalar_of(kind))) for leaf, v in pairs(name, kind)),
+            )
         )
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     loads = tuple(s for s in body if not (isinstance(s, ir.LoadRecord) and not s.reads))
     loop = ir.Parallel(i.name, ir.Local(count.name, index), (*loads, *stores))
-    return ir.Kernel(identifier(f.name), ELEMENTWISE, tuple(arrays), uniforms, (count,), (loop,), location=f.location)
+    return ir.Kernel(
+        identifier(f.name),
+        ELEMENTWISE,
+        tuple(arrays),
+        uniforms,
+        (count,),
+        (loop,),
+        location=f.location,
+    )
 
 
 ELEMENTS_PER_LANE = 64  # of a total: elements whose values one thread adds
@@ -98,15 +129,24 @@ def reduced_type(kind: t.ValueType, operation: Operation) -> t.ValueType:
 
 
 def build_reduction(
-    lowered: Lowered, arguments: ElementwiseArguments, index: Scalar, operation: Operation, *, strided: bool
+    lowered: Lowered,
+    arguments: ElementwiseArguments,
+    index: Scalar,
+    operation: Operation,
+    *,
+    strided: bool,
 ) -> ir.Kernel:
-    """The elementwise kernel with its parallel loop cut into lanes, and its results reduced instead of stored."""
+    """The elementwise kernel with its parallel loop cut into lanes, and its results reduced instead
+    of stored.
+    """
     plain = build_elementwise(lowered, arguments, index)
     (loop,) = plain.body
     assert isinstance(loop, ir.Parallel)
     lane, lanes, count = (ir.Local(n, index) for n in (own("lane"), LANES, COUNT))
     results = dict(result_arrays(lowered))
-    element = tuple(s for s in loop.body if not (isinstance(s, ir.StoreRecord) and s.array in results))
+    element = tuple(
+        s for s in loop.body if not (isinstance(s, ir.StoreRecord) and s.array in results)
+    )
     starts: list[ir.Statement] = []
     gathered: list[ir.Statement] = []
     stores: list[ir.Statement] = []
@@ -118,7 +158,9 @@ def build_reduction(
         for leaf, variable in pairs(name, kind):
             total = ir.Local(own(f"{operation}.{variable.removeprefix(MARK)}"), scalar)
             starts.append(ir.Assign(total.name, folds.neutral(_FOLDS[operation], scalar)))
-            gathered.append(ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind)))))
+            gathered.append(
+                ir.Assign(total.name, _fold(operation, total, ir.Local(variable, scalar_of(kind))))
+            )
             writes.append((leaf, total))
         arrays = (*arrays, value_array(partial_of(name), wide, written=True))
         stores.append(ir.StoreRecord(partial_of(name), lane, tuple(writes)))
@@ -134,7 +176,14 @@ def build_reduction(
         block = (ir.Assign(share.name, size), *starts, inner, *stores)
     counts = (ir.Parameter(LANES, index), *plain.counts)
     body = (ir.Parallel(lane.name, lanes, block),)
-    return replace(plain, name=f"{plain.name}_{operation}", pattern=REDUCTION, arrays=arrays, counts=counts, body=body)
+    return replace(
+        plain,
+        name=f"{plain.name}_{operation}",
+        pattern=REDUCTION,
+        arrays=arrays,
+        counts=counts,
+        body=body,
+    )
 
 
 _FOLDS: dict[Operation, folds.Operation] = {"sum": "+", "min": "min", "max": "max"}
@@ -146,5 +195,7 @@ def _fold(operation: Operation, total: ir.Local, value: ir.Local) -> ir.Expressi
         operation != "sum" and total.type.is_float
     ):  # lw.min leaves open what becomes of a NaN; here it wins, on every device
         kept = ir.Compare("<=" if operation == "min" else ">=", total, wide)
-        return ir.Select(ir.Logical("or", kept, ir.Compare("!=", total, total)), total, wide, total.type)
+        return ir.Select(
+            ir.Logical("or", kept, ir.Compare("!=", total, total)), total, wide, total.type
+        )
     return folds.join(_FOLDS[operation], total, wide)

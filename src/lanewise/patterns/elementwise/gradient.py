@@ -1,4 +1,7 @@
-"""The gradient of a function of one element: an elementwise kernel again, and its total for what is one value for all elements."""
+"""The gradient of a function of one element.
+
+An elementwise kernel again, and its total for what is one value for all elements.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ from lanewise.support.errors import ArgumentError, brief
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total: they are added up over the elements."""
+    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total.
+
+    They are added up over the elements.
+    """
 
     kernel: str
     asked: Places
@@ -57,7 +63,10 @@ class _Part:
         """The cotangents are parameters behind the others."""
         added = cotangent_kinds(written.results) if self.weighed else {}
         return replace(
-            written, parameters={**written.parameters, **added}, results=[a.kind for _, a in self.asked], reductions=()
+            written,
+            parameters={**written.parameters, **added},
+            results=[a.kind for _, a in self.asked],
+            reductions=(),
         )
 
 
@@ -65,10 +74,11 @@ class _Part:
 class ElementwiseGradient:
     """The derivative of the sum over all elements of cotangent_i * result_i.
 
-    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's result or one value for all (a tuple of
-    them for several results, None for one that does not count; without it every cotangent is 1). The result is an array like the field or
-    the array that it is taken with respect to; for what is one value for all elements it is a number (or an array of its components),
-    added up in float64. Several names give a tuple.
+    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's
+    result or one value for all (a tuple of them for several results, None for one that does not
+    count; without it every cotangent is 1). The result is an array like the field or the array that
+    it is taken with respect to; for what is one value for all elements it is a number (or an array
+    of its components), added up in float64. Several names give a tuple.
     """
 
     def __init__(self, kernel: Elementwise, wrt: str | Iterable[str]) -> None:
@@ -78,7 +88,8 @@ class ElementwiseGradient:
         for v in self._sought.variables():
             if len(v.records) > 1:
                 raise ArgumentError(
-                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; name one: "
+                    f"{kernel.__name__}.gradient: {' and '.join(v.records)} have a {v.field} each; "
+                    "name one: "
                     f"wrt={f'{v.records[0]}.{v.field}'!r}"
                 )
 
@@ -103,7 +114,9 @@ class ElementwiseGradient:
         raise no_second_gradient(self._kernel.__name__)
 
     @brief
-    def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+    def __call__(
+        self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Any:
         """The derivatives, as the class says."""
         values, parts = self._prepared(arguments, named, weighed=cotangent is not None)
         if cotangent is not None:
@@ -116,12 +129,17 @@ class ElementwiseGradient:
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
+        """The kernel for these arguments, without cotangents.
+
+        Raises `ArgumentError` where there are two kernels.
+        """
         values, kernel = self._only("compile", arguments, named)
         return kernel.compile(**values, plan=plan)
 
     @brief
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+    def bind(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Call:
         """A call without cotangents with its memory bound, to run many times.
 
         Of one value for all elements the result is an array with what each element adds to it.
@@ -131,7 +149,10 @@ class ElementwiseGradient:
         return kernel.bind(**values, out=out, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
-        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
+        """How the derivatives of such a call are made.
+
+        "reverse (6 scalar inputs)", or "forward" with its reason.
+        """
         _, parts = self._prepared(arguments, named, weighed=False)
         gradients = [part.gradient(self._kernel.lowered) for part, _ in parts]
         return modes(gradients)
@@ -143,7 +164,10 @@ class ElementwiseGradient:
     ) -> tuple[dict[str, Any], tuple[tuple[_Part, Elementwise], ...]]:
         """The arguments by name, and the kernels of such a call."""
         values = name_arguments(self._kernel.signature, arguments, named)
-        totals = tuple(not v.records and not _is_array(values[v.name], v.kind) for v in self._sought.variables())
+        totals = tuple(
+            not v.records and not _is_array(values[v.name], v.kind)
+            for v in self._sought.variables()
+        )
         kept, key = self._sought.kept(), ("gradient", self._sought.names, totals, weighed)
         if key not in kept:
             kept[key] = tuple(self._parts(totals, weighed))
@@ -155,16 +179,22 @@ class ElementwiseGradient:
         values, parts = self._prepared(arguments, named, weighed=False)
         if len(parts) != 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._sought.names)} it is two kernels, one "
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to "
+                f"{', '.join(self._sought.names)} it is two kernels, one "
                 "for each element and one for totals; take the gradient with respect to one of them"
             )
         (_, kernel) = parts[0]
         return values, kernel
 
-    def _parts(self, totals: tuple[bool, ...], weighed: bool) -> Iterable[tuple[_Part, Elementwise]]:
+    def _parts(
+        self, totals: tuple[bool, ...], weighed: bool
+    ) -> Iterable[tuple[_Part, Elementwise]]:
         for total in sorted(set(totals)):
             chosen = [(n, v) for n, v in enumerate(self._sought.variables()) if totals[n] == total]
-            asked = tuple((n, Asked(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind)) for n, v in chosen)
+            asked = tuple(
+                (n, Asked(v.leaves(v.records[0]) if v.records else v.leaves(), v.kind))
+                for n, v in chosen
+            )
             part = _Part(self._kernel.__name__, asked, weighed, total)
             yield part, Elementwise(self._kernel.python, part)
 
@@ -175,7 +205,10 @@ def gradient_of(kernel: Elementwise, wrt: str | Iterable[str]) -> ElementwiseGra
 
 
 def _is_array(value: Any, kind: t.ValueType) -> bool:
-    """Whether an argument has a value for each element. What is neither is refused when the kernel is called."""
+    """Whether an argument has a value for each element.
+
+    What is neither is refused when the kernel is called.
+    """
     try:
         dimensions = value.ndim if isinstance(getattr(value, "ndim", None), int) else np.ndim(value)
     except Exception:  # of the user's class, or of NumPy

@@ -1,4 +1,5 @@
-"""`@elementwise`: one record at a time, updated in place, with an optional value for each, and totals over these values.
+"""`@elementwise`: one record at a time, updated in place, with an optional value for each, and
+totals over these values.
 
 Sums run in 64 bits and in a fixed order.
 """
@@ -67,12 +68,15 @@ def _specialised(signature: Signature, arguments: Arguments) -> ElementwiseArgum
     return ElementwiseArguments(
         {n: (r.record, r.layout) for n, r in arguments.records.items()},
         {n: value_type(kinds[n]) for n in arguments.arrays},
-        {n: value_type(kinds[n]) for n in arguments.uniforms} | scattered_lengths(signature, arguments),
+        {n: value_type(kinds[n]) for n in arguments.uniforms}
+        | scattered_lengths(signature, arguments),
         signature.tables,
     )
 
 
-def _build(lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar) -> ir.Kernel:
+def _build(
+    lowered: Lowered, signature: Signature, arguments: Arguments, index: Scalar
+) -> ir.Kernel:
     if not scatters(lowered.function):  # the tests of a function that does are one that does not
         return build_elementwise(lowered, _specialised(signature, arguments), index)
     uniforms = {n: value_type(signature.parameters[n]) for n in arguments.uniforms}
@@ -89,11 +93,18 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
         lengths = ", ".join(f"{n} has {c}" for n, c in counts.items())
         raise ArgumentError(f"{name}: the arrays differ in length: {lengths}")
     count = next(iter(counts.values()))
-    return {COUNT: count, **arguments.lengths, WORK: 1, POINTS: count} if arguments.variant else {COUNT: count}
+    return (
+        {COUNT: count, **arguments.lengths, WORK: 1, POINTS: count}
+        if arguments.variant
+        else {COUNT: count}
+    )
 
 
 def _check_parts(calls: Calls, arguments: Arguments) -> None:
-    """Refuse to update records while others of them are read: which of them were updated before would be chance."""
+    """Refuse to update records while others of them are read.
+
+    Which of them were updated before would be chance.
+    """
     if len(arguments.records) < 2:
         return
     changed = {p.name.split(".")[0] for p in calls.lowered.function.parameters if p.mutable}
@@ -102,7 +113,8 @@ def _check_parts(calls: Calls, arguments: Arguments) -> None:
         for other, read in arguments.records.items():
             if other != name and not are_same(updated, read) and overlapping(updated, read):
                 raise ArgumentError(
-                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same records, at other places; pass a .copy() of one"
+                    f"{calls.name}: {name!r} is updated, and {other!r} has some of the same "
+                    "records, at other places; pass a .copy() of one"
                 )
 
 
@@ -112,9 +124,19 @@ def _prove(calls: Calls, arguments: Arguments) -> None:
 
 
 WING = Wing(
-    ELEMENTWISE, _build, _counts, in_place=True, advise=advise_layout, arguments=call_arguments, elements=elements_of, prove=_prove,
-    options=(CHECKS,), repeats=repeats, tested=around_launch, scatters=True,
-)  # fmt: skip
+    ELEMENTWISE,
+    _build,
+    _counts,
+    in_place=True,
+    advise=advise_layout,
+    arguments=call_arguments,
+    elements=elements_of,
+    prove=_prove,
+    options=(CHECKS,),
+    repeats=repeats,
+    tested=around_launch,
+    scatters=True,
+)
 
 
 NO_EXTREME = "an array without elements has no smallest and no largest one"
@@ -122,13 +144,16 @@ NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 @sealed()
 class Elementwise(AbstractKernel):
-    """A kernel over single elements. The first record parameter is updated in place; other arrays are read.
+    """A kernel over single elements. The first record parameter is updated in place.
 
-    Parameters of record type take record arrays; scalar and vector parameters take a uniform argument or an array with
-    one value an element: beside records of shape (n,) or (n, components), without them of any shape, which all arrays have and
-    the results get (vectors have one more axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one for
-    all elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose elements are read by index, or an array that
-    is scattered to (`lw.scatter_add`).
+    Other arrays are read.
+
+    Parameters of record type take record arrays; scalar and vector parameters take a uniform
+    argument or an array with one value an element: beside records of shape (n,) or (n, components),
+    without them of any shape, which all arrays have and the results get (vectors have one more
+    axis, of their components). An array with a shape (`density: lw.Array1[lw.f32]`) is one for all
+    elements, a contiguous array of NumPy or CuPy that is passed as it is: a table, whose elements
+    are read by index, or an array that is scattered to (`lw.scatter_add`).
     """
 
     def __init__(self, function: Callable[..., Any], derived: Derived | None = None) -> None:
@@ -136,11 +161,14 @@ class Elementwise(AbstractKernel):
 
     @brief
     def gradient(self, wrt: str | Iterable[str]) -> ElementwiseGradient:
-        """The derivative of the sum of all results with respect to fields or values: an elementwise kernel again.
+        """The derivative of the sum of all results with respect to fields or values.
 
-        wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See `ElementwiseGradient` for calls and
-        results. Raises `ArgumentError` for names that the function does not read, `CompileError` (with the line) for whole numbers
-        and for what has no derivative.
+        An elementwise kernel again.
+
+        wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See
+        `ElementwiseGradient` for calls and results. Raises `ArgumentError` for names that the
+        function does not read, `CompileError` (with the line) for whole numbers and for what has no
+        derivative.
         """
         from lanewise.patterns.elementwise.gradient import gradient_of
 
@@ -152,14 +180,22 @@ class Elementwise(AbstractKernel):
         return by_name(self, (Elementwise, (self.python,)))
 
     def __call__(
-        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+        self,
+        *arguments: Any,
+        out: Any = None,
+        plan: Plan | None = None,
+        checks: bool = False,
+        **named: Any,
     ) -> Any:
-        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of them, or None.
+        """Run on all elements.
+
+        An array of results, of shape (n,) or (n, components), a tuple of them, or None.
 
         Without records the elements have the shape of the arrays in place of (n,).
 
-        checks: test before the run that every index into a table or of a scatter is inside, as far as nothing proves it; raises
-        `VerificationError` with the first element that is not, and changes nothing. The call waits for the tests.
+        checks: test before the run that every index into a table or of a scatter is inside, as far
+        as nothing proves it; raises `VerificationError` with the first element that is not, and
+        changes nothing. The call waits for the tests.
         """
         try:
             return self._run(arguments, named, out, plan, checks)
@@ -168,7 +204,8 @@ class Elementwise(AbstractKernel):
 
     @brief
     def sum(self, *arguments: Any, **named: Any) -> Any:
-        """The sum of the results over all elements, in 64 bits and a fixed order, without storing them.
+        """The sum of the results over all elements, in 64 bits and a fixed order, without storing
+        them.
 
         A function with several results gives a tuple.
         """
@@ -176,15 +213,23 @@ class Elementwise(AbstractKernel):
 
     @brief
     def min(self, *arguments: Any, **named: Any) -> Any:
-        """The smallest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
+        """The smallest result over all elements (by component); NaN where there is one.
+
+        Raises `ArgumentError` for no elements.
+        """
         return self._reduce("min", arguments, named)
 
     @brief
     def max(self, *arguments: Any, **named: Any) -> Any:
-        """The largest result over all elements (by component); NaN where there is one. Raises `ArgumentError` for no elements."""
+        """The largest result over all elements (by component); NaN where there is one.
+
+        Raises `ArgumentError` for no elements.
+        """
         return self._reduce("max", arguments, named)
 
-    def _reduce(self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def _reduce(
+        self, operation: Operation, arguments: tuple[Any, ...], named: dict[str, Any]
+    ) -> Any:
         calls = self._calls
         calls.notice()
         repeated, checked = calls.repeated[operation], CHECKS in named
@@ -193,7 +238,8 @@ class Elementwise(AbstractKernel):
         classified = calls.given(arguments, named)
         if scattered := calls.signature.scattered:
             raise ArgumentError(
-                f"{self.__name__} scatters to {', '.join(sorted(scattered))}, and has no {operation}; "
+                f"{self.__name__} scatters to {', '.join(sorted(scattered))}, and has no "
+                f"{operation}; "
                 f"lw.{operation} takes it of the results of a call"
             )
         if not calls.lowered.results:
@@ -202,7 +248,9 @@ class Elementwise(AbstractKernel):
             raise ArgumentError(f"{self.__name__}.{operation}: {NO_EXTREME}")
         made = self._partials(operation, calls.count(classified))
         bound, environment = calls.bound(classified), self._environment(classified)
-        partials = [make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made]
+        partials = [
+            make_output(self.__name__, r.kind, r.count, classified.device, None) for r in made
+        ]
         bound |= {r.name: bind_value_array(p, r.kind) for r, p in zip(made, partials, strict=True)}
         launch = self._reduction(classified, operation).prepare(bound, environment)
         if checked:
@@ -223,9 +271,13 @@ class Elementwise(AbstractKernel):
         return _with_lanes(self._calls.environment(classified))
 
     def _remember(
-        self, repeated: Repeated, operation: Operation, arguments: tuple[Any, ...], named: Mapping[str, Any],
+        self,
+        repeated: Repeated,
+        operation: Operation,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
         classified: Arguments,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keep a reduction for those like it."""
         calls = self._calls
 
@@ -235,13 +287,18 @@ class Elementwise(AbstractKernel):
             return Program(executable, self._environment(classified), results)
 
         if self._reduction(classified, operation).resizable:
-            kinds = [(partial_of(n), reduced_type(kind, operation)) for n, kind in result_arrays(calls.lowered)]
+            kinds = [
+                (partial_of(n), reduced_type(kind, operation))
+                for n, kind in result_arrays(calls.lowered)
+            ]
 
             def partials(count: int, axes: tuple[int, ...]) -> list[Result]:
                 del axes  # all elements give one number
                 return [Result(n, kind, reduction_lanes(count)) for n, kind in kinds]
 
-            calls.remember_as(repeated, arguments, named, classified, program, partials, _with_lanes)
+            calls.remember_as(
+                repeated, arguments, named, classified, program, partials, _with_lanes
+            )
 
     def _reduction(self, classified: Arguments, operation: Operation) -> Executable:
         """The kernel that leaves partial results, by the default plan."""
@@ -252,7 +309,11 @@ class Elementwise(AbstractKernel):
         if key not in calls.kept:
             arguments = _specialised(calls.signature, classified)
             reference = build_reduction(
-                calls.lowered, arguments, index_type(device), operation, strided=target_of(device).has_blocks
+                calls.lowered,
+                arguments,
+                index_type(device),
+                operation,
+                strided=target_of(device).has_blocks,
             )
             calls.kept[key] = compile_kernel(reference, complete, device)
         return calls.kept[key]
@@ -270,7 +331,10 @@ def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
 
 @brief
 def elementwise(function: Callable[..., Any]) -> Elementwise:
-    """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt: f32): ...`."""
+    """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt.
+
+    F32): ...`.
+    """
     return Elementwise(plain_function("elementwise", function))
 
 
@@ -285,10 +349,13 @@ def _numbers(array: Any) -> tuple[Any, Any]:
     else:
         raise ArgumentError(f"a reduction takes an array of values, found {type(array).__name__}")
     if array.dtype.kind not in "biuf" or not array.ndim:
-        raise ArgumentError(f"a reduction takes an array of numbers with at least one axis, found {shown(array)}")
+        raise ArgumentError(
+            f"a reduction takes an array of numbers with at least one axis, found {shown(array)}"
+        )
     if array.ndim > 2:
         raise ArgumentError(
-            f"a reduction takes numbers of shape (n,) or vectors of shape (n, components), found the shape {tuple(array.shape)}: "
+            "a reduction takes numbers of shape (n,) or vectors of shape (n, components), found "
+            f"the shape {tuple(array.shape)}: "
             "reshape it; kernel.sum, .min and .max reduce the results of arrays of any shape"
         )
     return module, array
@@ -309,13 +376,19 @@ def _host(result: Any) -> Any:
 
 
 def sum_(array: Any) -> Any:
-    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in float64 (or int64)."""
+    """The sum over the elements of an array of shape (n,) or (n, components), accumulated in
+    float64 (or int64).
+    """
     module, array = _numbers(array)
-    return _host(module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64))
+    return _host(
+        module.sum(array, axis=0, dtype=np.float64 if array.dtype.kind == "f" else np.int64)
+    )
 
 
 def min_(first: Any, *others: Any) -> Any:
-    """The smallest element of one array (by component), or the smaller of several numbers or vectors."""
+    """The smallest element of one array (by component), or the smaller of several numbers or
+    vectors.
+    """
     if others:
         for other in others:
             first = v.minimum(first, other)
@@ -325,7 +398,9 @@ def min_(first: Any, *others: Any) -> Any:
 
 
 def max_(first: Any, *others: Any) -> Any:
-    """The largest element of one array (by component), or the larger of several numbers or vectors."""
+    """The largest element of one array (by component), or the larger of several numbers or
+    vectors.
+    """
     if others:
         for other in others:
             first = v.maximum(first, other)
@@ -334,8 +409,8 @@ def max_(first: Any, *others: Any) -> Any:
     return _host(module.max(array, axis=0))
 
 
-# What the frontend knows them by: with several arguments `min` and `max` are the functions of kernels, with one they
-# are not.
+# What the frontend knows them by: with several arguments `min` and `max` are the functions of
+# kernels, with one they are not.
 min_.__lanewise_intrinsic__ = "min"  # type: ignore[attr-defined]
 max_.__lanewise_intrinsic__ = "max"  # type: ignore[attr-defined]
 sum_.__lanewise_reduction__ = "sum"  # type: ignore[attr-defined]

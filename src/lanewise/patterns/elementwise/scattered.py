@@ -1,4 +1,7 @@
-"""The arrays that an elementwise call scatters to; those that it reads are tables as elsewhere (`patterns.tables`)."""
+"""The arrays that an elementwise call scatters to.
+
+Those that it reads are tables as elsewhere (`patterns.tables`).
+"""
 
 from __future__ import annotations
 
@@ -64,12 +67,17 @@ def wide_lengths(signature: Signature) -> Lowered:
     kinds = signature.parameters
     records = (n for n, kind in kinds.items() if isinstance(kind, Record))
     return lower_function(
-        signature, mutable=next(records, None), index=t.I64, elements=frozenset(elements_of(signature))
+        signature,
+        mutable=next(records, None),
+        index=t.I64,
+        elements=frozenset(elements_of(signature)),
     )
 
 
 def elements_of(signature: Signature) -> list[str]:
-    """The records; of a function without any its values, of which each call has one array or more."""
+    """The records; of a function without any its values, of which each call has one array or
+    more.
+    """
     kinds = signature.parameters
     return [n for n, k in kinds.items() if isinstance(k, Record)] or [*kinds]
 
@@ -78,7 +86,9 @@ def scattered_arrays_of(signature: Signature, arguments: Arguments) -> Scattered
     """The arrays of a call that scatters, for its kernel."""
     sums = summed_arrays(signature.source, signature.arrays)
     wide, narrow = arguments.variant
-    arrays = {n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    arrays = {
+        n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()
+    }
     return ScatteredArrays(arrays, signature.scattered, t.I64 if wide else t.I32, bool(narrow))
 
 
@@ -86,30 +96,40 @@ def scattered_arrays_of(signature: Signature, arguments: Arguments) -> Scattered
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse memory that is written and touched otherwise, and indices that surely are outside; see to tests of the others."""
+    """Refuse memory that is written and touched otherwise, and indices that surely are outside.
+
+    See to tests of the others.
+    """
     _check_apart(calls, arguments)
     ranges.prove(calls, arguments)
     if not calls.signature.scattered:
         return
     if isinstance(arguments.tests, TableTests) and is_wide(arguments):
         function = wide_lengths(calls.signature)
-        arguments.tests = replace(arguments.tests, function=function, wide=calls.signature.scattered)
+        arguments.tests = replace(
+            arguments.tests, function=function, wide=calls.signature.scattered
+        )
     prefer_buckets(calls.lowered, arguments)
 
 
 def _check_apart(calls: Calls, arguments: Arguments) -> None:
-    """Elements are written while others are read, in any order: what is written has memory of its own."""
+    """Elements are written while others are read, in any order.
+
+    What is written has memory of its own.
+    """
     for name, other in _pairs(calls.signature, arguments):
         if overlap(arguments.shaped[name], _memory(arguments, other)):
             raise ArgumentError(
-                f"{calls.name}: {name!r} is written, and shares memory with {other!r}; give it memory of its own"
+                f"{calls.name}: {name!r} is written, and shares memory with {other!r}; give it "
+                "memory of its own"
             )
     changed = {owner(p.name) for p in calls.lowered.function.parameters if p.mutable}
     for name in changed & arguments.records.keys():
         for table in calls.signature.tables:
             if overlap(arguments.records[name].data, arguments.shaped[table]):
                 raise ArgumentError(
-                    f"{calls.name}: {name!r} is written, and shares memory with the table {table!r}; give it memory of its own"
+                    f"{calls.name}: {name!r} is written, and shares memory with the table "
+                    f"{table!r}; give it memory of its own"
                 )
 
 
@@ -123,7 +143,12 @@ def _pairs(signature: Signature, arguments: Arguments) -> tuple[tuple[str, str],
     """Each array that is scattered to with each other one."""
     others = [*arguments.shaped, *arguments.arrays, *arguments.records]
     scattered = scattered_in_order(signature)
-    return tuple((a, b) for a in scattered for b in others if a != b and (b not in signature.scattered or a < b))
+    return tuple(
+        (a, b)
+        for a in scattered
+        for b in others
+        if a != b and (b not in signature.scattered or a < b)
+    )
 
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:

@@ -1,8 +1,8 @@
 """elementwise functions that scatter to arrays beside their element.
 
-def deposit(p: Particle, density: lw.Array1[lw.f32]): lw.scatter_add(density, p.cell, p.mass)
-->  parallel for $i in range($count): load p[$i]; scatter sum density[p.cell], p.mass
-The function is no function any more but the body of the loop, as in threadwise kernels: it touches memory of its own.
+def deposit(p: Particle, density: lw.Array1[lw.f32]): lw.scatter_add(density, p.cell, p.mass) ->
+parallel for $i in range($count): load p[$i]; scatter sum density[p.cell], p.mass The function is no
+function any more but the body of the loop, as in threadwise kernels: it touches memory of its own.
 """
 
 from __future__ import annotations
@@ -51,10 +51,12 @@ SCATTERING = Pattern(
 
 @dataclass(frozen=True, slots=True)
 class ScatteredArrays:
-    """The arrays of a call: types of elements (of words, where floats are summed) and numbers of dimensions.
+    """The arrays of a call.
 
-    scattered: those that are scattered to; the others are tables. index: the type of the lengths of the former. narrow: none has more
-    elements than 32 bits count.
+    Types of elements (of words, where floats are summed) and numbers of dimensions.
+
+    scattered: those that are scattered to; the others are tables. index: the type of the lengths of
+    the former. narrow: none has more elements than 32 bits count.
     """
 
     arrays: Mapping[str, tuple[Scalar, int]]
@@ -69,24 +71,34 @@ def scatters(function: ir.Function) -> bool:
 
 
 def element_body(function: ir.Function) -> ir.Block:
-    """The statements for one element, with its results in variables. Raises `CompileError` for a return in a loop."""
+    """The statements for one element, with its results in variables.
+
+    Raises `CompileError` for a return in a loop.
+    """
     results = [(own(r.name), r.type) for r in function.results]
 
     def visit(s: ir.Statement) -> ir.Block:
         if not isinstance(s, ir.Return):
             return (s,)
-        stores = tuple(ir.Assign(n, v, s.location) for (n, _), v in zip(results, s.values, strict=True))
+        stores = tuple(
+            ir.Assign(n, v, s.location) for (n, _), v in zip(results, s.values, strict=True)
+        )
         return (*stores, ir.Return((), s.location))
 
     several = sum(isinstance(s, ir.Return) for s in statements(function.body)) > 1
-    begin = tuple(ir.Assign(n, neutral("or" if k.kind == "b" else "+", k)) for n, k in results) if several else ()
+    begin = (
+        tuple(ir.Assign(n, neutral("or" if k.kind == "b" else "+", k)) for n, k in results)
+        if several
+        else ()
+    )
     return with_bounded_indices(without_returns((*begin, *flat_map(function.body, visit))))
 
 
 def build_scattering(
     lowered: Lowered, arguments: ElementwiseArguments, shaped: ScatteredArrays, index: Scalar
 ) -> ir.Kernel:
-    """The reference kernel. Raises `CompileError` for an array that is scattered to and touched in another way.
+    """The reference kernel. Raises `CompileError` for an array that is scattered to and touched in
+    another way.
 
     arguments: those without an index. Reads have an index for each dimension, as scatters have.
     """
@@ -106,10 +118,20 @@ def build_scattering(
     arrays, counts = list(plain.arrays), list(plain.counts)
     for name, (kind, rank) in shaped.arrays.items():
         shape = tuple(length_of(name, d) for d in range(rank))
-        counts += [ir.Parameter(n, shaped.index if name in shaped.scattered else I32) for n in shape]
-        arrays.append(replace(value_array(name, kind, written=name in written), shape=shape, narrow=shaped.narrow))
+        counts += [
+            ir.Parameter(n, shaped.index if name in shaped.scattered else I32) for n in shape
+        ]
+        arrays.append(
+            replace(
+                value_array(name, kind, written=name in written), shape=shape, narrow=shaped.narrow
+            )
+        )
     return replace(
-        plain, pattern=SCATTERING, arrays=tuple(arrays), counts=tuple(counts), body=(replace(loop, body=tuple(inside)),)
+        plain,
+        pattern=SCATTERING,
+        arrays=tuple(arrays),
+        counts=tuple(counts),
+        body=(replace(loop, body=tuple(inside)),),
     )
 
 
@@ -117,7 +139,9 @@ def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.B
     """An element that assigns to an argument has a copy of its own."""
     changed = {n for s in statements(body) for n in writes(s)}
     names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
-    first = tuple(ir.Assign(names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed)
+    first = tuple(
+        ir.Assign(names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed
+    )
     return (*first, *rename(body, names)) if first else body
 
 

@@ -1,7 +1,8 @@
 """pairwise: for every target, the sum of a function over all sources.
 
-The pattern of sums over pairs: on a CPU sources in SIMD lanes, on a GPU tiles of them, or each pair computed once for both sides. Its
-default plans are rules of thumb, each from a measurement (bench/results).
+The pattern of sums over pairs: on a CPU sources in SIMD lanes, on a GPU tiles of them, or each pair
+computed once for both sides. Its default plans are rules of thumb, each from a measurement
+(bench/results).
 """
 
 from __future__ import annotations
@@ -31,20 +32,27 @@ from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, ta
 from lanewise.planning.plan import DECLARED, NEUTRAL, Decisions, Plan
 
 WARP = 32
-SIDE_BY_SIDE = 256  # targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
+# targets of a loop on a CPU: enough for its overhead, and their states stay in the first cache
+SIDE_BY_SIDE = 256
 LEAST_SIDE_BY_SIDE = 32  # targets: fewer do not fill the registers
 NOTHING = Plan()  # is wished
-_NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")  # decisions that want other loops
+# decisions that want other loops
+_NOT_SIDE_BY_SIDE = ("targets", "tile", "accumulate", "self_term")
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     """Defaults that go with the `wish` of the user."""
     if not machine.target.has_blocks:
-        # SIMD lanes run over sources, where compilers may regroup what they give; else over targets. One target a loop is fastest when a
-        # load brings a whole register of sources; sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
+        # SIMD lanes run over sources, where compilers may regroup what they give; else over
+        # targets. One target a loop is fastest when a load brings a whole register of sources;
+        # sources that have to be gathered first should serve four (bench/results/cpu_gravity.md).
         lanes = not work.regrouped and work.straight and work.targets >= LEAST_SIDE_BY_SIDE
-        if lanes and all(getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE):
-            return Plan(across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
+        if lanes and all(
+            getattr(wish, n) in (None, getattr(NEUTRAL, n)) for n in _NOT_SIDE_BY_SIDE
+        ):
+            return Plan(
+                across=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0
+            ).filled(NEUTRAL)
         targets = 4 if work.strided else 1
         return Plan(targets=targets).filled(NEUTRAL)
     if _reciprocal(machine, work, wish):
@@ -70,8 +78,12 @@ def plan_class(machine: Machine, work: Work, targets: int) -> Hashable:
 def _one_sided_shape(machine: Machine, work: Work) -> tuple[int, int, int, int]:
     """Threads of a block, slices, targets a thread, parts of the sources."""
     shapes = [s for s in _SHAPES if s[0] == 256 and s[2] <= 2] if work.wide else _SHAPES
-    shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [_SMALLEST]
-    block, slices, merged = max(shapes, key=lambda shape: _throughput(machine, work.targets, *shape))
+    shapes = [s for s in shapes if _shared_bytes(work, s[0], s[1]) <= MAX_SHARED_BYTES] or [
+        _SMALLEST
+    ]
+    block, slices, merged = max(
+        shapes, key=lambda shape: _throughput(machine, work.targets, *shape)
+    )
     blocks = -(-work.targets // (block // slices * merged))
     return block, slices, merged, min(64, max(1, machine.multiprocessors // blocks))
 
@@ -80,9 +92,14 @@ def _one_sided_plan(machine: Machine, work: Work, *, lengthy: bool) -> Decisions
     block, slices, merged, parts = _one_sided_shape(machine, work)
     unroll = 4 if work.wide else 16
     return Plan(
-        targets=merged, tile=block, slices=slices, parts=parts,
-        unroll=min(unroll, _COPIES // merged) if lengthy else unroll, block=block, fma=work.rearranged,
-    ).filled(NEUTRAL)  # fmt: skip
+        targets=merged,
+        tile=block,
+        slices=slices,
+        parts=parts,
+        unroll=min(unroll, _COPIES // merged) if lengthy else unroll,
+        block=block,
+        fma=work.rearranged,
+    ).filled(NEUTRAL)
 
 
 # (threads of a block, slices, targets a thread) that were best at some size on an NVIDIA H200:
@@ -93,8 +110,11 @@ _SHAPES = [
     if block // slices >= WARP and (block < 1024 or slices == 16)
 ]
 _SMALLEST = (32, 1, 1)
-_COPIES = 16  # of a function with sines in a loop: four times as many took 1.7 times as long, as they had to be fetched (NVIDIA H100)
-_REUSE = {1: 0.88, 2: 0.97, 4: 1.0}  # share of the best rate with this many targets to every load of a source
+# of a function with sines in a loop: four times as many took 1.7 times as long, as they had to be
+# fetched (NVIDIA H100)
+_COPIES = 16
+# share of the best rate with this many targets to every load of a source
+_REUSE = {1: 0.88, 2: 0.97, 4: 1.0}
 
 
 def _shared_bytes(work: Work, block: int, slices: int) -> int:
@@ -105,7 +125,8 @@ def _shared_bytes(work: Work, block: int, slices: int) -> int:
 def _throughput(machine: Machine, targets: int, block: int, slices: int, merged: int) -> float:
     """A relative rate of a shape.
 
-    It knows how evenly blocks fill the multiprocessors, how many warps hide latency, how often a source is used.
+    It knows how evenly blocks fill the multiprocessors, how many warps hide latency, how often a
+    source is used.
     """
     per_block = block // slices * merged
     blocks = -(-targets // per_block)
@@ -113,7 +134,8 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
     balance = targets / (rounds * machine.multiprocessors * per_block)
     warps = min(rounds * block // WARP, 2048 // WARP)
     hiding = warps / (warps + 2.5)
-    meeting = 1 - 0.0015 * (slices - 1) * merged / max(rounds, 1)  # the slices of a block meet once for each target
+    # the slices of a block meet once for each target
+    meeting = 1 - 0.0015 * (slices - 1) * merged / max(rounds, 1)
     return balance * hiding * _REUSE[merged] * meeting
 
 
@@ -121,8 +143,9 @@ def _throughput(machine: Machine, targets: int, block: int, slices: int, merged:
 
 LIGHT = 32  # operations for both directions, up to which threads have registers for many targets
 MOST_TASKS = 2**31 - 2**16  # a launch counts them with 32 bits
-# Targets a thread, and the tasks on every multiprocessor from which they pay: fewer targets make more tasks, and a task alone takes the
-# longer the more targets it has (measured on an NVIDIA H200, 2,048 to 524,288 elements).
+# Targets a thread, and the tasks on every multiprocessor from which they pay: fewer targets make
+# more tasks, and a task alone takes the longer the more targets it has (measured on an NVIDIA H200,
+# 2,048 to 524,288 elements).
 _TASKS_FLOAT64 = {6: 200, 4: 4, 2: 4}
 _TASKS_LONG = {4: 40, 2: 12}
 _TASKS_LIGHT = {12: 1000, 8: 12, 4: 4}
@@ -130,10 +153,15 @@ _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
 def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
-    """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and of use."""
+    """Whether pairs are computed once.
+
+    Asked for, or possible, not in the way of other wishes, and of use.
+    """
     if wish.reciprocity is not None:
         return wish.reciprocity != "off"
-    if not work.exchanges or any(getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs):
+    if not work.exchanges or any(
+        getattr(wish, n) not in (None, v) for n, v in DECLARED["reciprocity"].needs
+    ):
         return False
     if wish.self_term == "loops":
         return False
@@ -165,14 +193,19 @@ def _targets(machine: Machine, work: Work) -> int:
 def _reciprocal_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     targets = _targets(machine, work)
     scratch = _fits_scratch(work, targets)
-    rolled = targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
+    rolled = (
+        targets == 8 or _is_long(work) if scratch else work.wide or work.converts or _is_long(work)
+    )
     if scratch and targets == 2:
         rolled = False
     return Plan(
-        targets=targets, block=WARP, unroll=4 if rolled else 8, fma=work.rearranged,
+        targets=targets,
+        block=WARP,
+        unroll=4 if rolled else 8,
+        fma=work.rearranged,
         registers=0 if wish.min_blocks else _registers(work, targets, scratch),
         reciprocity="scratch" if scratch else "ordered",
-    ).filled(NEUTRAL)  # fmt: skip
+    ).filled(NEUTRAL)
 
 
 def _fits_scratch(work: Work, targets: int) -> bool:
@@ -181,7 +214,9 @@ def _fits_scratch(work: Work, targets: int) -> bool:
 
 
 def _registers(work: Work, targets: int, scratch: bool) -> int:
-    """A cap that lets the compiler take more registers than it does for a block of one warp by itself (measured)."""
+    """A cap that lets the compiler take more registers than it does for a block of one warp by
+    itself (measured).
+    """
     if scratch:
         return 168 if work.wide else 128
     return 128 if targets >= 10 else 0
@@ -189,9 +224,11 @@ def _registers(work: Work, targets: int, scratch: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class PairwiseArguments:
-    """The two records (parameter name, record, layout), the uniforms, whether both are the same array, and the tables.
+    """The two records (parameter name, record, layout), the uniforms, whether both are the same
+    array, and the tables.
 
-    parts: whether both are different parts of one array, so that an element of one may be an element of the other.
+    parts: whether both are different parts of one array, so that an element of one may be an
+    element of the other.
     """
 
     target: tuple[str, Record, Layout]
@@ -203,7 +240,10 @@ class PairwiseArguments:
 
 
 def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar) -> ir.Kernel:
-    """The reference kernel: one target at a time, all sources in order. Raises `CompileError` for results that cannot be summed."""
+    """The reference kernel: one target at a time, all sources in order.
+
+    Raises `CompileError` for results that cannot be summed.
+    """
     check_results(lowered)
     f = lowered.function
     i, j = ir.Local(own("i"), index), ir.Local(own("j"), index)
@@ -212,10 +252,13 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     target_count, source_count = (ir.Parameter(count_of(a.name), index) for a in (target, source))
     results = [ir.Local(own(r.name), r.type) for r in f.results]
     reduced = [a for group in accumulators(lowered) for a in group]
-    # A thread of a GPU whose target is past the end computes along, with the last one's values: so with its index, too.
+    # A thread of a GPU whose target is past the end computes along, with the last one's values: so
+    # with its index, too.
     inside = build.minimum(i, build.subtract(ir.Local(target_count.name, index), 1))
     index_of = numbers(lowered, {target.name: inside, source.name: j})
-    parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters]
+    parameters: list[ir.Expression] = [
+        index_of.get(p.name, ir.Local(p.name, p.type)) for p in f.parameters
+    ]
     find: ir.Block = ()
     if lowered.uses_same:  # the last parameter
         parameters[-1] = build.equal(i, j) if arguments.identical else build.FALSE
@@ -224,13 +267,19 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
             parameters[-1] = build.equal(itself, j)
     place = Place(j if index == t.I32 else ir.Cast(j, t.I32))
     takes = tuple(s for a in reduced for s in a.take(place))
-    body: ir.Block = (*load_source, ir.Apply(f, tuple(parameters), tuple(r.name for r in results)), *takes)
+    body: ir.Block = (
+        *load_source,
+        ir.Apply(f, tuple(parameters), tuple(r.name for r in results)),
+        *takes,
+    )
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(j.name, zero, ir.Local(source_count.name, index), one, body, role="sources")
     starts = tuple(s for a in reduced for s in a.start())
     outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(lowered)]
     parallel = ir.Parallel(
-        i.name, ir.Local(target_count.name, index), (*load_target, *find, *starts, loop, *stores(lowered, i))
+        i.name,
+        ir.Local(target_count.name, index),
+        (*load_target, *find, *starts, loop, *stores(lowered, i)),
     )
     uniforms = uniform_leaves(f, {**arguments.uniforms, **table_lengths(arguments.tables)})
     if find:
@@ -248,8 +297,12 @@ def build_pairwise(lowered: Lowered, arguments: PairwiseArguments, index: Scalar
     )
 
 
-def _record(f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Local) -> tuple[ir.ArrayArgument, ir.Block]:
-    """The array of one of the two records, and the load of what the function uses of it, if anything."""
+def _record(
+    f: ir.Function, argument: tuple[str, Record, Layout], index: ir.Local
+) -> tuple[ir.ArrayArgument, ir.Block]:
+    """The array of one of the two records, and the load of what the function uses of it, if
+    anything.
+    """
     name, record, layout = argument
     used = {p.name for p in f.parameters}
     reads = tuple((x.name, f"{name}.{x.name}") for x in record.leaves if f"{name}.{x.name}" in used)
@@ -267,6 +320,10 @@ def grain(sources: int) -> int:
 
 
 PAIRWISE = Pattern(
-    "pairwise", over_pairs=True, host=HostCode(reassociate=True), default_plan=default_plan, plan_class=plan_class,
+    "pairwise",
+    over_pairs=True,
+    host=HostCode(reassociate=True),
+    default_plan=default_plan,
+    plan_class=plan_class,
     grain=grain,
-)  # fmt: skip
+)

@@ -1,4 +1,7 @@
-"""The targets of a gradient with their cotangents: a copy of the fields that are read, made by one elementwise kernel."""
+"""The targets of a gradient with their cotangents.
+
+A copy of the fields that are read, made by one elementwise kernel.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ from lanewise.runtime.prepared import Turns
 from lanewise.support.errors import ArgumentError
 
 COPY, ORIGINAL = "copy", "original"
-MOST_HELD = 1 << 20  # bytes of a copy that is kept for later calls; beside more the host's time is little
+# bytes of a copy that is kept for later calls; beside more the host's time is little
+MOST_HELD = 1 << 20
 MOST_IDLE, MOST_KINDS = 2, 4
 
 
@@ -32,7 +36,10 @@ def _unwritten(value: f64) -> f64:
 
 @dataclass(frozen=True, slots=True)
 class _Copying:
-    """The kernel, a `Derived`: all leaves of some fields of `original`, and the cotangents, go into `copy`."""
+    """The kernel, a `Derived`.
+
+    All leaves of some fields of `original`, and the cotangents, go into `copy`.
+    """
 
     name: str
     original: Record
@@ -43,22 +50,38 @@ class _Copying:
     def signature(self, written: Signature, /) -> Signature:
         values = {f.name: f.type for f in self.cotangents}
         return replace(
-            written, parameters={COPY: self.copy, ORIGINAL: self.original, **values}, results=[], reductions=()
+            written,
+            parameters={COPY: self.copy, ORIGINAL: self.original, **values},
+            results=[],
+            reductions=(),
         )
 
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
         del written
-        pairs = [(leaf, f"{ORIGINAL}.{leaf}", f) for f in self.fields for leaf in t.leaves(f.name, f.type)]
+        pairs = [
+            (leaf, f"{ORIGINAL}.{leaf}", f)
+            for f in self.fields
+            for leaf in t.leaves(f.name, f.type)
+        ]
         pairs += [(leaf, leaf, f) for f in self.cotangents for leaf in t.leaves(f.name, f.type)]
-        to = tuple(ir.Parameter(f"{COPY}.{leaf}", t.scalar_of(f.type), mutable=True) for leaf, _, f in pairs)
+        to = tuple(
+            ir.Parameter(f"{COPY}.{leaf}", t.scalar_of(f.type), mutable=True)
+            for leaf, _, f in pairs
+        )
         source = tuple(ir.Parameter(name, t.scalar_of(f.type)) for _, name, f in pairs)
-        body = tuple(ir.Assign(a.name, ir.Local(b.name, b.type)) for a, b in zip(to, source, strict=True))
-        return Lowered(ir.Function(self.name, (*to, *source), (), body, lowered.function.location), (), False)
+        body = tuple(
+            ir.Assign(a.name, ir.Local(b.name, b.type)) for a, b in zip(to, source, strict=True)
+        )
+        return Lowered(
+            ir.Function(self.name, (*to, *source), (), body, lowered.function.location), (), False
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A copy that later calls write anew, if it is `small`: a new one costs the host more than all the rest of a call.
+    """A copy that later calls write anew, if it is `small`.
+
+    A new one costs the host more than all the rest of a call.
 
     turns: one use at a time, whichever stream it is on.
     """
@@ -69,23 +92,41 @@ class _Held:
 
 
 class Cotangent:
-    """Makes copies of targets. kernel: whose gradient it is for; fields: the names of those that are copied."""
+    """Makes copies of targets. kernel: whose gradient it is for; fields.
+
+    The names of those that are copied.
+    """
 
     def __init__(
-        self, kernel: str, original: Record, copy: Record, fields: frozenset[str], cotangents: tuple[str, ...]
+        self,
+        kernel: str,
+        original: Record,
+        copy: Record,
+        fields: frozenset[str],
+        cotangents: tuple[str, ...],
     ) -> None:
-        self._kernel, self._record, self._class = kernel, copy, make_class(copy, __name__, copy.name, None)
+        self._kernel, self._record, self._class = (
+            kernel,
+            copy,
+            make_class(copy, __name__, copy.name, None),
+        )
         copied = tuple(f for f in original if f.name in fields)
         added = tuple(f for f in copy if f.name in cotangents)
-        self._copying = Elementwise(_unwritten, _Copying(f"{kernel}_cotangents", original, copy, copied, added))
+        self._copying = Elementwise(
+            _unwritten, _Copying(f"{kernel}_cotangents", original, copy, copied, added)
+        )
         self._held: dict[Any, list[_Held]] = {}
 
     @contextmanager
-    def beside(self, target: RecordArray, cotangents: Mapping[str, Any], *, parts: bool) -> Generator[RecordArray]:
-        """The copy, in the layout of the targets without the steps of a view, or one like it where that one names groups of fields.
+    def beside(
+        self, target: RecordArray, cotangents: Mapping[str, Any], *, parts: bool
+    ) -> Generator[RecordArray]:
+        """The copy, in the layout of the targets without the steps of a view, or one like it where
+        that one names groups of fields.
 
-        parts: whether the targets are a part of the sources, or the other way round: then it matters whose elements the copy has.
-        It holds until the end of the context. Raises `ArgumentError` for cotangents that do not fit.
+        parts: whether the targets are a part of the sources, or the other way round: then it
+        matters whose elements the copy has. It holds until the end of the context. Raises
+        `ArgumentError` for cotangents that do not fit.
         """
         idle = self._idle(len(target), target.layout, target.device) if not parts else []
         try:
@@ -115,10 +156,17 @@ class Cotangent:
     def _make(self, target: RecordArray) -> _Held:
         layout = packed(target.layout)
         layout = SoAoAS() if isinstance(layout, SoAoAS) else layout
-        nbytes, what = layout.arrange(self._record.leaves).nbytes(len(target)), f"{self._record.name} with cotangents"
+        nbytes, what = (
+            layout.arrange(self._record.leaves).nbytes(len(target)),
+            f"{self._record.name} with cotangents",
+        )
         data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
         copy = RecordArray(self._record, len(target), layout, target.device, data, self._class)
-        return _Held(copy, get_device(target.device).turns(f"the {what} of {self._kernel}"), nbytes <= MOST_HELD)
+        return _Held(
+            copy,
+            get_device(target.device).turns(f"the {what} of {self._kernel}"),
+            nbytes <= MOST_HELD,
+        )
 
     def _explain(self, result: RecordArray, cotangents: Mapping[str, Any]) -> None:
         """Say what is wrong with the cotangents, as a field says it."""

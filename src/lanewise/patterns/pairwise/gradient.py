@@ -1,11 +1,12 @@
 """The gradient of sums over pairs: pairwise kernels again.
 
-    E_i = sum_j f(a_i, b_j, u),  L = sum_i c_i E_i
-    dL/da_i = sum_j c_i df/da(a_i, b_j)        over targets, as E itself
-    dL/db_j = sum_i c_i df/db(a_i, b_j)        the same with the roles exchanged: a sum for every source over all targets
-    dL/du   = sum_i sum_j c_i df/du(a_i, b_j)  a sum for every target, and their total
-Where targets and sources are one array, both roles of an element are added up in one kernel, over the same pairs.
-The cotangents c are a field of the targets: of a copy of the fields that the gradient reads.
+    E_i = sum_j f(a_i, b_j, u),  L = sum_i c_i E_i dL/da_i = sum_j c_i df/da(a_i, b_j)        over
+    targets, as E itself dL/db_j = sum_i c_i df/db(a_i, b_j)        the same with the roles
+    exchanged: a sum for every source over all targets dL/du   = sum_i sum_j c_i df/du(a_i, b_j)  a
+    sum for every target, and their total
+Where targets and sources are one array, both roles of an element are added up in one kernel, over
+the same pairs. The cotangents c are a field of the targets: of a copy of the fields that the
+gradient reads.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ from lanewise.support.errors import ArgumentError, brief
 class _Part:
     """A kernel of a gradient, a `Derived`.
 
-    asked: by the place in what the user asked for. exchanged: it is summed over targets. weighed: the cotangents are fields of the targets.
+    asked: by the place in what the user asked for. exchanged: it is summed over targets. weighed:
+    the cotangents are fields of the targets.
     identical: targets and sources are one array.
     """
 
@@ -69,13 +71,18 @@ class _Part:
         records = _records(written)
         none = (None,) * len(lowered.function.results)
         cotangents = Cotangents(cotangent_leaves(lowered) if self.weighed else none)
-        return gradient(lowered.function, self.name, [a for _, a in self.asked], cotangents, records)
+        return gradient(
+            lowered.function, self.name, [a for _, a in self.asked], cotangents, records
+        )
 
     def lowered(self, written: Signature, lowered: Lowered, /) -> Lowered:
         return derived_function(self.gradient(written, lowered).function, self.asked)
 
     def signature(self, written: Signature, /) -> Signature:
-        """The element of a result comes first; where there are cotangents the targets have them as fields."""
+        """The element of a result comes first.
+
+        Where there are cotangents the targets have them as fields.
+        """
         target, source = _records(written)
         kinds: dict[str, Record | t.ValueType] = dict(written.parameters)
         if self.weighed:
@@ -84,10 +91,15 @@ class _Part:
                 kinds[source] = kinds[target]
         if self.exchanged:
             kinds = {source: kinds.pop(source), target: kinds.pop(target)} | kinds
-        return replace(written, parameters=kinds, results=[a.kind for _, a in self.asked], reductions=())
+        return replace(
+            written, parameters=kinds, results=[a.kind for _, a in self.asked], reductions=()
+        )
 
     def weighed_record(self, written: Signature) -> Record:
-        """The targets with their cotangents: all fields of the record that a kernel may read, and the cotangents."""
+        """The targets with their cotangents.
+
+        All fields of the record that a kernel may read, and the cotangents.
+        """
         target, _ = _records(written)
         record = written.parameters[target]
         assert isinstance(record, Record)
@@ -104,14 +116,17 @@ class _Made:
 
 @sealed()
 class PairwiseGradient:
-    """The derivative of the sum over all targets i of cotangent_i * E_i, where E is what the kernel returns.
+    """The derivative of the sum over all targets i of cotangent_i * E_i, where E is what the kernel
+    returns.
 
-    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's result (a tuple of them for several results,
-    None for one that does not count; without it every cotangent is 1). The result is an array like the field with one row for each
-    element: for "target.position" one for each target, for "source.position" one for each source. A name without a record, such as
-    "position", is the field of the records that the function reads it of; of both only where both are one array, whose elements then
-    count as targets and as sources. For a uniform argument the result is a number (or an array of its components), added up in float64.
-    Several names give a tuple.
+    It is called with the arguments of the kernel, and `cotangent=`, an array like the kernel's
+    result (a tuple of them for several results, None for one that does not count; without it every
+    cotangent is 1). The result is an array like the field with one row for each
+    element: for "target.position" one for each target, for "source.position" one for each source. A
+    name without a record, such as "position", is the field of the records that the function reads
+    it of; of both only where both are one array, whose elements then count as targets and as
+    sources. For a uniform argument the result is a number (or an array of its components), added up
+    in float64. Several names give a tuple.
     """
 
     def __init__(self, kernel: Pairwise, wrt: str | Iterable[str]) -> None:
@@ -147,7 +162,9 @@ class PairwiseGradient:
     # ------------------------------------------------------------ calls
 
     @brief
-    def __call__(self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any) -> Any:
+    def __call__(
+        self, *arguments: Any, cotangent: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Any:
         """The derivatives, as the class says."""
         values, made = self._prepared(arguments, named, weighed=cotangent is not None)
         if cotangent is None:
@@ -162,7 +179,9 @@ class PairwiseGradient:
             self._sought.calls.given(arguments, named)  # which says what is wrong with targets
             raise
 
-    def _run(self, made: _Made, values: dict[str, Any], weighed: RecordArray | None, plan: Plan | None) -> Any:
+    def _run(
+        self, made: _Made, values: dict[str, Any], weighed: RecordArray | None, plan: Plan | None
+    ) -> Any:
         """The results of all kernels, in the order of the names."""
         results: dict[int, Any] = {}
         for part, kernel in made.parts:
@@ -174,24 +193,40 @@ class PairwiseGradient:
 
     @brief
     def compile(self, *arguments: Any, plan: Plan | None = None, **named: Any) -> Compiled:
-        """The kernel for these arguments, without cotangents. Raises `ArgumentError` where there are two kernels."""
+        """The kernel for these arguments, without cotangents.
+
+        Raises `ArgumentError` where there are two kernels.
+        """
         values, kernel = self._only("compile", arguments, named)
         return kernel.compile(**values, plan=plan)
 
     @brief
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
-        """A call without cotangents with its memory bound, to run many times; of a uniform argument the result is one value a target."""
+    def bind(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Call:
+        """A call without cotangents with its memory bound, to run many times.
+
+        Of a uniform argument the result is one value a target.
+        """
         values, kernel = self._only("bind", arguments, named)
         return kernel.bind(**values, out=out, plan=plan)
 
     @brief
-    def tune(self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any) -> Any:
-        """Measure plans for calls like this one, and use the fastest in later calls; see `Pairwise.tune`."""
+    def tune(
+        self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
+    ) -> Any:
+        """Measure plans for calls like this one, and use the fastest in later calls.
+
+        See `Pairwise.tune`.
+        """
         values, kernel = self._only("tune", arguments, named)
         return kernel.tune(**values, seconds=seconds, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
-        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward" with its reason."""
+        """How the derivatives of such a call are made.
+
+        "reverse (6 scalar inputs)", or "forward" with its reason.
+        """
         _, made = self._prepared(arguments, named)
         calls = self._sought.calls
         gradients = [part.gradient(calls.written, calls.lowered) for part, _ in made.parts]
@@ -201,7 +236,11 @@ class PairwiseGradient:
 
     def _words(self) -> list[str]:
         parameters = self._kernel.signature.parameters
-        return [n for p, k in parameters.items() for n in (p, *([f.name for f in k] if isinstance(k, Record) else []))]
+        return [
+            n
+            for p, k in parameters.items()
+            for n in (p, *([f.name for f in k] if isinstance(k, Record) else []))
+        ]
 
     def _roles(self) -> tuple[str, str]:
         """The parameters that are targets and sources."""
@@ -231,24 +270,31 @@ class PairwiseGradient:
         calls, name, kept = self._sought.calls, self._kernel.__name__, self._sought.kept()
         cotangents = cotangents_of(name, calls.lowered, cotangent)
         if "cotangent" not in kept:
-            read = {p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name}
+            read = {
+                p.name.split(".")[1] for p in calls.lowered.function.parameters if "." in p.name
+            }
             fields = frozenset(read if part.position is None else {*read, part.position})
             kept["cotangent"] = Cotangent(
                 name, target.record, part.weighed_record(calls.written), fields, tuple(cotangents)
             )
         return kept["cotangent"].beside(target, cotangents, parts=parts)
 
-    def _arguments(self, part: _Part, values: dict[str, Any], weighed: RecordArray | None) -> dict[str, Any]:
+    def _arguments(
+        self, part: _Part, values: dict[str, Any], weighed: RecordArray | None
+    ) -> dict[str, Any]:
         if weighed is None:
             return values
         target, source = self._roles()
         return values | {target: weighed} | ({source: weighed} if part.identical else {})
 
-    def _only(self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[dict[str, Any], Pairwise]:
+    def _only(
+        self, what: str, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], Pairwise]:
         values, made = self._prepared(arguments, named)
         if len(made.parts) != 1:
             raise ArgumentError(
-                f"{self._kernel.__name__}.gradient(...).{what}: with respect to {', '.join(self._sought.names)} it is two kernels, one "
+                f"{self._kernel.__name__}.gradient(...).{what}: with respect to "
+                f"{', '.join(self._sought.names)} it is two kernels, one "
                 "over targets and one over sources; take the gradient with respect to one of them"
             )
         (_, kernel) = made.parts[0]
@@ -268,7 +314,8 @@ class PairwiseGradient:
                 here.append((place, Asked(v.leaves(target), v.kind, *roles)))
             elif len(v.records) > 1:
                 raise ArgumentError(
-                    f"{self._kernel.__name__}.gradient: targets and sources are two arrays here, and both have a {v.name}; "
+                    f"{self._kernel.__name__}.gradient: targets and sources are two arrays here, "
+                    f"and both have a {v.name}; "
                     f"wrt={f'{target}.{v.field}'!r} or wrt={f'{source}.{v.field}'!r}"
                 )
             elif v.records == (target,):
@@ -303,34 +350,51 @@ def _check_target(kernel: Pairwise, target: RecordArray) -> None:
     name, _ = _records(kernel.signature)
     if target.record != kernel.signature.parameters[name]:
         raise ArgumentError(
-            f"{kernel.__name__}: {name!r} must be an array of {kernel.signature.parameters[name].name}, found {describe(target)}"
+            f"{kernel.__name__}: {name!r} must be an array of "
+            f"{kernel.signature.parameters[name].name}, found {describe(target)}"
         )  # type: ignore[union-attr]
 
 
 def _check_exchange(kernel: Pairwise, search: Search) -> None:
-    """Refuse to sum over the targets of a source where a search knows only the sources of a target."""
+    """Refuse to sum over the targets of a source where a search knows only the sources of a
+    target.
+    """
     name = kernel.__name__
     target, source = _records(kernel.signature)
     if search.k is not None:
         raise ArgumentError(
-            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its own, and a source does not know "
-            f"whose it is; take the gradient with respect to fields of {target}, or search with lw.Neighbors(radius=...)"
+            f"{name}.gradient: a search for {search.in_words()} gives each target sources of its "
+            "own, and a source does not know "
+            f"whose it is; take the gradient with respect to fields of {target}, or search with "
+            "lw.Neighbors(radius=...)"
         )
-    if isinstance(search.world, Periodic) and (leaf := _absolute(kernel, (target, source), search.position)):
+    if isinstance(search.world, Periodic) and (
+        leaf := _absolute(kernel, (target, source), search.position)
+    ):
         raise ArgumentError(
-            f"{name}.gradient: in a periodic world a source is seen at its image nearest to the target, and {name} uses {leaf} by itself; "
-            f"a gradient with respect to {source} needs a function of {source}.{search.position} - {target}.{search.position}"
+            f"{name}.gradient: in a periodic world a source is seen at its image nearest to the "
+            f"target, and {name} uses {leaf} by itself; "
+            f"a gradient with respect to {source} needs a function of {source}.{search.position} - "
+            f"{target}.{search.position}"
         )
 
 
 def _absolute(kernel: Pairwise, records: tuple[str, str], position: str) -> str:
-    """A coordinate that is used otherwise than in the difference of the two positions, or nothing."""
-    leaves = {f"{r}.{position}.{c}": f"{o}.{position}.{c}" for r, o in (records, records[::-1]) for c in t.COMPONENTS}
+    """A coordinate that is used otherwise than in the difference of the two positions, or
+    nothing.
+    """
+    leaves = {
+        f"{r}.{position}.{c}": f"{o}.{position}.{c}"
+        for r, o in (records, records[::-1])
+        for c in t.COMPONENTS
+    }
     paired: dict[str, int] = {}
     for s in statements(kernel.lowered.function.body):
         for e in (x for top in expressions(s) for x in subexpressions(top)):
             match e:
-                case ir.Binary(operator="-", left=ir.Local(name=a), right=ir.Local(name=b)) if leaves.get(a) == b:
+                case ir.Binary(operator="-", left=ir.Local(name=a), right=ir.Local(name=b)) if (
+                    leaves.get(a) == b
+                ):
                     paired |= {a: paired.get(a, 0) - 1, b: paired.get(b, 0) - 1}
                 case ir.Local(name=a) if a in leaves:
                     paired[a] = paired.get(a, 0) + 1

@@ -39,13 +39,19 @@ if TYPE_CHECKING:
     from lanewise.tuning.report import Tuning
 
 
-def _build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
+def _build(
+    lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar
+) -> ir.Kernel:
     (target_name, target), (source_name, source) = classified.records.items()
     kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms}
     arguments = PairwiseArguments(
-        (target_name, target.record, target.layout), (source_name, source.record, source.layout), kinds,
-        are_same(target, source), signature.arrays, PARTS in classified.variant,
-    )  # fmt: skip
+        (target_name, target.record, target.layout),
+        (source_name, source.record, source.layout),
+        kinds,
+        are_same(target, source),
+        signature.arrays,
+        PARTS in classified.variant,
+    )
     return build_pairwise(lowered, arguments, index)
 
 
@@ -90,14 +96,17 @@ MOST_NUMBERED = 2**31 - 1  # sources, where results are their numbers in 32 bits
 
 
 def _proved(calls: Calls, arguments: Arguments) -> None:
-    """Refuse more sources than an index or a count of a result holds, and indices of tables that surely are outside.
+    """Refuse more sources than an index or a count of a result holds, and indices of tables that
+    surely are outside.
 
-    Where targets and sources are parts of one array, say so, and which of them are the same elements.
+    Where targets and sources are parts of one array, say so, and which of them are the same
+    elements.
     """
     _, (name, source) = arguments.records.items()
     if len(source) > MOST_NUMBERED and any(r.numbered for r in calls.signature.reductions):
         raise ArgumentError(
-            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 indices or counts number at most "
+            f"{calls.name}: {name!r} has {len(source):,} elements, and results that are int32 "
+            "indices or counts number at most "
             f"{MOST_NUMBERED:,}; divide the sources"
         )
     prove(calls, arguments)
@@ -108,26 +117,43 @@ def _proved(calls: Calls, arguments: Arguments) -> None:
 
 
 WING = Wing(
-    PAIRWISE, _build, _counts, check=_checked, arguments=WITHOUT_ARRAYS, advise=advise_layout, elements=_elements, prove=_proved,
-    options=(CHECKS,), repeats=repeats, tested=around_launch,
-)  # fmt: skip
+    PAIRWISE,
+    _build,
+    _counts,
+    check=_checked,
+    arguments=WITHOUT_ARRAYS,
+    advise=advise_layout,
+    elements=_elements,
+    prove=_proved,
+    options=(CHECKS,),
+    repeats=repeats,
+    tested=around_launch,
+)
 
 
 @sealed()
 class Pairwise(AbstractKernel):
     """A kernel over pairs.
 
-    Its function takes a target record, a source record and uniform arguments; its results are summed over the sources.
+    Its function takes a target record, a source record and uniform arguments; its results are
+    summed over the sources.
     """
 
     def __init__(
-        self, function: Callable[..., Any], search: Search | None = None, derived: Derived | None = None
-    ) -> None:  # fmt: skip
+        self,
+        function: Callable[..., Any],
+        search: Search | None = None,
+        derived: Derived | None = None,
+    ) -> None:
         if search is not None and not isinstance(search, Search):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"search takes a search structure such as lw.AllPairs(), found {shown(search)}")
+            raise ArgumentError(
+                f"search takes a search structure such as lw.AllPairs(), found {shown(search)}"
+            )
         self._search = chosen = search or AllPairs()
         every = isinstance(chosen, AllPairs) and chosen.is_plain
-        super().__init__(WING, function, None if every else lambda calls: SearchCalls(calls, chosen), derived)
+        super().__init__(
+            WING, function, None if every else lambda calls: SearchCalls(calls, chosen), derived
+        )
 
     def using(self, search: Search) -> Pairwise:
         """The same interaction over another search structure."""
@@ -135,11 +161,13 @@ class Pairwise(AbstractKernel):
 
     @brief
     def gradient(self, wrt: str | Iterable[str]) -> PairwiseGradient:
-        """The derivative of the sum of all results with respect to fields of records or uniform arguments: a pairwise kernel again.
+        """The derivative of the sum of all results with respect to fields of records or uniform
+        arguments: a pairwise kernel again.
 
-        wrt: "position" (of both records), "target.position", "source.mass", "softening2", or several of them. See `PairwiseGradient`
-        for calls and results. Raises `ArgumentError` for names that the function does not read, `CompileError` (with the line) for
-        whole numbers and for what has no derivative.
+        wrt: "position" (of both records), "target.position", "source.mass", "softening2", or
+        several of them. See `PairwiseGradient` for calls and results. Raises `ArgumentError` for
+        names that the function does not read, `CompileError` (with the line) for whole numbers and
+        for what has no derivative.
         """
         from lanewise.patterns.pairwise.gradient import gradient_of
 
@@ -159,12 +187,20 @@ class Pairwise(AbstractKernel):
         return by_name(self, (Pairwise, (self.python, self.search)))
 
     def __call__(
-        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+        self,
+        *arguments: Any,
+        out: Any = None,
+        plan: Plan | None = None,
+        checks: bool = False,
+        **named: Any,
     ) -> Any:
-        """Run for all targets: an array of sums, of shape (n,) or (n, components), or a tuple of them.
+        """Run for all targets.
 
-        checks: test before the run that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
-        the first target for which one is not. The call waits for the tests.
+        An array of sums, of shape (n,) or (n, components), or a tuple of them.
+
+        checks: test before the run that every index into a table is inside, as far as nothing
+        proves it; raises `VerificationError` with the first target for which one is not. The call
+        waits for the tests.
         """
         try:
             return self._run(arguments, named, out, plan, checks)
@@ -190,20 +226,30 @@ def pairwise(function: Callable[..., Any] | None = None, *, search: Search | Non
 
 
 class SearchCalls:
-    """An `Engine` that finds the sources of a target with a search. `calls` are those of the function."""
+    """An `Engine` that finds the sources of a target with a search.
+
+    `calls` are those of the function.
+    """
 
     def __init__(self, calls: Calls, search: Search) -> None:
         self._calls, self._search = calls, search
 
     @property
     def searched(self) -> Searched:
-        """What compiles and binds calls; the same until the function or what it uses stands for something else."""
+        """What compiles and binds calls.
+
+        The same until the function or what it uses stands for something else.
+        """
         calls, kept = self._calls, self._calls.kept
         if "searched" not in kept:
-            kept["searched"] = Searched(calls.name, calls.signature, calls.lowered, self._search, calls.kernel)
+            kept["searched"] = Searched(
+                calls.name, calls.signature, calls.lowered, self._search, calls.kernel
+            )
         return kept["searched"]
 
-    def call(self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any) -> tuple[Any, ...]:
+    def call(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any
+    ) -> tuple[Any, ...]:
         calls = self._calls
         calls.notice()
         return self.searched.call(arguments, named, out, calls.given, calls.bound_by)
@@ -218,10 +264,14 @@ class SearchCalls:
         """Measure structures together with plans."""
         from lanewise.patterns.search.tuning.tune import tune_search
 
-        return tune_search(self.searched.tuning_job(arguments, plan, partial(self._calls.bound_by, plan=plan)), seconds)
+        return tune_search(
+            self.searched.tuning_job(arguments, plan, partial(self._calls.bound_by, plan=plan)),
+            seconds,
+        )
 
     def job(self, arguments: Arguments, plan: Plan | None) -> Job:
         raise ArgumentError(
-            f"{self._calls.name} runs over {self._search.describe()}: plans are measured together with structures, by "
+            f"{self._calls.name} runs over {self._search.describe()}: plans are measured together "
+            "with structures, by "
             f"{self._calls.name}.tune()"
         )

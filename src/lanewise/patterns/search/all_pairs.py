@@ -1,4 +1,7 @@
-"""All pairs: every target looks at every source. Without radius and k every pair counts; with them it is the oracle of the others."""
+"""All pairs: every target looks at every source. Without radius and k every pair counts.
+
+With them it is the oracle of the others.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,15 @@ from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar
 from lanewise.launch.executable import BoundArray
-from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Visit, Walk, check_sources
+from lanewise.patterns.search.base import (
+    Launches,
+    Search,
+    Statistics,
+    Structure,
+    Visit,
+    Walk,
+    check_sources,
+)
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Open
 from lanewise.support.attributes import frozen
@@ -30,7 +41,10 @@ class AllPairs(Search):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every pair counts, as it is: the pattern with tiles, reciprocity and all other passes."""
+        """Whether every pair counts, as it is.
+
+        The pattern with tiles, reciprocity and all other passes.
+        """
         return self.radius is None and self.k is None and isinstance(self.world, Open)
 
     def make(self, sources: Points) -> Structure:
@@ -85,7 +99,11 @@ class _Nothing(Structure):
 
     def turns(self) -> Mapping[str, float]:
         k = self._search.k
-        return {} if k is None or self._search.radius is not None else {own("m"): float(min(k, self._count))}
+        return (
+            {}
+            if k is None or self._search.radius is not None
+            else {own("m"): float(min(k, self._count))}
+        )
 
     def statistics(self) -> Statistics:
         return Statistics(1, 1, self._count, self._count, float(self._count))

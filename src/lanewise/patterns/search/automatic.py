@@ -1,8 +1,11 @@
-"""Neighbors and Nearest: what is wanted, not how. The structure is chosen for the sources of a call, with the reason.
+"""Neighbors and Nearest: what is wanted, not how.
 
-What decides is how crowded the cells of a static grid would be: the mean number of sources in the cell of a source (`Outlook`).
-Measured on two busy CPU cores, 65,536 sources in three dimensions, float32, build and search, the time of the static grid by that of
-the dynamic grid along a curve (r: the radius):
+The structure is chosen for the sources of a call, with the reason.
+
+What decides is how crowded the cells of a static grid would be: the mean number of sources in the
+cell of a source (`Outlook`). Measured on two busy CPU cores, 65,536 sources in three dimensions,
+float32, build and search, the time of the static grid by that of the dynamic grid along a curve (r:
+the radius):
 
     sources                          in a cell   cell / r   all within r   7 nearest within r
     uniform, 2 within r                    1.5        1.1           0.64                 0.49
@@ -13,10 +16,12 @@ the dynamic grid along a curve (r: the radius):
     20 clusters, 512 within r              348        1.5           0.51                 1.92
     half in a millionth, 2 within r      8,194         57             25                   12
     5 % far away, 2 within r            44,350      2,038            101                  130
-Without a radius, 7 nearest: uniform (3 in a cell) 0.79, 0.1 % far away (4) 1.15, 20 clusters (824) 3.42. So a list of the nearest
-prefers the curve when cells hold more than it takes; all within a radius only when cells are also much wider than the radius, since
-all those near have to be met in any case. GPUs get the same limits: on an NVIDIA H200 building, gathering and searching the static
-grid takes 0.23 to 0.24 ms for 2^20 agents in a coherent order at the density of the thesis (7 nearest within sqrt(18)).
+Without a radius, 7 nearest: uniform (3 in a cell) 0.79, 0.1 % far away (4) 1.15, 20 clusters (824)
+3.42. So a list of the nearest prefers the curve when cells hold more than it takes; all within a
+radius only when cells are also much wider than the radius, since all those near have to be met in
+any case. GPUs get the same limits: on an NVIDIA H200 building, gathering and searching the static
+grid takes 0.23 to 0.24 ms for 2^20 agents in a coherent order at the density of the thesis (7
+nearest within sqrt(18)).
 
 `kernel.tune()` measures on the machine at hand instead (lanewise.patterns.search.tuning.tune).
 """
@@ -36,7 +41,8 @@ from lanewise.support.attributes import frozen
 from lanewise.support.errors import ArgumentError
 
 FEW = 256  # sources that all pairs are as fast for as a structure that has to be built
-# More members than these in the cell of a source, on average, and the curve is faster (table above).
+# More members than these in the cell of a source, on average, and the curve is faster (table
+# above).
 CROWDED, CROWDED_WIDE, CROWDED_RINGS = 16, 64, 4
 WIDE = 2  # radii: wider cells offer mostly sources that are not near
 
@@ -50,7 +56,8 @@ class Neighbors(Search):
         super(Neighbors, self).__post_init__()
         if self.radius is None or self.k is not None:
             raise ArgumentError(
-                f"Neighbors(radius={self.radius}, k={self.k}): wanted a radius; lw.Nearest(k=...) takes the nearest"
+                f"Neighbors(radius={self.radius}, k={self.k}): wanted a radius; lw.Nearest(k=...) "
+                "takes the nearest"
             )
 
     def describe(self) -> str:
@@ -72,7 +79,8 @@ class Nearest(Search):
         super(Nearest, self).__post_init__()
         if self.k is None:
             raise ArgumentError(
-                "Nearest(): wanted k, the number of nearest sources; lw.Neighbors(radius=...) takes all of them"
+                "Nearest(): wanted k, the number of nearest sources; lw.Neighbors(radius=...) "
+                "takes all of them"
             )
 
     def describe(self) -> str:
@@ -89,7 +97,8 @@ class Nearest(Search):
 class Outlook:
     """What a static grid would be like, estimated from some positions.
 
-    members: sources in the cell of a source, on average over sources, itself counted. side: of a cell, the longest.
+    members: sources in the cell of a source, on average over sources, itself counted. side: of a
+    cell, the longest.
     """
 
     members: float
@@ -97,42 +106,72 @@ class Outlook:
 
 
 def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tuple[Search, str]:
-    """A concrete search for these sources, and why it is that one. `outlook`: what `look` says, where that is known."""
+    """A concrete search for these sources, and why it is that one. `outlook`.
+
+    What `look` says, where that is known.
+    """
     radius, k, world, position = search.radius, search.k, search.world, search.position
     if points.count <= FEW:
         reason = f"{points.count:,} sources are too few for a structure to pay"
         return AllPairs(radius=radius, k=k, world=world, position=position), reason
     if points.dimension not in STRUCTURED:
-        reason = f"positions have {points.dimension} axes: cells and boxes divide two or three, all pairs any number"
+        reason = (
+            f"positions have {points.dimension} axes: cells and boxes divide two or three, all "
+            "pairs any number"
+        )
         return AllPairs(radius=radius, k=k, world=world, position=position), reason
     curve = DynamicGrid(radius=radius, k=k, world=world, position=position)
     if radius is None and isinstance(world, Periodic):
-        return curve, "without a radius, rings of cells have no end in a periodic world; boxes along a curve do"
-    outlook = outlook or look(search, points)
-    crowd = f"the cell of a source holds {outlook.members:,.{1 if outlook.members < 100 else 0}f} sources on average"
-    if k is not None and outlook.members > (limit := max(CROWDED, 2 * k) if radius is not None else CROWDED_RINGS):
         return (
             curve,
-            f"{crowd}, more than {limit}: the {k} nearest are found with fewer looks in small boxes along a curve",
+            "without a radius, rings of cells have no end in a periodic world; boxes along a curve "
+            "do",
         )
-    if k is None and radius is not None and outlook.members > CROWDED_WIDE and outlook.side > WIDE * radius:
+    outlook = outlook or look(search, points)
+    crowd = (
+        f"the cell of a source holds {outlook.members:,.{1 if outlook.members < 100 else 0}f} "
+        "sources on average"
+    )
+    if k is not None and outlook.members > (
+        limit := max(CROWDED, 2 * k) if radius is not None else CROWDED_RINGS
+    ):
+        return (
+            curve,
+            f"{crowd}, more than {limit}: the {k} nearest are found with fewer looks in small "
+            "boxes along a curve",
+        )
+    if (
+        k is None
+        and radius is not None
+        and outlook.members > CROWDED_WIDE
+        and outlook.side > WIDE * radius
+    ):
         wide = f"its side, {outlook.side:.3g}, is more than {WIDE} radii"
         return curve, f"{crowd}, and {wide}: boxes along a curve follow the crowd"
     grid = StaticGrid(radius=radius, k=k, world=world, position=position)
     return (
         grid,
-        f"{points.count:,} sources, and {crowd}: cells are built faster than boxes, and looked at without a tree",
+        f"{points.count:,} sources, and {crowd}: cells are built faster than boxes, and looked at "
+        "without a tree",
     )
 
 
 def look(search: Search, points: Points) -> Outlook:
     """The cells that a static grid would have, and how crowded they would be.
 
-    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are sources.
+    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are
+    sources.
     """
     check_sources(search, points)
-    (low, extent), periodic = box_of(search.world, points.sample()), isinstance(search.world, Periodic)
-    most = points.count * CELLS_A_SOURCE if search.radius is not None else max(1, points.count // SOURCES_A_CELL)
+    (low, extent), periodic = (
+        box_of(search.world, points.sample()),
+        isinstance(search.world, Periodic),
+    )
+    most = (
+        points.count * CELLS_A_SOURCE
+        if search.radius is not None
+        else max(1, points.count // SOURCES_A_CELL)
+    )
     return look_into(fitted(low, extent, search.radius or 0.0, most, periodic=periodic), points)
 
 

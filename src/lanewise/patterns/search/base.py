@@ -1,4 +1,7 @@
-"""What a search is to a pairwise kernel: what is asked for (Search), what was built (Structure), how a kernel runs through it (Walk)."""
+"""What a search is to a pairwise kernel.
+
+What is asked for (Search), what was built (Structure), how a kernel runs through it (Walk).
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,14 @@ Launches = Sequence[Callable[[], object]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search(ABC):
-    """Decides which sources a target meets. Searches are frozen dataclasses, compared and hashed by value.
+    """Decides which sources a target meets.
 
-    radius: sources nearer than it are met (None: at any distance). k: only that many of them, the nearest ones (None: all).
-    world: where elements are. position: the field that says where an element is: a vec2, vec3, dvec2 or dvec3.
+    Searches are frozen dataclasses, compared and hashed by value.
+
+    radius: sources nearer than it are met (None: at any distance). k: only that many of them, the
+    nearest ones (None: all).
+    world: where elements are. position: the field that says where an element is: a vec2, vec3,
+    dvec2 or dvec3.
     """
 
     radius: float | None = None
@@ -49,16 +56,23 @@ class Search(ABC):
         position: Any = self.position
         if not isinstance(position, str) or not position:
             raise ArgumentError(
-                f"{type(self).__name__}(position={shown(position)}): wanted the name of a field, such as 'position'"
+                f"{type(self).__name__}(position={shown(position)}): wanted the name of a field, "
+                "such as 'position'"
             )
         world: Any = self.world
         if not isinstance(world, Open | Periodic | Bounded):
             raise ArgumentError(
-                f"{type(self).__name__}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+                f"{type(self).__name__}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) "
+                "or lw.Bounded(low, high)"
             )
-        if isinstance(world, Periodic) and self.radius is not None and 2 * self.radius > min(world.size):
+        if (
+            isinstance(world, Periodic)
+            and self.radius is not None
+            and 2 * self.radius > min(world.size)
+        ):
             raise ArgumentError(
-                f"{type(self).__name__}(radius={self.radius:g}): in a periodic world a radius is at most half the smallest size, "
+                f"{type(self).__name__}(radius={self.radius:g}): in a periodic world a radius is "
+                "at most half the smallest size, "
                 f"{min(world.size) / 2:g}"
             )
 
@@ -70,11 +84,15 @@ class Search(ABC):
     def make(self, sources: Points) -> Structure:
         """A structure for these sources; its memory is allocated now, and filled by its launches.
 
-        Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit the memory.
+        Raises `ArgumentError` for what does not fit together, `DeviceError` for what does not fit
+        the memory.
         """
 
     def plan(self, points: Points) -> Search:
-        """The concrete search for these sources: automatic ones choose, all others are that themselves."""
+        """The concrete search for these sources.
+
+        Automatic ones choose, all others are that themselves.
+        """
         del points
         return self
 
@@ -86,10 +104,12 @@ class Search(ABC):
 
 
 class Walk(ABC):
-    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses; equal ones make equal kernels.
+    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses.
 
-    Their index type is 32 bits on a GPU and 64 on a CPU. Names of arrays and uniforms start with `$`; what a walk assigns
-    in the kernel starts with `$walk.`.
+    Equal ones make equal kernels.
+
+    Their index type is 32 bits on a GPU and 64 on a CPU. Names of arrays and uniforms start with
+    `$`; what a walk assigns in the kernel starts with `$walk.`.
     """
 
     __slots__ = ()
@@ -104,17 +124,22 @@ class Walk(ABC):
 
     @abstractmethod
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
-        """Loops that run the block `visit(j)` for every source j, in sorted places, that may lie nearer than sqrt(bound2) to `place`.
+        """Loops that run the block `visit(j)` for every source j, in sorted places, that may lie
+        nearer than sqrt(bound2) to `place`.
 
-        `visit` is called once, for the block of the innermost loop. `bound2` is the squared distance in the precision of the
-        positions; it may be a local that shrinks while a list of the nearest fills, so that a walk may leave out what lies
-        farther than it is then (not what lies exactly at it).
+        `visit` is called once, for the block of the innermost loop. `bound2` is the squared
+        distance in the precision of the positions; it may be a local that shrinks while a list of
+        the nearest fills, so that a walk may leave out what lies farther than it is then (not what
+        lies exactly at it).
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How well a structure divides its sources, for people: cells or leaves, how full they are, threads without work."""
+    """How well a structure divides its sources, for people.
+
+    Cells or leaves, how full they are, threads without work.
+    """
 
     cells: int
     occupied: int
@@ -130,7 +155,10 @@ class Structure(ABC):
     @property
     @abstractmethod
     def order(self) -> Any:
-        """The sorted places: an int32 array of the caller's indices on the device; None where sources stay in their own order."""
+        """The sorted places: an int32 array of the caller's indices on the device.
+
+        None where sources stay in their own order.
+        """
 
     @property
     @abstractmethod
@@ -148,7 +176,10 @@ class Structure(ABC):
 
     @abstractmethod
     def launches(self) -> Launches:
-        """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no transfer to the host."""
+        """What rebuilds it from the present positions.
+
+        No allocation and, where `in_graphs`, no transfer to the host.
+        """
 
     @property
     def settled(self) -> bool:
@@ -158,7 +189,8 @@ class Structure(ABC):
     def fits(self, sources: Points) -> bool:
         """Whether a structure made now would be this one, but for what launches fill.
 
-        sources: the elements that it was made for, which lie in the same memory and may have moved since.
+        sources: the elements that it was made for, which lie in the same memory and may have moved
+        since.
         """
         del sources
         return self.settled
@@ -173,7 +205,8 @@ class Structure(ABC):
         """Of the present contents. Waits for the device."""
 
     def turns(self) -> Mapping[str, float]:
-        """How often the loops of its walk run for a target among the sources, on average, by their variables.
+        """How often the loops of its walk run for a target among the sources, on average, by their
+        variables.
 
         Nothing where only the walk itself finds out: among boxes of a tree, and in rings.
         """
@@ -189,7 +222,9 @@ ORDER = own("order")  # the array with the caller's index of every sorted place
 
 
 def radius2(search: Search, precision: Scalar) -> Any:
-    """The squared radius in the precision of the positions, rounded once; infinite without a radius.
+    """The squared radius in the precision of the positions, rounded once.
+
+    Infinite without a radius.
 
     Raises `ArgumentError` where the precision does not hold the square.
     """
@@ -197,18 +232,23 @@ def radius2(search: Search, precision: Scalar) -> Any:
         return precision.dtype.type(math.inf)
     square, limits = float(search.radius) * float(search.radius), np.finfo(precision.dtype.name)
     if not float(limits.tiny) <= square <= float(limits.max):
-        raise ArgumentError(f"radius={search.radius:g}: its square {square:g} is beyond the numbers of {precision}")
+        raise ArgumentError(
+            f"radius={search.radius:g}: its square {square:g} is beyond the numbers of {precision}"
+        )
     return precision.dtype.type(square)
 
 
 def reach(search: Search, precision: Scalar, axes: int) -> float:
     """The largest coordinate that the arithmetic of a search holds.
 
-    Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest number. With one an infinite
-    square is only farther than the radius, but differences have to be finite.
+    Without a radius the squares of all distances have to be finite: 4 axes reach^2 is the largest
+    number. With one an infinite square is only farther than the radius, but differences have to be
+    finite.
     """
     most = _largest(precision)
-    return math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
+    return (
+        math.sqrt(most / 4 / axes) if search.k is not None and search.radius is None else most / 4
+    )
 
 
 @cache
@@ -236,21 +276,26 @@ def check_k(name: str, k: Any) -> None:
         return
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_NEIGHBORS:
         raise ArgumentError(
-            f"{name}(k={shown(k)}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest list that is kept in registers"
+            f"{name}(k={shown(k)}): wanted a whole number from 1 to {MOST_NEIGHBORS}, the longest "
+            "list that is kept in registers"
         )
 
 
 def check_sources(search: Search, sources: Points) -> None:
-    """Raise `ArgumentError` where a search asks for more neighbours than there are sources, or its world has other axes."""
+    """Raise `ArgumentError` where a search asks for more neighbours than there are sources, or its
+    world has other axes.
+    """
     if search.k is not None and search.k > sources.count:
         raise ArgumentError(f"{search.describe()}: there are only {sources.count:,} sources")
     if sources.dimension not in STRUCTURED and not search.any_axes:
         raise ArgumentError(
-            f"{search.describe()}: positions of {sources.dimension} axes are met by all pairs, and structures divide two or three: choose "
+            f"{search.describe()}: positions of {sources.dimension} axes are met by all pairs, and "
+            "structures divide two or three: choose "
             "lw.AllPairs, or no search at all"
         )
     axes = world_dimension(search.world)
     if axes is not None and axes != sources.dimension:
         raise ArgumentError(
-            f"{search.describe()}: the world has {axes} axes, and the positions have {sources.dimension}"
+            f"{search.describe()}: the world has {axes} axes, and the positions have "
+            f"{sources.dimension}"
         )

@@ -1,8 +1,10 @@
 """What walks through boxes share: the array of boxes, and whether a box is near.
 
-A box is its centre and half of its extents, so that its distance along an axis is |centre - place| - half where that is positive: three
-operations. In a periodic world the centre is moved to its nearest image first. Boxes are built a little larger than their contents
-(`build/tree.py`), and the bound is widened by a few units in the last place: no source that is near is ever in a box that is not.
+A box is its centre and half of its extents, so that its distance along an axis is |centre - place|
+- half where that is positive: three operations. In a periodic world the centre is moved to its
+nearest image first. Boxes are built a little larger than their contents (`build/tree.py`), and the
+bound is widened by a few units in the last place: no source that is near is ever in a box that is
+not.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ class BoxExpressions:
     def number(self, value: int) -> ir.Literal:
         return ir.Literal(value, self.index)
 
-    def binary(self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    def binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
         return ir.Binary(operator, a, b, self.precision)
 
     def boxes(self) -> ir.ArrayArgument:
@@ -80,11 +84,16 @@ class BoxExpressions:
     def load(self, box: ir.Expression) -> ir.LoadRecord:
         """Read a box, with its link."""
         return ir.LoadRecord(
-            BOXES, box, tuple((x.name, own(f"walk.{x.name}")) for x in node_leaves(self.axes, self.precision))
+            BOXES,
+            box,
+            tuple((x.name, own(f"walk.{x.name}")) for x in node_leaves(self.axes, self.precision)),
         )
 
     def start(self, place: Sequence[ir.Local]) -> ir.Block:
-        """Once for a target: how far rounding may be off where a position far outside a periodic world is brought back."""
+        """Once for a target.
+
+        How far rounding may be off where a position far outside a periodic world is brought back.
+        """
         if not self.periodic:
             return ()
         body: list[ir.Statement] = []
@@ -100,12 +109,18 @@ class BoxExpressions:
         for axis in axes or range(self.axes):
             gap = self.real(f"gap.{COMPONENTS[axis]}")
             body += self.gap(place[axis], axis)
-            total = self.binary("*", gap, gap) if total is None else ir.Call("fma", (gap, gap, total), self.precision)
+            total = (
+                self.binary("*", gap, gap)
+                if total is None
+                else ir.Call("fma", (gap, gap, total), self.precision)
+            )
         assert total is not None
         return (*body, ir.Assign(self.real("d2").name, total))
 
     def distance_of_centre(self, place: Sequence[ir.Local]) -> ir.Block:
-        """`$walk.middle`: the squared distance of the centre of the box whose distance was computed."""
+        """`$walk.middle`: the squared distance of the centre of the box whose distance was
+        computed.
+        """
         total: ir.Expression | None = None
         for axis, p in enumerate(place):
             c = COMPONENTS[axis]
@@ -122,11 +137,17 @@ class BoxExpressions:
         apart = self.binary("-", centre, place)
         if self.periodic:
             moved, scale = self.real(f"moved.{c}"), ir.Local(inverse_size(axis), self.precision)
-            sizes = self.binary("+", self.binary("*", apart, scale), ir.Literal(0.5, self.precision))
+            sizes = self.binary(
+                "+", self.binary("*", apart, scale), ir.Literal(0.5, self.precision)
+            )
             whole = ir.Call("floor", (sizes,), self.precision)
             image = ir.Call(
                 "fma",
-                (ir.Unary("-", whole, self.precision), ir.Local(size(axis), self.precision), centre),
+                (
+                    ir.Unary("-", whole, self.precision),
+                    ir.Local(size(axis), self.precision),
+                    centre,
+                ),
                 self.precision,
             )
             body.append(ir.Assign(moved.name, image))

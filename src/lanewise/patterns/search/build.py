@@ -1,8 +1,11 @@
-"""search: for every target, the sum of a function over the sources that a walk through a structure finds.
+"""search: for every target, the sum of a function over the sources that a walk through a structure
+finds.
 
-    parallel for i: load target; walk: load the source's position; if d2 < radius2: load the rest; apply; add;  store
-With k the walk fills a list of the nearest, and the function is applied to those in it. Targets that are their own sources run in sorted
-places, where neighbouring threads have neighbouring places, and their results go to their places in the caller's order.
+    parallel for i: load target; walk: load the source's position; if d2 < radius2: load the rest;
+    apply; add;  store
+With k the walk fills a list of the nearest, and the function is applied to those in it. Targets
+that are their own sources run in sorted places, where neighbouring threads have neighbouring
+places, and their results go to their places in the caller's order.
 """
 
 from __future__ import annotations
@@ -40,7 +43,10 @@ NEAR_LENGTH = 32  # sources that a CPU sets aside before it applies the function
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The array of targets or of sources: the parameter's name, the leaves that are there, their layout."""
+    """The array of targets or of sources.
+
+    The parameter's name, the leaves that are there, their layout.
+    """
 
     name: str
     leaves: tuple[Leaf, ...]
@@ -51,10 +57,11 @@ class Side:
 class SearchArguments:
     """What a kernel over a walk is specialised to.
 
-    position: the leaves of the position's field, one an axis. k: of the nearest. limited: there is a radius. periodic: the sizes of
-    the world stand in uniforms (`period(axis)`). ordered: sources lie in sorted places, and so do targets that are the same array;
-    `$order` has the caller's indices. identical: targets and sources are one array; parts: they are different parts of one. tables: what
-    the function reads by index.
+    position: the leaves of the position's field, one an axis. k: of the nearest. limited: there is
+    a radius. periodic: the sizes of the world stand in uniforms (`period(axis)`). ordered: sources
+    lie in sorted places, and so do targets that are the same array; `$order` has the caller's
+    indices. identical: targets and sources are one array; parts: they are different parts of one.
+    tables: what the function reads by index.
     """
 
     target: Side
@@ -84,44 +91,70 @@ class _SearchBuilder:
         self.precision = arguments.position[0].type
         self.used = {p.name for p in self.f.parameters}
         self.arrays = [
-            record_array(s.name, s.leaves, s.layout, written=False) for s in (arguments.target, arguments.source)
+            record_array(s.name, s.leaves, s.layout, written=False)
+            for s in (arguments.target, arguments.source)
         ]
         places = tuple(x.name for x in arguments.position)
         self.place = tuple(ir.Local(f"{arguments.target.name}.{x}", self.precision) for x in places)
-        self.candidates = Candidates(arguments.source.name, places, self.place, self.precision, arguments.periodic)
+        self.candidates = Candidates(
+            arguments.source.name, places, self.place, self.precision, arguments.periodic
+        )
         self.d2 = self.candidates.d2
         self.limit = ir.Local(RADIUS2, self.precision)
-        # A CPU guesses what a branch does, and most candidates lie too far away, but no one knows which. So it writes every
-        # candidate into a list and counts on only behind those that are near: no branch depends on a distance. A GPU (its indices
-        # have 32 bits) has no such list in registers. Without a radius the bound has to shrink from candidate to candidate.
+        # A CPU guesses what a branch does, and most candidates lie too far away, but no one knows
+        # which. So it writes every candidate into a list and counts on only behind those that are
+        # near: no branch depends on a distance. A GPU (its indices have 32 bits) has no such list
+        # in registers. Without a radius the bound has to shrink from candidate to candidate.
         self.collects = index == I64 and arguments.limited
         self.reduced = [a for group in accumulators(lowered) for a in group]
         ranked = arguments.ordered
-        self.best = None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
-        # Whether anything depends on which source the target is: of parts of one array that has to be found.
+        self.best = (
+            None if arguments.k is None else Nearest(arguments.k, self.precision, index, ranked)
+        )
+        # Whether anything depends on which source the target is: of parts of one array that has to
+        # be found.
         self.parts = arguments.parts and (lowered.uses_same or self.best is not None)
-        self.find, self.itself = find_itself(self.i, ir.Local(count_of(arguments.source.name), index))
+        self.find, self.itself = find_itself(
+            self.i, ir.Local(count_of(arguments.source.name), index)
+        )
 
     # ------------------------------------------------------------ the kernel
 
     def kernel(self) -> ir.Kernel:
         a, f = self.a, self.f
         counts = tuple(ir.Parameter(count_of(s.name), self.index) for s in (a.target, a.source))
-        outputs = [value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)]
+        outputs = [
+            value_array(name, kind, written=True) for name, kind in result_arrays(self.lowered)
+        ]
         indexed = any(x.reduction.indexed for x in self.reduced)
         asked = a.ordered and a.source.name in self.lowered.numbered
         ranks = a.ordered and (a.identical or self.best or indexed or asked or self.parts)
         order = [value_array(ORDER, I32, written=False)] if ranks else []
         outputs += table_arrays(dict(a.tables))
-        body = (*self.load_target(), *(self.find if self.parts else ()), *self.sums(), *self.search(), *self.stores())
+        body = (
+            *self.load_target(),
+            *(self.find if self.parts else ()),
+            *self.sums(),
+            *self.search(),
+            *self.stores(),
+        )
         loop = ir.Parallel(self.i.name, ir.Local(counts[0].name, self.index), body)
         return ir.Kernel(
-            identifier(f.name), SEARCH, (*self.arrays, *outputs, *order, *a.walk.arguments()), tuple(self.uniforms()),
-            counts, (loop,), identical=a.identical, reductions=tuple(self.reduced), location=f.location,
-        )  # fmt: skip
+            identifier(f.name),
+            SEARCH,
+            (*self.arrays, *outputs, *order, *a.walk.arguments()),
+            tuple(self.uniforms()),
+            counts,
+            (loop,),
+            identical=a.identical,
+            reductions=tuple(self.reduced),
+            location=f.location,
+        )
 
     def uniforms(self) -> Iterator[ir.Parameter]:
-        yield from uniform_leaves(self.f, {**dict(self.a.uniforms), **table_lengths(dict(self.a.tables))})
+        yield from uniform_leaves(
+            self.f, {**dict(self.a.uniforms), **table_lengths(dict(self.a.tables))}
+        )
         yield ir.Parameter(RADIUS2, self.precision)
         yield from self.candidates.uniforms()
         yield from self.a.walk.uniforms()
@@ -133,7 +166,9 @@ class _SearchBuilder:
     def load_target(self) -> ir.Block:
         name = self.a.target.name
         places = {leaf.name for leaf in self.a.position}
-        reads = [x for x in self.a.target.leaves if x.name in places or f"{name}.{x.name}" in self.used]
+        reads = [
+            x for x in self.a.target.leaves if x.name in places or f"{name}.{x.name}" in self.used
+        ]
         return (ir.LoadRecord(name, self.i, tuple((x.name, f"{name}.{x.name}") for x in reads)),)
 
     def sums(self) -> ir.Block:
@@ -165,7 +200,9 @@ class _SearchBuilder:
     def met(self, bound2: ir.Local, visit: Visit) -> ir.Block:
         """Visit the sources that are near enough; each one's position is loaded by `visit`."""
         if not self.collects:
-            return self.a.walk.around(self.place, bound2, visit if self.best else lambda j: self.check(j, visit))
+            return self.a.walk.around(
+                self.place, bound2, visit if self.best else lambda j: self.check(j, visit)
+            )
         names, length = LocalArray(I64, NEAR_LENGTH), ir.Literal(NEAR_LENGTH, I64)
         count = ir.Local(NEAR_COUNT, I64)
         empty, drain = ir.Assign(count.name, ir.Literal(0, I64)), self.drain(count, visit)
@@ -177,11 +214,19 @@ class _SearchBuilder:
             more = ir.Select(near, ir.Literal(1, I64), ir.Literal(0, I64), I64)
             return (
                 ir.If(build.equal(count, length), (*drain, empty)),
-                ir.SetElement(NEAR, count, j), *number,
-                *self.load_position(j), *self.candidates.distance(), ir.Assign(count.name, build.add(count, more)),
-            )  # fmt: skip
+                ir.SetElement(NEAR, count, j),
+                *number,
+                *self.load_position(j),
+                *self.candidates.distance(),
+                ir.Assign(count.name, build.add(count, more)),
+            )
 
-        return (ir.DeclareArray(NEAR, names), empty, *self.a.walk.around(self.place, bound2, collect), *drain)
+        return (
+            ir.DeclareArray(NEAR, names),
+            empty,
+            *self.a.walk.around(self.place, bound2, collect),
+            *drain,
+        )
 
     def drain(self, count: ir.Local, visit: Visit) -> ir.Block:
         """Visit what was set aside."""
@@ -206,7 +251,9 @@ class _SearchBuilder:
         return (*number, *self.load_position(j), *self.candidates.distance(), insert)
 
     def same(self, j: ir.Local) -> tuple[ir.Block, ir.Expression]:
-        """Whether a source is the target itself, behind statements that find the source's number."""
+        """Whether a source is the target itself, behind statements that find the source's
+        number.
+        """
         if self.a.identical:
             return (), build.equal(self.i, j)
         if not self.parts:
@@ -214,12 +261,16 @@ class _SearchBuilder:
         if not self.a.ordered:
             return (), build.equal(self.itself, j)
         number = ir.Local(own("source.number"), I32)
-        return (ir.LoadRecord(ORDER, j, (("value", number.name),)),), build.equal(self.itself, self.wide(number))
+        return (ir.LoadRecord(ORDER, j, (("value", number.name),)),), build.equal(
+            self.itself, self.wide(number)
+        )
 
     def other(self, j: ir.Local) -> tuple[ir.Block, ir.Expression | None]:
         """The opposite: None where no source is a target."""
         number, same = self.same(j)
-        return number, ir.Compare("!=", same.left, same.right) if isinstance(same, ir.Compare) else None
+        return number, ir.Compare("!=", same.left, same.right) if isinstance(
+            same, ir.Compare
+        ) else None
 
     def load_position(self, j: ir.Local) -> ir.Block:
         """The position, moved to the nearest image; what one load brings besides comes with it."""
@@ -233,13 +284,19 @@ class _SearchBuilder:
         """What the function reads of a source besides its position."""
         places = {x.name for x in self.a.position}
         name = self.a.source.name
-        return [x.name for x in self.a.source.leaves if x.name not in places and f"{name}.{x.name}" in self.used]
+        return [
+            x.name
+            for x in self.a.source.leaves
+            if x.name not in places and f"{name}.{x.name}" in self.used
+        ]
 
     def beside(self, arrangement: Arrangement) -> set[str]:
         """The leaves that the widest load brings together with the position."""
         slots = [arrangement.slot(x.name) for x in self.a.position]
         loads = {
-            (s.buffer, s.offset // VECTOR_BYTES) for s in slots if arrangement.lanes(s) * s.type.size == VECTOR_BYTES
+            (s.buffer, s.offset // VECTOR_BYTES)
+            for s in slots
+            if arrangement.lanes(s) * s.type.size == VECTOR_BYTES
         }
         return {s.leaf for s in arrangement.slots if (s.buffer, s.offset // VECTOR_BYTES) in loads}
 
@@ -249,13 +306,21 @@ class _SearchBuilder:
         reads = tuple((x, f"{name}.{x}") for x in self.rest() if x not in brought)
         load = (ir.LoadRecord(name, j, reads),) if reads else ()
         ordered, index_of = self.indices(j)
-        parameters: list[ir.Expression] = [index_of.get(p.name, ir.Local(p.name, p.type)) for p in self.f.parameters]
+        parameters: list[ir.Expression] = [
+            index_of.get(p.name, ir.Local(p.name, p.type)) for p in self.f.parameters
+        ]
         number: ir.Block = ()
         if self.lowered.uses_same:  # the last parameter
             number, parameters[-1] = self.same(j)
         results = [ir.Local(own(r.name), r.type) for r in self.f.results]
         takes = tuple(s for x in self.reduced for s in x.take(self.taken_from(j)))
-        return (*load, *ordered, *number, ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)), *takes)
+        return (
+            *load,
+            *ordered,
+            *number,
+            ir.Apply(self.f, tuple(parameters), tuple(r.name for r in results)),
+            *takes,
+        )
 
     def taken_from(self, j: ir.Local) -> Place:
         """The source as the caller counts. A walk meets sources in an order of its own."""
@@ -266,7 +331,10 @@ class _SearchBuilder:
         return Place(index, (ir.LoadRecord(ORDER, j, (("value", index.name),)),), in_order=False)
 
     def indices(self, j: ir.Local) -> tuple[ir.Block, dict[str, ir.Expression]]:
-        """What the function asks for: the caller's indices of a target and a source, and the loads of those that are sorted."""
+        """What the function asks for.
+
+        The caller's indices of a target and a source, and the loads of those that are sorted.
+        """
         a, loads = self.a, list[ir.Statement]()
         places: dict[str, ir.Expression] = {a.target.name: self.i, a.source.name: j}
         for name in self.lowered.numbered:
@@ -287,7 +355,8 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
     return Plan(block=BLOCK).filled(NEUTRAL) if machine.target.has_blocks else NEUTRAL
 
 
-# How far a source is, no one can guess. What a search finds is met one after the other: no SIMD loop that might gather.
+# How far a source is, no one can guess. What a search finds is met one after the other: no SIMD
+# loop that might gather.
 SEARCH = Pattern(
     "search",
     host=HostCode(branchless=True, widest_stride=None),

@@ -1,10 +1,11 @@
 """Queries: which sources are near, as lists, without a function of pairs.
 
-nearest: parallel for i: load target; walk: the k best;  for m: store indices[number k + m], distances[number k + m]
-count:   parallel for i: load target; walk: count them;  store counts[number]
-fill:    parallel for i: load target; at = offsets[number]; walk: store rows[at], at += 1
-`number` is the target's index in the caller's order. Neighbouring threads have neighbouring targets: those that are the sources themselves
-run in sorted places, others in an order of their own.
+nearest: parallel for i: load target; walk: the k best;  for m: store indices[number k + m],
+distances[number k + m] count:   parallel for i: load target; walk: count them;  store
+counts[number] fill:    parallel for i: load target; at = offsets[number]; walk: store rows[at], at
++= 1 `number` is the target's index in the caller's order. Neighbouring threads have neighbouring
+targets: those that are the sources themselves run in sorted places, others in an order of their
+own.
 """
 
 from __future__ import annotations
@@ -35,9 +36,11 @@ NOBODY = -1
 class QueryArguments:
     """What a query kernel is specialised to.
 
-    identical: the targets are the sources, and nobody is a neighbour of itself. ordered: sources lie in sorted places (`$order`).
-    turned: other targets are looked at in the order of `$turns`. limited: there is a radius. numbered: rows are filled with
-    64-bit keys, the target's number above the source's, for those who sort them all at once; else with the source's numbers.
+    identical: the targets are the sources, and nobody is a neighbour of itself. ordered: sources
+    lie in sorted places (`$order`).
+    turned: other targets are looked at in the order of `$turns`. limited: there is a radius.
+    numbered: rows are filled with 64-bit keys, the target's number above the source's, for those
+    who sort them all at once; else with the source's numbers.
     """
 
     what: Wanted
@@ -82,12 +85,21 @@ class _QueryBuilder:
         queries = [] if a.identical else [value_array(QUERIES, self.vector, written=False)]
         numbers = [
             value_array(name, I32, written=False)
-            for name, there in ((ORDER, a.ordered and (a.identical or a.what != "count")), (TURNS, a.turned))
+            for name, there in (
+                (ORDER, a.ordered and (a.identical or a.what != "count")),
+                (TURNS, a.turned),
+            )
             if there
         ]
         arrays = (points, *queries, *self.outputs(), *numbers, *a.walk.arguments())
-        uniforms = (ir.Parameter(RADIUS2, a.precision), *self.candidates.uniforms(), *a.walk.uniforms())
-        loop = ir.Parallel(self.i.name, ir.Local(count.name, self.index), (*self.target(), *self.body()))
+        uniforms = (
+            ir.Parameter(RADIUS2, a.precision),
+            *self.candidates.uniforms(),
+            *a.walk.uniforms(),
+        )
+        loop = ir.Parallel(
+            self.i.name, ir.Local(count.name, self.index), (*self.target(), *self.body())
+        )
         name = "nearest" if a.what == "nearest" else f"neighbors_{a.what}"
         return ir.Kernel(name, SEARCH, arrays, uniforms, (count,), (loop,), identical=a.identical)
 
@@ -99,7 +111,9 @@ class _QueryBuilder:
         a = self.a
         match a.what:
             case "nearest":
-                return value_array(INDICES, I32, written=True), value_array(DISTANCES, a.precision, written=True)
+                return value_array(INDICES, I32, written=True), value_array(
+                    DISTANCES, a.precision, written=True
+                )
             case "count":
                 return (value_array(COUNTS, I32, written=True),)
             case "fill":
@@ -173,7 +187,11 @@ class _QueryBuilder:
         if self.a.numbered:
             row = build.shift_left(ir.Cast(self.number, I64), 32)
             value = ir.Binary("|", row, ir.Cast(source, I64), I64)
-        return (read, ir.StoreRecord(ROWS, at, (("value", value),)), ir.Assign(at.name, build.add(at, 1)))
+        return (
+            read,
+            ir.StoreRecord(ROWS, at, (("value", value),)),
+            ir.Assign(at.name, build.add(at, 1)),
+        )
 
     # ------------------------------------------------------------ the k nearest
 
@@ -188,7 +206,12 @@ class _QueryBuilder:
         search = c.met(a.walk, best.bound2, keep, lambda j: best.insert(c.d2, j))
         first = ir.Local(own("first"), self.index)
         stores = (s for m in range(a.k) for s in self.store(best, m, first))
-        return (*best.start(self.limit), *search, ir.Assign(first.name, build.multiply(self.number, a.k)), *stores)
+        return (
+            *best.start(self.limit),
+            *search,
+            ir.Assign(first.name, build.multiply(self.number, a.k)),
+            *stores,
+        )
 
     def store(self, best: Nearest, m: int, first: ir.Local) -> ir.Block:
         """The m-th nearest, or nobody, infinitely far."""
@@ -202,6 +225,8 @@ class _QueryBuilder:
         at = build.add(first, m)
         return (
             read,
-            ir.StoreRecord(INDICES, at, (("value", ir.Select(taken, source, ir.Literal(NOBODY, I32), I32)),)),
+            ir.StoreRecord(
+                INDICES, at, (("value", ir.Select(taken, source, ir.Literal(NOBODY, I32), I32)),)
+            ),
             ir.StoreRecord(DISTANCES, at, (("value", distance),)),
         )

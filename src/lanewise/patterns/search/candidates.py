@@ -1,12 +1,16 @@
-"""Sources that a walk offers to a target: where they are seen, how far away, which are near enough, and which are the k nearest.
+"""Sources that a walk offers to a target.
 
-    for j in walk: load position; move it to the nearest image; d2 = |source - target|^2;  if it is near: visit j
+Where they are seen, how far away, which are near enough, and which are the k nearest.
+
+    for j in walk: load position; move it to the nearest image; d2 = |source - target|^2;  if it is
+    near: visit j
 The k nearest are kept in registers, in a sorted list that is never addressed, only shifted:
 
-    before_m = d2 < best_m  for every m, of the old list;  best_m = best_(m-1) if before_(m-1) else new if before_m else best_m
-(d2, index) is the order, so that ties in d2 go to the smaller index whatever the order in which candidates come. Ties are rare: the
-caller's indices are loaded only when there is one. Empty places hold the bound itself, which no candidate at the bound displaces: that
-makes the radius strict.
+    before_m = d2 < best_m  for every m, of the old list;  best_m = best_(m-1) if before_(m-1) else
+    new if before_m else best_m
+(d2, index) is the order, so that ties in d2 go to the smaller index whatever the order in which
+candidates come. Ties are rare: the caller's indices are loaded only when there is one. Empty places
+hold the bound itself, which no candidate at the bound displaces: that makes the radius strict.
 """
 
 from __future__ import annotations
@@ -36,7 +40,9 @@ def inverse_period(axis: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The sources in the array `name`, with one leaf an axis, around a target whose coordinates are locals."""
+    """The sources in the array `name`, with one leaf an axis, around a target whose coordinates are
+    locals.
+    """
 
     name: str
     leaves: tuple[str, ...]
@@ -55,10 +61,14 @@ class Candidates:
     def uniforms(self) -> tuple[ir.Parameter, ...]:
         """The sizes of a periodic world, and one over each."""
         axes = range(len(self.leaves) if self.periodic else 0)
-        return tuple(ir.Parameter(f(axis), self.precision) for axis in axes for f in (period, inverse_period))
+        return tuple(
+            ir.Parameter(f(axis), self.precision) for axis in axes for f in (period, inverse_period)
+        )
 
     def look(self, j: ir.Local) -> ir.Block:
-        """LoadRecord a candidate's position, seen at its nearest image, and assign the squared distance."""
+        """LoadRecord a candidate's position, seen at its nearest image, and assign the squared
+        distance.
+        """
         reads = tuple((leaf, self.coordinate(axis).name) for axis, leaf in enumerate(self.leaves))
         return (ir.LoadRecord(self.name, j, reads), *self.images(), *self.distance())
 
@@ -68,7 +78,10 @@ class Candidates:
         return tuple(s for axis in axes for s in self._image(axis))
 
     def _image(self, axis: int) -> ir.Block:
-        """The coordinate of the nearest image along an axis: whole sizes off, as many as bring it nearest."""
+        """The coordinate of the nearest image along an axis.
+
+        Whole sizes off, as many as bring it nearest.
+        """
         kind, source = self.precision, self.coordinate(axis)
         size, inverse = ir.Local(period(axis), kind), ir.Local(inverse_period(axis), kind)
         sizes = ir.Binary("*", ir.Binary("-", self.place[axis], source, kind), inverse, kind)
@@ -80,13 +93,20 @@ class Candidates:
         )
 
     def distance(self) -> ir.Block:
-        """The squared distance, in an order of operations that no compiler changes: all structures find the same."""
+        """The squared distance, in an order of operations that no compiler changes.
+
+        All structures find the same.
+        """
         kind, body = self.precision, list[ir.Statement]()
         total: ir.Expression | None = None
         for axis in range(len(self.leaves)):
             d = ir.Local(own(f"d.{component(axis)}"), kind)
-            body.append(ir.Assign(d.name, ir.Binary("-", self.coordinate(axis), self.place[axis], kind)))
-            total = ir.Binary("*", d, d, kind) if total is None else ir.Call("fma", (d, d, total), kind)
+            body.append(
+                ir.Assign(d.name, ir.Binary("-", self.coordinate(axis), self.place[axis], kind))
+            )
+            total = (
+                ir.Binary("*", d, d, kind) if total is None else ir.Call("fma", (d, d, total), kind)
+            )
             if axis % MOST_NESTED == MOST_NESTED - 1 and axis + 1 < len(self.leaves):
                 so_far = ir.Local(own(f"d2.{axis}"), kind)
                 body.append(ir.Assign(so_far.name, total))
@@ -95,7 +115,9 @@ class Candidates:
         return (*body, ir.Assign(self.d2.name, total))
 
     def met(self, walk: Walk, bound2: ir.Expression, keep: Keep, visit: Visit) -> ir.Block:
-        """`visit(j)`, which finds the distance in `d2`, for each source that `keep(j)` says is near."""
+        """`visit(j)`, which finds the distance in `d2`, for each source that `keep(j)` says is
+        near.
+        """
         return walk.around(self.place, bound2, lambda j: (*self.look(j), ir.If(keep(j), visit(j))))
 
 
@@ -106,7 +128,8 @@ EMPTY = -1  # in place of a source that nobody took
 class Nearest:
     """A list of k candidates: d2, and the place to read the source from.
 
-    ranked: `$order` has the caller's indices of places; else places are those indices, and are visited from the smallest on.
+    ranked: `$order` has the caller's indices of places; else places are those indices, and are
+    visited from the smallest on.
     """
 
     k: int
@@ -143,7 +166,9 @@ class Nearest:
     def insert(self, d2: ir.Local, place: ir.Local) -> ir.Block:
         """Put a candidate where it belongs; the last one falls out."""
         slots = range(self.k)
-        tests: ir.Block = tuple(ir.Assign(self.before(m).name, ir.Compare("<", d2, self.d2(m))) for m in slots)
+        tests: ir.Block = tuple(
+            ir.Assign(self.before(m).name, ir.Compare("<", d2, self.d2(m))) for m in slots
+        )
         shifts = tuple(s for m in reversed(slots) for s in self.shift(m, d2, place))
         if not self.ranked:
             return (*tests, *shifts)
@@ -152,7 +177,8 @@ class Nearest:
             tie = ir.Logical("or", tie, build.equal(d2, self.d2(m)))
         settle = self.settle(d2, place)
         if self.index == I32:
-            # On a GPU: tests that nothing overwrites stay in predicates, which cost no registers and no instructions to test again.
+            # On a GPU: tests that nothing overwrites stay in predicates, which cost no registers
+            # and no instructions to test again.
             return (ir.If(tie, (*tests, *settle, *shifts), (*tests, *shifts)),)
         return (*tests, ir.If(tie, settle), *shifts)
 
@@ -162,7 +188,9 @@ class Nearest:
         body: list[ir.Statement] = [ir.LoadRecord(ORDER, place, (("value", rank.name),))]
         for m in range(self.k):
             other = ir.Local(own(f"rank.{m}"), I32)
-            taken = ir.Logical("and", build.equal(d2, self.d2(m)), ir.Compare(">=", self.place(m), zero))
+            taken = ir.Logical(
+                "and", build.equal(d2, self.d2(m)), ir.Compare(">=", self.place(m), zero)
+            )
             smaller = (
                 ir.LoadRecord(ORDER, self.place(m), (("value", other.name),)),
                 ir.Assign(self.before(m).name, ir.Compare("<", rank, other)),
@@ -171,7 +199,10 @@ class Nearest:
         return tuple(body)
 
     def shift(self, m: int, d2: ir.Local, place: ir.Local) -> ir.Block:
-        """What stands in slot m from now on; from the last slot on, so that the one before still has its old value."""
+        """What stands in slot m from now on.
+
+        From the last slot on, so that the one before still has its old value.
+        """
         done: list[ir.Statement] = []
         for column, new in ((self.d2, d2), (self.place, place)):
             value: ir.Expression = ir.Select(self.before(m), new, column(m), new.type)
@@ -181,7 +212,10 @@ class Nearest:
         return tuple(done)
 
     def each(self, visit: Callable[[ir.Local], ir.Block]) -> ir.Block:
-        """Visit the places of those found, from the nearest to the farthest; the list is used up."""
+        """Visit the places of those found, from the nearest to the farthest.
+
+        The list is used up.
+        """
         count, m = ir.Local(own("found"), self.index), ir.Local(own("m"), self.index)
         zero, one = ir.Literal(0, self.index), ir.Literal(1, self.index)
         total: ir.Expression = zero

@@ -1,9 +1,11 @@
-"""Dynamic grid: leaves of neighbouring elements, with bounding boxes that follow them wherever they are.
+"""Dynamic grid: leaves of neighbouring elements, with bounding boxes that follow them wherever they
+are.
 
-`order="curve"` puts elements in the order of a Hilbert curve, on their device, and every `leaf` consecutive ones are a leaf: all
-are full but the last one. A tree of boxes above them is walked without a stack. The size of the world, far elements and crowds do
-not matter to it. The other orders are the thesis's (J. Breitbart, chapter 7), built on the host: blocks of a sort along x, parts of a
-recursion along x, and parts of one along all axes.
+`order="curve"` puts elements in the order of a Hilbert curve, on their device, and every `leaf`
+consecutive ones are a leaf: all are full but the last one. A tree of boxes above them is walked
+without a stack. The size of the world, far elements and crowds do not matter to it. The other
+orders are the thesis's (J. Breitbart, chapter 7), built on the host: blocks of a sort along x,
+parts of a recursion along x, and parts of one along all axes.
 """
 
 from __future__ import annotations
@@ -16,14 +18,30 @@ from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
-from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
+from lanewise.patterns.search.base import (
+    Launches,
+    Search,
+    Statistics,
+    Structure,
+    Walk,
+    check_sources,
+    radius2,
+)
 from lanewise.patterns.search.box_expressions import BOXES, box_uniforms
 from lanewise.patterns.search.builders.curve import device_curve
 from lanewise.patterns.search.builders.curve_host import HostCurve
 from lanewise.patterns.search.builders.ordering import Recursive, idle_threads
 from lanewise.patterns.search.builders.parts import HostParts, division_arrangement
 from lanewise.patterns.search.builders.tree import fitting_leaf
-from lanewise.patterns.search.leaf_walk import DIVISIONS, INFO, LISTED_CELLS, LISTS, STARTS, How, LeafWalk
+from lanewise.patterns.search.leaf_walk import (
+    DIVISIONS,
+    INFO,
+    LISTED_CELLS,
+    LISTS,
+    STARTS,
+    How,
+    LeafWalk,
+)
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tree_walk import LEAVES, NODES, SOURCES, TOP, Begin, TreeWalk
 from lanewise.patterns.search.worlds import Periodic
@@ -43,9 +61,10 @@ THESIS_LEAF = 128  # its threads a block
 class DynamicGrid(Search):
     """Leaves with boxes.
 
-    order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512 (None: 8, larger when boxes would be
-    too many to number), else at most that many (None: 128). leaves: which boxes a target of the other orders looks at, "all" or
-    those "around" it; None: as in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
+    order: how elements become leaves. leaf: elements in one; for "curve" a power of two up to 512
+    (None: 8, larger when boxes would be too many to number), else at most that many (None: 128).
+    leaves: which boxes a target of the other orders looks at, "all" or those "around" it; None: as
+    in the thesis, all for "3-D", those around for slices (all of them in a periodic world).
     """
 
     order: Order = "curve"
@@ -73,11 +92,13 @@ class DynamicGrid(Search):
             return
         if isinstance(self.world, Periodic):
             raise ArgumentError(
-                f"{head}: in a periodic world every box has images; wanted leaves='all' or order='curve'"
+                f"{head}: in a periodic world every box has images; wanted leaves='all' or "
+                "order='curve'"
             )
         if self.order == "3-D" and self.radius is None:
             raise ArgumentError(
-                f"{head}: without a radius nothing says how far around; wanted a radius or leaves='all'"
+                f"{head}: without a radius nothing says how far around; wanted a radius or "
+                "leaves='all'"
             )
 
     def describe(self) -> str:
@@ -87,7 +108,9 @@ class DynamicGrid(Search):
             "1-D": "ordered along x",
             "3-D": "ordered along all axes",
         }
-        looks = {"all": ", all leaves looked at", "around": ", leaves around looked at", None: ""}[self.leaves]
+        looks = {"all": ", all leaves looked at", "around": ", leaves around looked at", None: ""}[
+            self.leaves
+        ]
         return f"dynamic grid {kinds[self.order]}{looks}: {self.in_words()}"
 
     def make(self, sources: Points) -> Structure:
@@ -99,7 +122,9 @@ class DynamicGrid(Search):
 
     def _how(self) -> How:
         slices = self.order != "3-D"
-        if self.leaves == "all" or (self.leaves is None and (not slices or isinstance(self.world, Periodic))):
+        if self.leaves == "all" or (
+            self.leaves is None and (not slices or isinstance(self.world, Periodic))
+        ):
             return "all"
         return "range" if slices else "listed"
 
@@ -110,19 +135,30 @@ def _check_leaf(order: str, leaf: Any) -> None:
     whole = isinstance(leaf, int) and not isinstance(leaf, bool) and leaf >= 1
     if order == "curve" and (not whole or leaf > BOX_THREADS or leaf & (leaf - 1)):
         raise ArgumentError(
-            f"DynamicGrid(order='curve', leaf={shown(leaf)}): wanted a power of two from 1 to {BOX_THREADS}"
+            f"DynamicGrid(order='curve', leaf={shown(leaf)}): wanted a power of two from 1 to "
+            f"{BOX_THREADS}"
         )
     if not whole:
-        raise ArgumentError(f"DynamicGrid(order={order!r}, leaf={shown(leaf)}): wanted a whole number from 1 on")
+        raise ArgumentError(
+            f"DynamicGrid(order={order!r}, leaf={shown(leaf)}): wanted a whole number from 1 on"
+        )
 
 
-# Counted for a million elements, seven nearest within a radius that two lie in, on average, and 200 where they are crowded.
-FILL = 3  # sources that are met first, for each that the list takes: a bound that is tight saves more than they cost
-WAITING = 4  # leaves of a GPU's walk: a warp tests 136 boxes (267 where elements are crowded), with one leaf 245 (465)
+# Counted for a million elements, seven nearest within a radius that two lie in, on average, and 200
+# where they are crowded.
+# sources that are met first, for each that the list takes: a bound that is tight saves more than
+# they cost
+FILL = 3
+# leaves of a GPU's walk: a warp tests 136 boxes (267 where elements are crowded), with one leaf 245
+# (465)
+WAITING = 4
 
 
 def waiting_leaves(index: Scalar) -> int:
-    """How many leaves a walk finds before it looks at their sources: on a CPU there are no other lanes to wait for."""
+    """How many leaves a walk finds before it looks at their sources.
+
+    On a CPU there are no other lanes to wait for.
+    """
     return WAITING if index == I32 else 1
 
 
@@ -132,7 +168,9 @@ class CurveGrid(Structure):
     def __init__(self, search: Search, sources: Points, leaf: int) -> None:
         self._search, self._sources = search, sources
         make = HostCurve if target_of(sources.device).host_memory else device_curve
-        self._built = make(sources, search.world, fitting_leaf(sources.count, leaf, sources.precision))
+        self._built = make(
+            sources, search.world, fitting_leaf(sources.count, leaf, sources.precision)
+        )
 
     @property
     def order(self) -> Any:
@@ -140,12 +178,19 @@ class CurveGrid(Structure):
 
     @property
     def arrays(self) -> Mapping[str, BoundArray]:
-        return {BOXES: BoundArray(self._built.nodes, self._built.arrangement, self._built.tree.nodes)}
+        return {
+            BOXES: BoundArray(self._built.nodes, self._built.arrangement, self._built.tree.nodes)
+        }
 
     @property
     def uniforms(self) -> Mapping[str, Any]:
         tree = self._built.tree
-        values = {NODES: tree.nodes, SOURCES: tree.count, LEAVES: tree.levels[0], TOP: len(tree.levels) - 1}
+        values = {
+            NODES: tree.nodes,
+            SOURCES: tree.count,
+            LEAVES: tree.levels[0],
+            TOP: len(tree.levels) - 1,
+        }
         return {**values, **box_uniforms(self._search.world, self._sources.precision)}
 
     def walk(self, index: Scalar) -> Walk:
@@ -168,21 +213,30 @@ class CurveGrid(Structure):
         tree = self._built.tree
         leaves = tree.levels[0]
         idle = leaves * tree.leaf - tree.count
-        return Statistics(leaves, leaves, tree.leaf - idle, min(tree.leaf, tree.count), tree.count / leaves, idle)
+        return Statistics(
+            leaves, leaves, tree.leaf - idle, min(tree.leaf, tree.count), tree.count / leaves, idle
+        )
 
     def describe(self) -> str:
         tree = self._built.tree
-        shape = f"{tree.levels[0]:,} leaves of {tree.leaf}, {tree.nodes:,} boxes in {len(tree.levels)} levels"
+        shape = (
+            f"{tree.levels[0]:,} leaves of {tree.leaf}, {tree.nodes:,} boxes in {len(tree.levels)} "
+            "levels"
+        )
         return f"{self._search.describe()}; {shape}"
 
 
 class LeafGrid(Structure):
     """Leaves of at most `leaf` elements in one of the thesis's orders, built on the host."""
 
-    def __init__(self, search: Search, sources: Points, order: Recursive, leaf: int, how: How) -> None:
+    def __init__(
+        self, search: Search, sources: Points, order: Recursive, leaf: int, how: How
+    ) -> None:
         self._search, self._sources, self._order, self._leaf = search, sources, order, leaf
         self._how: How = how
-        self._built = HostParts(sources, search.world, order, leaf, search.radius if how == "listed" else None)
+        self._built = HostParts(
+            sources, search.world, order, leaf, search.radius if how == "listed" else None
+        )
 
     @property
     def order(self) -> Any:
@@ -197,7 +251,9 @@ class LeafGrid(Structure):
             INFO: bind_value_array(b.info.device.view("int32"), I32),
         }
         if self._how == "listed":
-            arrays[DIVISIONS] = BoundArray(b.divisions.device, division_arrangement(self._sources.precision), count)
+            arrays[DIVISIONS] = BoundArray(
+                b.divisions.device, division_arrangement(self._sources.precision), count
+            )
             arrays[LISTS] = bind_value_array(b.lists.device.view("int32"), I32)
         return arrays
 
@@ -225,7 +281,9 @@ class LeafGrid(Structure):
         members = self._built.members()
         idle = idle_threads(members, self._leaf).idle
         leaves = len(members)
-        return Statistics(leaves, leaves, int(members.min()), int(members.max()), float(members.mean()), idle)
+        return Statistics(
+            leaves, leaves, int(members.min()), int(members.max()), float(members.mean()), idle
+        )
 
     def describe(self) -> str:
         return f"{self._search.describe()}; at most {self._leaf} in a leaf"

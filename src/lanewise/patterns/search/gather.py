@@ -18,16 +18,25 @@ SORTED = own("sorted")
 
 
 def build_gather(
-    name: str, leaves: tuple[Leaf, ...], layout: Layout, copied: tuple[Leaf, ...], to: Layout, index: Scalar
+    name: str,
+    leaves: tuple[Leaf, ...],
+    layout: Layout,
+    copied: tuple[Leaf, ...],
+    to: Layout,
+    index: Scalar,
 ) -> ir.Kernel:
-    """The kernel that copies `copied` of the array `name` (all its `leaves` in `layout`) in the order of `$order`."""
+    """The kernel that copies `copied` of the array `name` (all its `leaves` in `layout`) in the
+    order of `$order`.
+    """
     count, p = ir.Parameter(COUNT, index), ir.Local(own("p"), index)
     place = ir.Local(own("place"), I32)
     wide: ir.Expression = place if index == I32 else ir.Cast(place, index)
     body = (
         ir.LoadRecord(ORDER, p, (("value", place.name),)),
         ir.LoadRecord(name, wide, tuple((x.name, f"{name}.{x.name}") for x in copied)),
-        ir.StoreRecord(SORTED, p, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in copied)),
+        ir.StoreRecord(
+            SORTED, p, tuple((x.name, ir.Local(f"{name}.{x.name}", x.type)) for x in copied)
+        ),
     )
     arrays = (
         value_array(ORDER, I32, written=False),

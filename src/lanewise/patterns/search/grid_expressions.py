@@ -1,7 +1,10 @@
-"""What walks through grids share: the names of their values, and the expressions for cells, rows and distances.
+"""What walks through grids share.
 
-A coordinate counted in cells is (position - low) / side, in the precision of the positions, as the builder computes it. It is monotone,
-rounding included: a source between two positions lies in a cell between theirs.
+The names of their values, and the expressions for cells, rows and distances.
+
+A coordinate counted in cells is (position - low) / side, in the precision of the positions, as the
+builder computes it. It is monotone, rounding included: a source between two positions lies in a
+cell between theirs.
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from lanewise.patterns.search.builders.geometry import Geometry
 
 STARTS = own("starts")  # the first sorted place of every cell, and the number of sources
 REACH = own("grid.reach")
-ROUNDING = 16  # units in the last place that the position of a border may be off, for each cell of the grid
+# units in the last place that the position of a border may be off, for each cell of the grid
+ROUNDING = 16
 
 
 def low(axis: int) -> str:
@@ -66,7 +70,12 @@ def grid_uniforms(geometry: Geometry, radius: float | None, precision: Scalar) -
     real, epsilon = precision.dtype.type, _epsilon(precision)
     values: dict[str, Any] = {REACH: real((radius or 0.0) * (1 + 8 * epsilon))}
     for axis, (a, s, n) in enumerate(zip(geometry.low, geometry.side, geometry.cells, strict=True)):
-        values |= {low(axis): real(a), inverse(axis): real(1 / s), side(axis): real(s), cells(axis): n}
+        values |= {
+            low(axis): real(a),
+            inverse(axis): real(1 / s),
+            side(axis): real(s),
+            cells(axis): n,
+        }
         values |= {
             margin(axis): real(ROUNDING * epsilon * n),
             size(axis): real(s * n),
@@ -104,7 +113,9 @@ class GridExpressions:
     def number(self, value: float) -> ir.Literal:
         return ir.Literal(float(value), self.precision)
 
-    def binary(self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression) -> ir.Expression:
+    def binary(
+        self, operator: ir.BinaryOperator, a: ir.Expression, b: ir.Expression
+    ) -> ir.Expression:
         return ir.Binary(operator, a, b, a.type)
 
     def at_least(self, a: ir.Expression, b: ir.Expression) -> ir.Expression:
@@ -116,13 +127,17 @@ class GridExpressions:
 
     def scaled(self, place: ir.Expression, axis: int) -> ir.Expression:
         """A coordinate counted in cells from the lowest corner."""
-        return self.binary("*", self.binary("-", place, self.value(low(axis))), self.value(inverse(axis)))
+        return self.binary(
+            "*", self.binary("-", place, self.value(low(axis))), self.value(inverse(axis))
+        )
 
     def wrapped(self, name: str, place: ir.Expression, axis: int) -> ir.Block:
         """Assign a coordinate of a periodic world, from 0 to its size."""
         w, zero, whole = self.real(name), self.number(0), self.value(size(axis))
         away = self.binary("-", place, self.value(low(axis)))
-        sizes = ir.Call("floor", (self.binary("*", w, self.value(inverse_size(axis))),), self.precision)
+        sizes = ir.Call(
+            "floor", (self.binary("*", w, self.value(inverse_size(axis))),), self.precision
+        )
         less = ir.Unary("-", sizes, self.precision)
         return (
             ir.Assign(w.name, away),
@@ -133,7 +148,10 @@ class GridExpressions:
         )
 
     def cut_off(self, value: ir.Local, axis: int, beyond: int) -> ir.Block:
-        """Keep a coordinate within the grid: from 0 to the number of cells less `beyond`; what is no number becomes 0."""
+        """Keep a coordinate within the grid: from 0 to the number of cells less `beyond`.
+
+        What is no number becomes 0.
+        """
         top = ir.Cast(build.subtract(self.cells(axis), beyond), self.precision)
         return (
             ir.Assign(value.name, self.at_least(value, self.number(0))),
@@ -149,9 +167,15 @@ class GridExpressions:
             ir.Assign(self.whole(name).name, build.index_of(value, self.index)),
         )
 
-    def range(self, row: ir.Expression, first: ir.Expression, last: ir.Expression, visit: Visit) -> ir.Block:
+    def range(
+        self, row: ir.Expression, first: ir.Expression, last: ir.Expression, visit: Visit
+    ) -> ir.Block:
         """Visit the sources of the cells `first` to `last` of a row, which lie side by side."""
-        begin, end, j = ir.Local(own("walk.begin"), I32), ir.Local(own("walk.end"), I32), self.whole("j")
+        begin, end, j = (
+            ir.Local(own("walk.begin"), I32),
+            ir.Local(own("walk.end"), I32),
+            self.whole("j"),
+        )
         start = self.whole("row")
         loop = ir.For(j.name, self.wide(begin), self.wide(end), ir.Literal(1, self.index), visit(j))
         return (
@@ -172,10 +196,14 @@ class GridExpressions:
         return build.multiply(number, self.cells(0))
 
     def loop(self, name: str, first: ir.Expression, last: ir.Expression, body: ir.Block) -> ir.For:
-        return ir.For(own(f"walk.{name}"), first, build.add(last, 1), ir.Literal(1, self.index), body)
+        return ir.For(
+            own(f"walk.{name}"), first, build.add(last, 1), ir.Literal(1, self.index), body
+        )
 
     def gap(self, name: str, c: ir.Local, scaled: ir.Expression, axis: int) -> ir.Block:
-        """Assign the distance of a position to the cells c along an axis, in units of length, less what rounding may add."""
+        """Assign the distance of a position to the cells c along an axis, in units of length, less
+        what rounding may add.
+        """
         at, gap, above = ir.Cast(c, self.precision), self.real(name), self.real(f"{name}.above")
         return (
             ir.Assign(gap.name, self.binary("-", at, scaled)),
@@ -188,7 +216,10 @@ class GridExpressions:
         """What a distance in cells is at least, whatever rounding did, in units of length."""
         return (
             ir.Assign(gap.name, self.binary("-", gap, self.value(margin(axis)))),
-            ir.Assign(gap.name, self.binary("*", self.at_least(gap, self.number(0)), self.value(side(axis)))),
+            ir.Assign(
+                gap.name,
+                self.binary("*", self.at_least(gap, self.number(0)), self.value(side(axis))),
+            ),
         )
 
     def arguments(self, constant: int = 0) -> tuple[ir.ArrayArgument, ...]:
@@ -199,7 +230,10 @@ class GridExpressions:
         """All that a walk may read; kernels keep what they use."""
         names = [(REACH, self.precision)]
         for axis in range(self.axes):
-            names += [(name(axis), self.precision) for name in (low, inverse, side, margin, size, inverse_size)]
+            names += [
+                (name(axis), self.precision)
+                for name in (low, inverse, side, margin, size, inverse_size)
+            ]
             names.append((cells(axis), self.index))
         return tuple(ir.Parameter(name, kind) for name, kind in names)
 

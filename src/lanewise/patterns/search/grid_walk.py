@@ -1,13 +1,15 @@
 """How a kernel runs through the cells of a grid: rows of cells along x, each one range of sources.
 
     for z: for y: if the row is near enough: for the sources from its first to its last cell: visit
-No neighbour is missed, since cells of sources are computed as cells of the ends of the range are (see `grid_expressions.py`). Where
-positions wrap around, rounding may move a position across a border: the range is wider by a margin instead.
+No neighbour is missed, since cells of sources are computed as cells of the ends of the range are
+(see `grid_expressions.py`). Where positions wrap around, rounding may move a position across a
+border: the range is wider by a margin instead.
 
-The k nearest without a radius are looked for in rings of cells around the target's own, outwards until no closer source can be left:
+The k nearest without a radius are looked for in rings of cells around the target's own, outwards
+until no closer source can be left:
 
-    ring = 0
-    while true: for the rows of the ring: visit;  if nothing beyond the ring is nearer than the bound: break;  ring += 1
+    ring = 0 while true: for the rows of the ring: visit;  if nothing beyond the ring is nearer than
+    the bound: break;  ring += 1
 """
 
 from __future__ import annotations
@@ -19,12 +21,21 @@ from lanewise.ir import build
 from lanewise.ir import nodes as ir
 from lanewise.language.types import BOOL, COMPONENTS
 from lanewise.patterns.search.base import Visit
-from lanewise.patterns.search.grid_expressions import REACH, CellWalk, GridExpressions, inverse, margin
+from lanewise.patterns.search.grid_expressions import (
+    REACH,
+    CellWalk,
+    GridExpressions,
+    inverse,
+    margin,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class GridWalk(CellWalk):
-    """The cells within the radius of a target. Rows of which every cell is farther away than the bound are left out."""
+    """The cells within the radius of a target.
+
+    Rows of which every cell is farther away than the bound are left out.
+    """
 
     periodic: bool
 
@@ -36,11 +47,14 @@ class GridWalk(CellWalk):
 class _Rows:
     """The rows around a position."""
 
-    def __init__(self, g: GridExpressions, place: Sequence[ir.Local], bound2: ir.Expression) -> None:
+    def __init__(
+        self, g: GridExpressions, place: Sequence[ir.Local], bound2: ir.Expression
+    ) -> None:
         self.g, self.place, self.bound2 = g, place, bound2
         self.scaled = [g.real(f"scaled.{c}") for c in COMPONENTS[: g.axes]]
         self.first, self.last, self.cell = (
-            [g.whole(f"{name}{c}") for c in COMPONENTS[: g.axes]] for name in ("first.", "last.", "")
+            [g.whole(f"{name}{c}") for c in COMPONENTS[: g.axes]]
+            for name in ("first.", "last.", "")
         )
 
     def open(self, visit: Visit) -> ir.Block:
@@ -50,7 +64,10 @@ class _Rows:
             body += g.cell(f"first.{c}", g.binary("-", p, g.value(REACH)), axis)
             body += g.cell(f"last.{c}", g.binary("+", p, g.value(REACH)), axis)
             if axis:
-                body += (ir.Assign(self.scaled[axis].name, g.scaled(p, axis)), *g.cut_off(self.scaled[axis], axis, 0))
+                body += (
+                    ir.Assign(self.scaled[axis].name, g.scaled(p, axis)),
+                    *g.cut_off(self.scaled[axis], axis, 0),
+                )
         inner = g.range(g.row(self.cell[1:]), self.first[0], self.last[0], visit)
         return (*body, *self.rows(self.gap, inner))
 
@@ -59,23 +76,33 @@ class _Rows:
         return self.g.gap(f"gap.{COMPONENTS[axis]}", self.cell[axis], self.scaled[axis], axis)
 
     def rows(self, gap: Callable[[int], ir.Block], inner: ir.Block) -> ir.Block:
-        """The loops over z and y around what is done in a row, and the test that leaves rows out."""
+        """The loops over z and y around what is done in a row, and the test that leaves rows
+        out.
+        """
         g = self.g
         gaps = [g.real(f"gap.{c}") for c in COMPONENTS[: g.axes]]
         block: ir.Block = (ir.If(g.near(gaps[1:], self.bound2), inner),)
         for axis in range(1, g.axes):
-            block = (g.loop(COMPONENTS[axis], self.first[axis], self.last[axis], (*gap(axis), *block)),)
+            block = (
+                g.loop(COMPONENTS[axis], self.first[axis], self.last[axis], (*gap(axis), *block)),
+            )
         return block
 
     # ------------------------------------------------------------ positions that wrap around
 
     def periodic(self, visit: Visit) -> ir.Block:
-        """As `open`, with cells counted beyond the borders; a row that crosses the border is two ranges."""
+        """As `open`, with cells counted beyond the borders.
+
+        A row that crosses the border is two ranges.
+        """
         g, body = self.g, list[ir.Statement]()
         for axis, p in enumerate(self.place):
             body += self.wrapping_ends(p, axis)
         home = [g.whole(f"home.{c}") for c in COMPONENTS[: g.axes]]
-        places = tuple(ir.Assign(home[axis].name, self.wrapped(self.cell[axis], axis)) for axis in range(1, g.axes))
+        places = tuple(
+            ir.Assign(home[axis].name, self.wrapped(self.cell[axis], axis))
+            for axis in range(1, g.axes)
+        )
         inner = (*places, *self.pieces(g.row(home[1:]), visit))
         return (*body, *self.rows(self.wrapping_gap, inner))
 
@@ -86,29 +113,52 @@ class _Rows:
         return (*self.gap(axis), nothing)
 
     def cut(self, axis: int) -> ir.Local:
-        """Whether all cells of an axis are looked at: then what is near on one side may be nearer on the other."""
+        """Whether all cells of an axis are looked at.
+
+        Then what is near on one side may be nearer on the other.
+        """
         return ir.Local(f"{self.first[axis].name}.all", BOOL)
 
     def wrapping_ends(self, place: ir.Local, axis: int) -> ir.Block:
         """The first and the last cell of the range along an axis, at most all of them."""
         g, first, last = self.g, self.first[axis], self.last[axis]
         w, scaled = g.real(f"wrapped.{COMPONENTS[axis]}"), self.scaled[axis]
-        reach = g.binary("+", g.binary("*", g.value(REACH), g.value(inverse(axis))), g.value(margin(axis)))
+        reach = g.binary(
+            "+", g.binary("*", g.value(REACH), g.value(inverse(axis))), g.value(margin(axis))
+        )
         ends = (g.binary("-", scaled, reach), g.binary("+", scaled, reach))
         count = build.subtract(last, first)
         return (
             *g.wrapped(f"wrapped.{COMPONENTS[axis]}", place, axis),
             ir.Assign(scaled.name, g.binary("*", w, g.value(inverse(axis)))),
-            ir.Assign(first.name, build.index_of(ir.Call("floor", (ends[0],), g.precision), g.index)),
-            ir.Assign(last.name, build.index_of(ir.Call("floor", (ends[1],), g.precision), g.index)),
-            # What is no number must not lead out of the grid, whatever index a processor makes of it.
-            ir.Assign(self.cut(axis).name, ir.Logical("or", ir.Logical(
-                "or", ir.Compare(">=", build.add(count, 1), g.cells(axis)), build.less(build.add(first, g.cells(axis)), 0),
-            ), ir.Compare(">=", last, build.add(g.cells(axis), g.cells(axis))))),
-            ir.If(self.cut(axis), (
-                ir.Assign(first.name, ir.Literal(0, g.index)), ir.Assign(last.name, build.subtract(g.cells(axis), 1)),
-            )),
-        )  # fmt: skip
+            ir.Assign(
+                first.name, build.index_of(ir.Call("floor", (ends[0],), g.precision), g.index)
+            ),
+            ir.Assign(
+                last.name, build.index_of(ir.Call("floor", (ends[1],), g.precision), g.index)
+            ),
+            # What is no number must not lead out of the grid, whatever index a processor makes of
+            # it.
+            ir.Assign(
+                self.cut(axis).name,
+                ir.Logical(
+                    "or",
+                    ir.Logical(
+                        "or",
+                        ir.Compare(">=", build.add(count, 1), g.cells(axis)),
+                        build.less(build.add(first, g.cells(axis)), 0),
+                    ),
+                    ir.Compare(">=", last, build.add(g.cells(axis), g.cells(axis))),
+                ),
+            ),
+            ir.If(
+                self.cut(axis),
+                (
+                    ir.Assign(first.name, ir.Literal(0, g.index)),
+                    ir.Assign(last.name, build.subtract(g.cells(axis), 1)),
+                ),
+            ),
+        )
 
     def wrapped(self, cell: ir.Local, axis: int) -> ir.Expression:
         """The cell of the grid that a cell beyond its borders is the image of."""
@@ -128,8 +178,10 @@ class _Rows:
         )
         rest = (
             ir.Assign(a.name, ir.Select(before, build.add(first, n), zero, g.index)),
-            ir.Assign(b.name, ir.Select(before, build.subtract(n, 1), build.subtract(last, n), g.index)),
-        )  # fmt: skip
+            ir.Assign(
+                b.name, ir.Select(before, build.subtract(n, 1), build.subtract(last, n), g.index)
+            ),
+        )
         count = ir.Select(ir.Logical("or", before, beyond), ir.Literal(1, g.index), zero, g.index)
         body = (ir.If(build.equal(piece, 0), whole, rest), *g.range(row, a, b, visit))
         return (g.loop("piece", zero, count, body),)
@@ -144,16 +196,23 @@ class RingWalk(CellWalk):
 
 
 class _Rings:
-    def __init__(self, g: GridExpressions, place: Sequence[ir.Local], bound2: ir.Expression) -> None:
+    def __init__(
+        self, g: GridExpressions, place: Sequence[ir.Local], bound2: ir.Expression
+    ) -> None:
         self.g, self.place, self.bound2 = g, place, bound2
         self.scaled = [g.real(f"scaled.{c}") for c in COMPONENTS[: g.axes]]
-        self.home, self.cell = ([g.whole(f"{name}{c}") for c in COMPONENTS[: g.axes]] for name in ("home.", ""))
+        self.home, self.cell = (
+            [g.whole(f"{name}{c}") for c in COMPONENTS[: g.axes]] for name in ("home.", "")
+        )
         self.ring = g.whole("ring")
 
     def block(self, visit: Visit) -> ir.Block:
         g, body = self.g, list[ir.Statement]()
         for axis, p in enumerate(self.place):
-            body += (ir.Assign(self.scaled[axis].name, g.scaled(p, axis)), *g.cut_off(self.scaled[axis], axis, 0))
+            body += (
+                ir.Assign(self.scaled[axis].name, g.scaled(p, axis)),
+                *g.cut_off(self.scaled[axis], axis, 0),
+            )
             body += g.cell(f"home.{COMPONENTS[axis]}", p, axis)
         grow = ir.Assign(self.ring.name, build.add(self.ring, 1))
         again = ir.While(ir.Literal(True, BOOL), (*self.rows(visit), *self.leave(), grow))
@@ -162,7 +221,10 @@ class _Rings:
     # ------------------------------------------------------------ one ring
 
     def rows(self, visit: Visit) -> ir.Block:
-        """The rows that the ring touches: whole ones at its faces, the two cells at its ends within."""
+        """The rows that the ring touches.
+
+        Whole ones at its faces, the two cells at its ends within.
+        """
         g = self.g
         faces: ir.Expression = self.at_face(1)
         if g.axes > 2:
@@ -181,10 +243,15 @@ class _Rings:
         return build.maximum(build.subtract(self.home[axis], self.ring), 0)
 
     def highest(self, axis: int) -> ir.Expression:
-        return build.minimum(build.add(self.home[axis], self.ring), build.subtract(self.g.cells(axis), 1))
+        return build.minimum(
+            build.add(self.home[axis], self.ring), build.subtract(self.g.cells(axis), 1)
+        )
 
     def row(self, whole: ir.Local, visit: Visit) -> ir.Block:
-        """One range for a whole row; else the cells at both ends, where they are cells of the grid."""
+        """One range for a whole row.
+
+        Else the cells at both ends, where they are cells of the grid.
+        """
         g, index = self.g, self.g.index
         piece, a, b = g.whole("piece"), g.whole("a"), g.whole("b")
         left, right = build.subtract(self.home[0], self.ring), build.add(self.home[0], self.ring)
@@ -194,7 +261,9 @@ class _Rings:
         ), (
             ir.Assign(a.name, end), ir.Assign(b.name, end),
         ))  # fmt: skip
-        there = ir.Logical("and", ir.Compare(">=", a, ir.Literal(0, index)), build.less(b, g.cells(0)))
+        there = ir.Logical(
+            "and", ir.Compare(">=", a, ir.Literal(0, index)), build.less(b, g.cells(0))
+        )
         body = (choose, ir.If(there, g.range(g.row(self.cell[1:]), a, b, visit)))
         count = ir.Select(whole, ir.Literal(0, index), ir.Literal(1, index), index)
         return (g.loop("piece", ir.Literal(0, index), count, body),)
@@ -202,17 +271,25 @@ class _Rings:
     # ------------------------------------------------------------ the end
 
     def leave(self) -> ir.Block:
-        """Break when all cells were visited, or when the nearest cell that was not is beyond the bound."""
+        """Break when all cells were visited, or when the nearest cell that was not is beyond the
+        bound.
+        """
         g = self.g
         rest, more = g.real("rest"), ir.Local(g.whole("more").name, BOOL)
         body: list[ir.Statement] = [
-            ir.Assign(rest.name, ir.Literal(float("inf"), g.precision)), ir.Assign(more.name, ir.Literal(False, BOOL)),
-        ]  # fmt: skip
+            ir.Assign(rest.name, ir.Literal(float("inf"), g.precision)),
+            ir.Assign(more.name, ir.Literal(False, BOOL)),
+        ]
         for axis in range(g.axes):
-            low, high = build.subtract(self.home[axis], self.ring), build.add(self.home[axis], self.ring)
+            low, high = (
+                build.subtract(self.home[axis], self.ring),
+                build.add(self.home[axis], self.ring),
+            )
             below = g.binary("-", self.scaled[axis], ir.Cast(low, g.precision))
             above = g.binary("-", ir.Cast(build.add(high, 1), g.precision), self.scaled[axis])
-            body.append(self.closer(ir.Compare(">", low, ir.Literal(0, g.index)), below, axis, rest, more))
+            body.append(
+                self.closer(ir.Compare(">", low, ir.Literal(0, g.index)), below, axis, rest, more)
+            )
             last = build.subtract(g.cells(axis), 1)
             body.append(self.closer(build.less(high, last), above, axis, rest, more))
         beyond = ir.Compare(">", g.binary("*", rest, rest), self.bound2)

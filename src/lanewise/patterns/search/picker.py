@@ -1,4 +1,6 @@
-"""Which structure a call over a search gets: the one asked for, the one that tune() found, or the automatic choice.
+"""Which structure a call over a search gets.
+
+The one asked for, the one that tune() found, or the automatic choice.
 
 What tune() measured for one call is used for every call of its kind.
 """
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The concrete search of a call, and why it is that one; the fields of the plan that are decided; whether they were tuned."""
+    """The concrete search of a call, and why it is that one.
+
+    The fields of the plan that are decided; whether they were tuned.
+    """
 
     search: Search
     why: str
@@ -45,11 +50,16 @@ class Picked:
 class SearchPicker:
     """Picks the structures of one kernel's calls.
 
-    reference: makes its kernel over any structure (`Searched.reference`). adopted: told when later calls get what was tuned.
+    reference: makes its kernel over any structure (`Searched.reference`). adopted: told when later
+    calls get what was tuned.
     """
 
     def __init__(
-        self, name: str, search: Search, reference: Callable[..., ir.Kernel], adopted: Callable[[], None]
+        self,
+        name: str,
+        search: Search,
+        reference: Callable[..., ir.Kernel],
+        adopted: Callable[[], None],
     ) -> None:
         self._name, self._search, self._reference, self._adopted = name, search, reference, adopted
         self._tuned = TunedSearches()
@@ -62,22 +72,33 @@ class SearchPicker:
         self._tuned.adopt(specialisation, tuned)
         self._adopted()
 
-    def pick(self, arguments: Arguments, sources: Points, wish: Plan | None, choice: Choice | None) -> Picked:
+    def pick(
+        self, arguments: Arguments, sources: Points, wish: Plan | None, choice: Choice | None
+    ) -> Picked:
         """The structure for these sources; `choice`: the one that is measured."""
         if not all(map(len, arguments.records.values())):
-            return Picked(over_all_pairs(self._search), "an array without elements has nothing to sort", wish)
+            return Picked(
+                over_all_pairs(self._search), "an array without elements has nothing to sort", wish
+            )
         if choice is not None:
-            return Picked(choice.configuration.search(self._search, sources), "measured", choice.plan)
+            return Picked(
+                choice.configuration.search(self._search, sources), "measured", choice.plan
+            )
         if not isinstance(self._search, Neighbors | Nearest):
             return Picked(self._search.plan(sources), "asked for", wish)
         outlook = look(self._search, sources) if sources.count > FEW else None
         kind = kind_of_call(self._search, sources, outlook)
         specialisation = _specialisation(arguments, kind, wish)
-        tuned = self._tuned.find(arguments.device, specialisation, lambda: self._key(arguments, sources, kind, wish))
+        tuned = self._tuned.find(
+            arguments.device, specialisation, lambda: self._key(arguments, sources, kind, wish)
+        )
         if tuned is None:
             return Picked(*choose(self._search, sources, outlook), wish)
         return Picked(
-            tuned.choice.configuration.search(self._search, sources), tuned.why, tuned.choice.plan, tuned=True
+            tuned.choice.configuration.search(self._search, sources),
+            tuned.why,
+            tuned.choice.plan,
+            tuned=True,
         )
 
     def tuning_job(
@@ -88,14 +109,19 @@ class SearchPicker:
         bind: Callable[[Choice], Call],
         magnitudes: Callable[[Choice], Call],
     ) -> SearchJob:
-        """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a choice, `magnitudes`: of what it adds."""
+        """What is measured for a call; `default`: the complete plan, `bind`.
+
+        Makes a call of a choice, `magnitudes`: of what it adds.
+        """
         from lanewise.patterns.search.tuning.job import SearchJob
         from lanewise.tuning.job import check_tunable
 
         if not isinstance(self._search, Neighbors | Nearest):
             raise ArgumentError(
-                f"{self._name} runs over {self._search.describe()}, which was asked for; structures and plans are measured for "
-                "lw.Neighbors(radius=...) and lw.Nearest(k=...), plans alone for all pairs, @lw.pairwise without a search"
+                f"{self._name} runs over {self._search.describe()}, which was asked for; "
+                "structures and plans are measured for "
+                "lw.Neighbors(radius=...) and lw.Nearest(k=...), plans alone for all pairs, "
+                "@lw.pairwise without a search"
             )
         counts = {n: len(r) for n, r in arguments.records.items()}
         check_tunable(self._name, arguments.device, counts)
@@ -103,21 +129,43 @@ class SearchPicker:
         sources = points_of(source, self._search.position)
         furthest = reach(self._search, sources.precision, sources.dimension)
         sources.check(f"{self._name}: {source_name!r}", self._search.world, furthest)
-        kind = kind_of_call(self._search, sources, look(self._search, sources) if sources.count > FEW else None)
+        kind = kind_of_call(
+            self._search, sources, look(self._search, sources) if sources.count > FEW else None
+        )
         specialisation = _specialisation(arguments, kind, wish)
         return SearchJob(
-            self._name, arguments.device, self._search, sources, counts, wish, default, self._key(arguments, sources, kind, wish),
-            bind, magnitudes, partial(self._adopt, specialisation),
-        )  # fmt: skip
+            self._name,
+            arguments.device,
+            self._search,
+            sources,
+            counts,
+            wish,
+            default,
+            self._key(arguments, sources, kind, wish),
+            bind,
+            magnitudes,
+            partial(self._adopt, specialisation),
+        )
 
     def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:
-        """The function is known by its kernel over all sources: that of no structure that might be chosen."""
+        """The function is known by its kernel over all sources.
+
+        That of no structure that might be chosen.
+        """
         s, (target, source) = self._search, arguments.records.values()
         every = over_all_pairs(s)
-        reference = self._reference(arguments, every, every.make(sources), (), index_type(arguments.device))
+        reference = self._reference(
+            arguments, every, every.make(sources), (), index_type(arguments.device)
+        )
         identical, work = are_same(target, source), Work(SEARCH, len(target))
         key = make_key(
-            reference, layouts_of(arguments.records), arguments.device, work, len(source), wish or Plan(), identical
+            reference,
+            layouts_of(arguments.records),
+            arguments.device,
+            work,
+            len(source),
+            wish or Plan(),
+            identical,
         )
         return replace(key, search=kind)
 
@@ -136,10 +184,13 @@ def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple
 
 
 def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
-    """What of a search decides which structure is best, beside numbers of elements: calls with equal texts are of one kind.
+    """What of a search decides which structure is best, beside numbers of elements.
 
-    How crowded cells are counts in powers of four, and how wide they are in powers of two: a sample tells no more, and a flock that
-    moves stays of one kind for long. outlook: of the sources; None for few of them, which nobody looks at.
+    Calls with equal texts are of one kind.
+
+    How crowded cells are counts in powers of four, and how wide they are in powers of two: a sample
+    tells no more, and a flock that moves stays of one kind for long. outlook: of the sources; None
+    for few of them, which nobody looks at.
     """
     which = "all" if wish.k is None else f"{wish.k} nearest"
     within = "" if wish.radius is None else " within a radius"
@@ -149,4 +200,7 @@ def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
     crowd = f"{4 ** round(math.log(outlook.members, 4)):,} in a cell"
     if wish.radius is None:
         return f"{kind}; {crowd}"
-    return f"{kind}; {crowd} of {2.0 ** round(math.log2(max(outlook.side / wish.radius, 1.0))):g} radii"
+    return (
+        f"{kind}; {crowd} of {2.0 ** round(math.log2(max(outlook.side / wish.radius, 1.0))):g} "
+        "radii"
+    )

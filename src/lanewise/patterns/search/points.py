@@ -1,4 +1,6 @@
-"""Points: the positions of elements as a search sees them, whatever their layout, without a copy."""
+"""Points: the positions of elements as a search sees them, whatever their layout, without a
+copy.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ Bounds = list[tuple[float, float]]  # of coordinates, one an axis
 class Points:
     """`count` positions in the memory of an array of records (or of a plain array of vectors).
 
-    data: the bytes of the whole array on `device`; arrangement: where its leaves lie; leaves: those of the position, one an
-    axis; precision: their type, f32 or f64.
+    data: the bytes of the whole array on `device`; arrangement: where its leaves lie; leaves: those
+    of the position, one an axis; precision: their type, f32 or f64.
     """
 
     data: Any
@@ -47,8 +49,10 @@ class Points:
     device: str
     leaves: tuple[str, ...]
     precision: Scalar
-    _facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # about the positions, each taken once
-    _memory: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)  # what holds wherever the elements are
+    # about the positions, each taken once
+    _facts: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    # what holds wherever the elements are
+    _memory: dict[str, Any] = field(default_factory=dict[str, Any], repr=False)
 
     @property
     def dimension(self) -> int:
@@ -57,11 +61,21 @@ class Points:
     def again(self) -> Points:
         """The same elements, which may lie elsewhere now: nothing is known of their positions."""
         return Points(
-            self.data, self.arrangement, self.count, self.device, self.leaves, self.precision, {}, self._memory
+            self.data,
+            self.arrangement,
+            self.count,
+            self.device,
+            self.leaves,
+            self.precision,
+            {},
+            self._memory,
         )
 
     def columns(self) -> list[Any]:
-        """One array of shape (count,) an axis, on the device: a view of the memory, but in blocks (AoSoA) a copy."""
+        """One array of shape (count,) an axis, on the device.
+
+        A view of the memory, but in blocks (AoSoA) a copy.
+        """
         return [view.reshape(-1)[: self.count] for view in self._fixed("views", Points._views)]
 
     def _views(self) -> list[Any]:
@@ -69,8 +83,13 @@ class Points:
         return [views.blocks(leaf) for leaf in self.leaves]
 
     def _table(self) -> Any:
-        """The coordinates as one view of shape (count, axes) on the host; None where they have no common strides, or rows would be slow."""
-        buffers = [self.arrangement.buffers[self.arrangement.slot(leaf).buffer] for leaf in self.leaves]
+        """The coordinates as one view of shape (count, axes) on the host.
+
+        None where they have no common strides, or rows would be slow.
+        """
+        buffers = [
+            self.arrangement.buffers[self.arrangement.slot(leaf).buffer] for leaf in self.leaves
+        ]
         places = [self.arrangement.address(leaf, 0, self.count) for leaf in self.leaves]
         gaps = {b - a for a, b in itertools.pairwise(places)}
         if len({(b.width, b.block) for b in buffers}) > 1 or buffers[0].width > 1 or len(gaps) > 1:
@@ -78,7 +97,9 @@ class Points:
         (gap,), block = gaps, buffers[0].block
         if gap < block and self.count > _FEW_ROWS:
             return None
-        return np.ndarray((self.count, self.dimension), self.precision.dtype, self.data, places[0], (block, gap))
+        return np.ndarray(
+            (self.count, self.dimension), self.precision.dtype, self.data, places[0], (block, gap)
+        )
 
     def addresses(self) -> list[int]:
         """Where the coordinates of the first element lie in memory, one address an axis."""
@@ -95,7 +116,9 @@ class Points:
             return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
 
     def sample(self) -> Points:
-        """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step with what repeats in it.
+        """At most `SAMPLE` of the points, on the host.
+
+        Evenly from the whole array, but in no step with what repeats in it.
 
         It is taken once: who chooses a structure and who makes it look at the same positions.
         """
@@ -117,24 +140,37 @@ class Points:
         if not target_of(self.device).host_memory:
             return points_of_values(self._survey([_UNBOUNDED] * self.dimension).sample, "cpu")
         columns, places = self.columns(), sampled(self.count)
-        return points_of_values(np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu")
+        return points_of_values(
+            np.stack(columns if places is None else [c[places] for c in columns], axis=1), "cpu"
+        )
 
     def survey_text(self) -> str:
         """The CUDA text of the kernel that looks at them."""
         return survey_text(self.arrangement.unpinned, self.leaves, self.precision)
 
     def _survey(self, bounds: Bounds) -> Survey:
-        return survey(self.device, self.survey_text(), self.addresses(), self.count, self.precision.dtype, bounds)
+        return survey(
+            self.device,
+            self.survey_text(),
+            self.addresses(),
+            self.count,
+            self.precision.dtype,
+            bounds,
+        )
 
     def check(self, name: str, world: World, reach: float = math.inf) -> None:
-        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a bounded world or beyond `reach`.
+        """Raise `ArgumentError` for the first position that is not finite, or that lies outside a
+        bounded world or beyond `reach`.
 
-        reach: the largest coordinate that the arithmetic of a search holds. A world of other axes bounds nothing here: searches
-        refuse it. On a GPU a sample comes by the same transfer, as those who choose a structure ask for one.
+        reach: the largest coordinate that the arithmetic of a search holds. A world of other axes
+        bounds nothing here: searches refuse it. On a GPU a sample comes by the same transfer, as
+        those who choose a structure ask for one.
         """
         if not self.count:
             return
-        if not target_of(self.device).host_memory or not self._surely_within(*self._common(world, reach)):
+        if not target_of(self.device).host_memory or not self._surely_within(
+            *self._common(world, reach)
+        ):
             self._refuse(name, world, reach, *self._look(self.bounds(world, reach)))
 
     def bounds(self, world: World, reach: float) -> Bounds:
@@ -147,28 +183,43 @@ class Points:
     def _ends(self, world: World) -> Bounds:
         """The lowest and the highest coordinate along every axis."""
         bounded = self._bounded(world)
-        return [_UNBOUNDED] * self.dimension if bounded is None else list(zip(bounded.low, bounded.high, strict=True))
+        return (
+            [_UNBOUNDED] * self.dimension
+            if bounded is None
+            else list(zip(bounded.low, bounded.high, strict=True))
+        )
 
     def _common(self, world: World, reach: float) -> tuple[float, float]:
         """Bounds that every axis has."""
         bounded = self._bounded(world)
-        return (-reach, reach) if bounded is None else (max(-reach, *bounded.low), min(reach, *bounded.high))
+        return (
+            (-reach, reach)
+            if bounded is None
+            else (max(-reach, *bounded.low), min(reach, *bounded.high))
+        )
 
-    def _refuse(self, name: str, world: World, reach: float, bad: int | None, outside: int | None) -> None:
+    def _refuse(
+        self, name: str, world: World, reach: float, bad: int | None, outside: int | None
+    ) -> None:
         if bad is not None:
             raise ArgumentError(
-                f"{name}: the position of element {bad} is {_text(self.at(bad))}; a search needs finite numbers"
+                f"{name}: the position of element {bad} is {_text(self.at(bad))}; a search needs "
+                "finite numbers"
             )
         if outside is None:
             return
         place = self.at(outside)
-        if any(not low <= x <= high for x, (low, high) in zip(place, self._ends(world), strict=True)):
+        if any(
+            not low <= x <= high for x, (low, high) in zip(place, self._ends(world), strict=True)
+        ):
             raise ArgumentError(
-                f"{name}: element {outside} at {_text(place)} lies outside the {world}; choose a larger one, or lw.Open()"
+                f"{name}: element {outside} at {_text(place)} lies outside the {world}; choose a "
+                "larger one, or lw.Open()"
             )
         wider = "float64, or " if self.precision == t.F32 else ""
         raise ArgumentError(
-            f"{name}: the position of element {outside} is {_text(place)}; distances in {self.precision} are held for coordinates up "
+            f"{name}: the position of element {outside} is {_text(place)}; distances in "
+            f"{self.precision} are held for coordinates up "
             f"to {reach:.2g}: use {wider}another unit of length"
         )
 
@@ -176,29 +227,38 @@ class Points:
         """The first element that is not finite, and the first outside the bounds."""
         if not target_of(self.device).host_memory:
             seen = self._survey(bounds)
-            self._facts["sample"] = points_of_values(seen.sample, "cpu")  # brought by the same transfer
+            # brought by the same transfer
+            self._facts["sample"] = points_of_values(seen.sample, "cpu")
             return seen.unsound, seen.outside
         columns, kind = self.columns(), self.precision.dtype.type
         with np.errstate(over="ignore"):  # bounds of float64 beyond float32 bound nothing
             ends: list[tuple[Any, Any]] = [(kind(low), kind(high)) for low, high in bounds]
         with np.errstate(invalid="ignore"):
-            extremes = [(c.min(), c.max()) for c in columns]  # without a copy; NaN where there is one
+            # without a copy; NaN where there is one
+            extremes = [(c.min(), c.max()) for c in columns]
         sound = all(np.isfinite(low) and np.isfinite(high) for low, high in extremes)
-        if sound and all(a <= low and high <= b for (low, high), (a, b) in zip(extremes, ends, strict=True)):
+        if sound and all(
+            a <= low and high <= b for (low, high), (a, b) in zip(extremes, ends, strict=True)
+        ):
             return None, None
         unsound = _first([np.isfinite(c) for c in columns])
-        return unsound, _first([(c >= a) & (c <= b) for c, (a, b) in zip(columns, ends, strict=True)])
+        return unsound, _first(
+            [(c >= a) & (c <= b) for c, (a, b) in zip(columns, ends, strict=True)]
+        )
 
     def _surely_within(self, low: float, high: float) -> bool:
-        """Whether all coordinates on the host are finite and lie within the same bounds: quick, as it does not ask which one does not.
+        """Whether all coordinates on the host are finite and lie within the same bounds.
 
-        Numbers side by side are looked at in one pass; strided ones go by their sizes, which takes a third of the time of both ends.
+        Quick, as it does not ask which one does not.
+
+        Numbers side by side are looked at in one pass; strided ones go by their sizes, which takes
+        a third of the time of both ends.
         """
         if self._has_coordinates_only():
             (start,) = self.arrangement.starts(self.count)
-            values = self.data[start : start + self.count * self.dimension * self.precision.size].view(
-                self.precision.dtype
-            )
+            values = self.data[
+                start : start + self.count * self.dimension * self.precision.size
+            ].view(self.precision.dtype)
             least, most = float(values.min()), float(values.max())
         else:
             table = self._fixed("table", Points._table)
@@ -213,12 +273,20 @@ class Points:
 
 
 def points_of(array: RecordArray, field: str) -> Points:
-    """The points of a field of an array of records; the field is a vector of two or three floats."""
+    """The points of a field of an array of records.
+
+    The field is a vector of two or three floats.
+    """
     kind = next(f.type for f in array.record if f.name == field)
     side_of(array).read(bits_of(array.record)[field])
     return Points(
-        places_of(array).data, array.arrangement, len(array), array.device, t.leaves(field, kind), t.scalar_of(kind)
-    )  # fmt: skip
+        places_of(array).data,
+        array.arrangement,
+        len(array),
+        array.device,
+        t.leaves(field, kind),
+        t.scalar_of(kind),
+    )
 
 
 def points_of_values(values: Any, device: str) -> Points:

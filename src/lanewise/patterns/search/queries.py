@@ -1,4 +1,5 @@
-"""lw.neighbors and lw.nearest: who is near, without a function of pairs, on the structures and walks that pair functions run over.
+"""lw.neighbors and lw.nearest: who is near, without a function of pairs, on the structures and
+walks that pair functions run over.
 
 Positions come as plain arrays of any library; they are brought to one device and checked.
 """
@@ -11,7 +12,14 @@ from typing import Any
 import numpy as np
 
 from lanewise.patterns.search.automatic import Nearest, Neighbors
-from lanewise.patterns.search.base import MOST_NEIGHBORS, Search, check_k, check_radius, plain_number, reach
+from lanewise.patterns.search.base import (
+    MOST_NEIGHBORS,
+    Search,
+    check_k,
+    check_radius,
+    plain_number,
+    reach,
+)
 from lanewise.patterns.search.builders.rows import sort_keys, sort_rows
 from lanewise.patterns.search.picker import over_all_pairs
 from lanewise.patterns.search.points import Points, points_of_values
@@ -31,19 +39,27 @@ MOST_PAIRS_ON_A_GPU = 2**31 - 2**16  # entries of a list that kernels with indic
 
 @settings_by_name
 def neighbors(
-    points: Any, radius: float, queries: Any = None, *, world: World | None = None, device: str | None = None,
+    points: Any,
+    radius: float,
+    queries: Any = None,
+    *,
+    world: World | None = None,
+    device: str | None = None,
     search: Search | None = None,
-) -> Ragged:  # fmt: skip
+) -> Ragged:
     """All points nearer than the radius to each query, strictly: rows of their indices, ascending.
 
-    points: shape (n, axes), with 1 to 64 axes, float32 or float64; a NumPy array, or a CuPy (or any DLPack) array, which is searched on its
-    GPU. queries: shape (m, same), same type; without them every point is a query, and not its own neighbour. world: `lw.Open()`
-    (the default), `lw.Periodic(size)` or `lw.Bounded(low, high)`. device: where to search, if not where the points are. search: a
-    structure such as `lw.StaticGrid(radius=...)`, with the same radius and world; without it one is chosen. Distances are
-    computed in the type of the positions. Returns m rows on that device: `rows[i]`, `rows.indices` (int32), `rows.offsets` (int64).
+    points: shape (n, axes), with 1 to 64 axes, float32 or float64; a NumPy array, or a CuPy (or any
+    DLPack) array, which is searched on its GPU. queries: shape (m, same), same type; without them
+    every point is a query, and not its own neighbour. world: `lw.Open()` (the default),
+    `lw.Periodic(size)` or `lw.Bounded(low, high)`. device: where to search, if not where the points
+    are. search: a structure such as `lw.StaticGrid(radius=...)`, with the same radius and world;
+    without it one is chosen. Distances are computed in the type of the positions. Returns m rows on
+    that device: `rows[i]`, `rows.indices` (int32), `rows.offsets` (int64).
 
-    Raises `ArgumentError` for a radius that is not positive, other shapes and types, no points, positions that are not finite or
-    lie outside a bounded world; `DeviceError` for lists that do not fit the memory.
+    Raises `ArgumentError` for a radius that is not positive, other shapes and types, no points,
+    positions that are not finite or lie outside a bounded world; `DeviceError` for lists that do
+    not fit the memory.
     """
     radius = plain_number(radius)
     _check_given("neighbors", "radius", radius, "a positive number")
@@ -57,13 +73,22 @@ def neighbors(
 
 @settings_by_name
 def nearest(
-    points: Any, k: int, radius: float | None = None, queries: Any = None, *, world: World | None = None,
-    device: str | None = None, search: Search | None = None,
-) -> tuple[Any, Any]:  # fmt: skip
-    """The k nearest points to each query, optionally only those nearer than a radius: (indices, distances), each of shape (m, k).
+    points: Any,
+    k: int,
+    radius: float | None = None,
+    queries: Any = None,
+    *,
+    world: World | None = None,
+    device: str | None = None,
+    search: Search | None = None,
+) -> tuple[Any, Any]:
+    """The k nearest points to each query, optionally only those nearer than a radius.
 
-    Nearest first; of equally near ones the smaller index first. Where fewer than k are found the index is -1 (int32) and the distance
-    infinity (in the type of the positions). k: from 1 to 32. All else as in `neighbors`.
+    (indices, distances), each of shape (m, k).
+
+    Nearest first; of equally near ones the smaller index first. Where fewer than k are found the
+    index is -1 (int32) and the distance infinity (in the type of the positions). k: from 1 to 32.
+    All else as in `neighbors`.
 
     Raises as `neighbors`, and `ArgumentError` for a k larger than the number of points or than 32.
     """
@@ -81,7 +106,8 @@ def nearest(
 def _nearest(call: Queried, k: int) -> tuple[Any, Any]:
     shape, what = (call.targets.count, k), f"the {k} nearest of {call.targets.count:,} positions"
     indices, distances = (
-        _empty(call.targets.device, shape, dtype, what) for dtype in ("int32", call.sources.precision.dtype)
+        _empty(call.targets.device, shape, dtype, what)
+        for dtype in ("int32", call.sources.precision.dtype)
     )
     call.nearest(indices, distances)
     return indices, distances
@@ -111,7 +137,8 @@ def _rows(call: Queried) -> Ragged:
     total, on_host = int(offsets[-1]), module is np
     if not on_host and total > MOST_PAIRS_ON_A_GPU:
         raise ArgumentError(
-            f"neighbors: {total:,} pairs are nearer than the radius, and a GPU lists at most {MOST_PAIRS_ON_A_GPU:,}; choose a smaller "
+            f"neighbors: {total:,} pairs are nearer than the radius, and a GPU lists at most "
+            f"{MOST_PAIRS_ON_A_GPU:,}; choose a smaller "
             "radius, or give the queries in parts"
         )
     entries = _empty(device, (total,), "int32" if on_host else "int64", what)
@@ -125,7 +152,11 @@ def _rows(call: Queried) -> Ragged:
 def _empty(device: str, shape: tuple[int, ...], dtype: Any, what: str) -> Any:
     """An array whose elements a kernel writes, every one."""
     kind = np.dtype(dtype)
-    return allocate(device, math.prod(shape) * kind.itemsize, what, zeroed=False).view(kind).reshape(shape)
+    return (
+        allocate(device, math.prod(shape) * kind.itemsize, what, zeroed=False)
+        .view(kind)
+        .reshape(shape)
+    )
 
 
 # ---------------------------------------------------------------- what is refused
@@ -144,25 +175,33 @@ def _check_search(name: str, search: Any, radius: float | None, k: int | None, w
     """A search of the caller's has to look for the same."""
     if not isinstance(search, Search):
         raise ArgumentError(
-            f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found {shown(search)}"
+            f"{name}: search takes a structure such as lw.StaticGrid(radius=...), found "
+            f"{shown(search)}"
         )
     if world is not None and not isinstance(world, Open | Periodic | Bounded):
         raise ArgumentError(
-            f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, high)"
+            f"{name}(world={shown(world)}): wanted lw.Open(), lw.Periodic(size) or lw.Bounded(low, "
+            "high)"
         )
     asked = {"radius": radius, "k": k, **({} if world is None else {"world": world})}
     for part, value in asked.items():
         if (own := getattr(search, part)) != value:
-            raise ArgumentError(f"{name}: the search has {part}={own}, and the call {part}={value}; they have to agree")
+            raise ArgumentError(
+                f"{name}: the search has {part}={own}, and the call {part}={value}; they have to "
+                "agree"
+            )
 
 
 def _check_alike(name: str, sources: Points, targets: Points) -> None:
     if targets.dimension != sources.dimension:
-        raise ArgumentError(f"{name}: 'queries' have {targets.dimension} axes, and 'points' {sources.dimension}")
+        raise ArgumentError(
+            f"{name}: 'queries' have {targets.dimension} axes, and 'points' {sources.dimension}"
+        )
     if targets.precision != sources.precision:
         ours, theirs = sources.precision.dtype, targets.precision.dtype
         raise ArgumentError(
-            f"{name}: 'queries' are {theirs}, and 'points' {ours}; wanted one type: queries.astype('{ours}')"
+            f"{name}: 'queries' are {theirs}, and 'points' {ours}; wanted one type: "
+            f"queries.astype('{ours}')"
         )
 
 
@@ -170,31 +209,40 @@ MOST_POINTS = 2**31 - 2**16  # their numbers have 32 bits
 
 
 def _device_of(values: Any, device: str | None) -> str:
-    """Where a query runs: where it is told to, else where the points are; from the host, on the default device."""
+    """Where a query runs: where it is told to, else where the points are.
+
+    From the host, on the default device.
+    """
     return resolve(device if device is not None else home(values))
 
 
 def points_from(call: str, name: str, values: Any, device: str, search: Search) -> Points:
     """Positions of shape (n, axes), float32 or float64, as points on `device`.
 
-    Raises `ArgumentError` for other shapes and types, for positions that are not finite, for those outside a bounded
-    world, and for those whose distances the type does not hold.
+    Raises `ArgumentError` for other shapes and types, for positions that are not finite, for those
+    outside a bounded world, and for those whose distances the type does not hold.
     """
     array = brought(f"{call}: {name!r}", values, device)
     if array.ndim != 2 or not 1 <= array.shape[1] <= MOST_AXES:
         raise ArgumentError(
-            f"{call}: {name!r} must have the shape (n, axes) with 1 to {MOST_AXES} axes, found {tuple(array.shape)}"
+            f"{call}: {name!r} must have the shape (n, axes) with 1 to {MOST_AXES} axes, found "
+            f"{tuple(array.shape)}"
         )
     if array.dtype.kind != "f" or array.dtype.itemsize not in (4, 8):
         raise ArgumentError(
-            f"{call}: {name!r} must be float32 or float64, found {array.dtype}; distances are computed in the type of the positions: "
+            f"{call}: {name!r} must be float32 or float64, found {array.dtype}; distances are "
+            "computed in the type of the positions: "
             f"{name}.astype('float64')"
         )
     if len(array) > MOST_POINTS:
-        raise ArgumentError(f"{call}: {name!r} has {len(array):,} positions; wanted at most {MOST_POINTS:,}")
+        raise ArgumentError(
+            f"{call}: {name!r} has {len(array):,} positions; wanted at most {MOST_POINTS:,}"
+        )
     points = points_of_values(_plain(array, device), device)
     if points.count:
-        points.check(f"{call}: {name!r}", search.world, reach(search, points.precision, points.dimension))
+        points.check(
+            f"{call}: {name!r}", search.world, reach(search, points.precision, points.dimension)
+        )
     return points
 
 

@@ -38,11 +38,15 @@ from lanewise.patterns.search.searched import complete_search_plan
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.runtime.memory import allocate
 
-TURNING = 4096  # targets from which on an order of their own pays: fewer find what they read in the caches anyway
+# targets from which on an order of their own pays: fewer find what they read in the caches anyway
+TURNING = 4096
 
 
 class Queried:
-    """The sources of a query in a structure, and its targets: other points, or the sources themselves."""
+    """The sources of a query in a structure, and its targets.
+
+    Other points, or the sources themselves.
+    """
 
     def __init__(self, search: Search, sources: Points, targets: Points | None) -> None:
         self.search, self.sources = search.plan(sources), sources
@@ -55,7 +59,10 @@ class Queried:
 
     def nearest(self, indices: Any, distances: Any) -> None:
         """Fill both, shape (targets, k)."""
-        flat = {INDICES: (indices.reshape(-1), I32), DISTANCES: (distances.reshape(-1), self.sources.precision)}
+        flat = {
+            INDICES: (indices.reshape(-1), I32),
+            DISTANCES: (distances.reshape(-1), self.sources.precision),
+        }
         self._run("nearest", flat)
 
     def count(self, counts: Any) -> None:
@@ -63,20 +70,33 @@ class Queried:
         self._run("count", {COUNTS: (counts, I32)})
 
     def fill(self, offsets: Any, entries: Any) -> None:
-        """Fill entries (int32 indices on a CPU, int64 keys on a GPU) from the offsets of every row on."""
+        """Fill entries (int32 indices on a CPU, int64 keys on a GPU) from the offsets of every row
+        on.
+        """
         kind = row_type(self._arguments("fill"))
         index = index_type(self.targets.device)
-        self._run("fill", {OFFSETS: (offsets.astype(index.dtype, copy=False), index), ROWS: (entries, kind)})
+        self._run(
+            "fill",
+            {OFFSETS: (offsets.astype(index.dtype, copy=False), index), ROWS: (entries, kind)},
+        )
 
     # ------------------------------------------------------------ kernels
 
     def _arguments(self, what: Wanted) -> QueryArguments:
         s, device = self.search, self.sources.device
         return QueryArguments(
-            what, self.sources.precision, self.sources.dimension, self.structure.walk(index_type(device)), self.identical,
-            self.structure.order is not None, self._turns is not None, s.radius is not None, isinstance(s.world, Periodic), s.k,
+            what,
+            self.sources.precision,
+            self.sources.dimension,
+            self.structure.walk(index_type(device)),
+            self.identical,
+            self.structure.order is not None,
+            self._turns is not None,
+            s.radius is not None,
+            isinstance(s.world, Periodic),
+            s.k,
             numbered=target_of(device).has_blocks,
-        )  # fmt: skip
+        )
 
     def _run(self, what: Wanted, outputs: dict[str, tuple[Any, Scalar]]) -> None:
         device, arguments = self.targets.device, self._arguments(what)
@@ -108,14 +128,19 @@ class Queried:
             return as_bound(self.sources)
         s = self.sources
         arrangement = sorted_arrangement(s.precision, s.dimension)
-        data = allocate(s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False)
+        data = allocate(
+            s.device, arrangement.nbytes(s.count), "the sorted copy of 'points'", zeroed=False
+        )
         copy = BoundArray(data, arrangement, s.count)
         arrays = {POINTS: as_bound(s), ORDER: _bound(self.structure.order, I32), SORTED: copy}
         gather_executable(s.precision, s.dimension, s.device).prepare(arrays, {COUNT: s.count})()
         return copy
 
     def _turned(self) -> Any:
-        """An order of the targets in which neighbours in time are neighbours in space; None where it does not pay."""
+        """An order of the targets in which neighbours in time are neighbours in space.
+
+        None where it does not pay.
+        """
         if self.targets.count < TURNING or self.structure.order is None:
             return None
         structure = self.search.make(self.targets)
@@ -134,7 +159,8 @@ def _arrangement(kind: Scalar) -> Arrangement:
     return value_array("", kind, written=False).arrangement
 
 
-_radius2 = lru_cache(maxsize=64)(radius2)  # asks NumPy for the limits of a type, which takes as long as a launch
+# asks NumPy for the limits of a type, which takes as long as a launch
+_radius2 = lru_cache(maxsize=64)(radius2)
 
 
 def as_bound(points: Points) -> BoundArray:
@@ -160,4 +186,6 @@ def gather_executable(precision: Scalar, axes: int, device: str) -> Executable:
     """The kernel that makes the sorted copy; kept for the life of the program."""
     leaves = value_leaves(t.Vector(precision, axes))
     reference = build_gather(POINTS, leaves, AoS(), leaves, SoAoAS(), index_type(device))
-    return compile_kernel(reference, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device)
+    return compile_kernel(
+        reference, complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1)), device
+    )

@@ -18,7 +18,8 @@ from lanewise.support.errors import ArgumentTypeError
 class Ragged:
     """`rows[i]` is `indices[offsets[i] : offsets[i + 1]]`, a view.
 
-    indices: int32, shape (entries,), all rows one after the other. offsets: int64, shape (rows + 1,). Both are arrays of one
+    indices: int32, shape (entries,), all rows one after the other. offsets: int64, shape (rows +
+    1,). Both are arrays of one
     device: NumPy on the CPU, CuPy on a GPU.
     """
 
@@ -29,10 +30,15 @@ class Ragged:
         return len(self.offsets) - 1
 
     def __getitem__(self, row: int) -> Any:
-        """One row; a negative number counts from the end. Raises `IndexError` for a row that is not there."""
+        """One row; a negative number counts from the end.
+
+        Raises `IndexError` for a row that is not there.
+        """
         number: Any = row
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-            raise ArgumentTypeError(f"rows are taken one by one with a whole number, found {shown(number)}")
+            raise ArgumentTypeError(
+                f"rows are taken one by one with a whole number, found {shown(number)}"
+            )
         count = len(self)
         if not -count <= row < count:
             raise IndexError(f"row {row} of {count:,}")

@@ -58,7 +58,9 @@ class SearchedLaunch:
     looks: tuple[Guard, ...] = ()
 
     def check(self) -> None:
-        """Raise `ArgumentError` where an array was changed in length since the structure was made for it."""
+        """Raise `ArgumentError` where an array was changed in length since the structure was made
+        for it.
+        """
         for check in self.checks:
             check()
 
@@ -76,10 +78,15 @@ class SearchedLaunch:
         if not is_gpu(device):
             return replace(self, guards=guards, looks=guards)
         in_graphs = self.structure.settled and self.structure.in_graphs
-        return replace(self, looked=DeviceFilling(device, guards, self.filling, in_graphs), looks=guards)
+        return replace(
+            self, looked=DeviceFilling(device, guards, self.filling, in_graphs), looks=guards
+        )
 
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
-        """The same launches for other results and values; None where they are more than arguments."""
+        """The same launches for other results and values.
+
+        None where they are more than arguments.
+        """
         opened = self.kernel.opened(results, values) if isinstance(self.kernel, Prepared) else None
         return None if opened is None else SearchedTemplate(self.filling, opened, self.turns)
 
@@ -150,7 +157,10 @@ class Kept:
 
 
 Key = tuple[int, ...]
-"""Where the records of a call's arguments are: their `FieldViews`, which are others after every change in length."""
+"""Where the records of a call's arguments are.
+
+Their `FieldViews`, which are others after every change in length.
+"""
 
 
 def _key(arguments: Iterable[Any]) -> Key:
@@ -168,7 +178,9 @@ class RepeatedSearches:
         self._last: Kept | None = None  # that was found: most calls of a loop are the one before
         self._tuned = True
 
-    def find(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Kept, Given] | None:
+    def find(
+        self, arguments: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[Kept, Given] | None:
         """A call like this one, and its arguments."""
         if self._tuned is not (tuned := store_enabled()):
             self._keep(())
@@ -183,7 +195,10 @@ class RepeatedSearches:
         return None
 
     def _keep(self, entries: Iterable[Kept]) -> None:
-        """These and no others: the last ones, and earlier ones as long as they are small together."""
+        """These and no others.
+
+        The last ones, and earlier ones as long as they are small together.
+        """
         kept: list[Kept] = []
         nbytes = 0
         for entry in entries:
@@ -196,10 +211,18 @@ class RepeatedSearches:
         self._entries, self._found, self._last = tuple(kept), found, None
 
     def remember(
-        self, signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any], arguments: Arguments, launch: SearchedLaunch,
-        results: Sequence[Result], points: tuple[Points, Points], picked: Picked, looks: tuple[Look, ...],
+        self,
+        signature: Signature,
+        positional: tuple[Any, ...],
+        named: Mapping[str, Any],
+        arguments: Arguments,
+        launch: SearchedLaunch,
+        results: Sequence[Result],
+        points: tuple[Points, Points],
+        picked: Picked,
+        looks: tuple[Look, ...],
         uses: Mapping[str, Uses],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Keep a call for those like it, where they can be recognised.
 
         looks: what is looked at in every call, where nothing else has to be asked. uses: of
@@ -213,11 +236,15 @@ class RepeatedSearches:
             return
         sizes = sizes_of(zip(slots, (*positional, *named.values()), strict=True))
         sized: dict[Hashable, Sized] = {sizes: Sized.of(template, results, own=True)}
-        call = Repeatable(signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses)
-        if call.match(positional, named) is None:  # it would never be found, and push out another one
+        call = Repeatable(
+            signature.source.name, tuple(named), slots, arguments.device, sizes=sized, uses=uses
+        )
+        # it would never be found, and push out another one
+        if call.match(positional, named) is None:
             return
         quick: Watched | None = None
-        if looks and launch.structure.in_graphs and not tables:  # a graph holds the addresses of its arrays
+        # a graph holds the addresses of its arrays
+        if looks and launch.structure.in_graphs and not tables:
             quick = watched(looks, template.filling, template.kernel, template.turns, results, call)
         drop = partial(_drop, weakref.ref(self))
         records = {id(r): r for r in arguments.records.values()}.values()
@@ -231,7 +258,9 @@ class RepeatedSearches:
         self._keep(k for k in self._entries if k is not kept)
 
     def without(self, array: weakref.ref[Any]) -> None:
-        """Let go of the calls on an array that is no more, or whose records are no more where they were."""
+        """Let go of the calls on an array that is no more, or whose records are no more where they
+        were.
+        """
         self._keep(k for k in self._entries if not any(a is array for a in k.arrays))
 
     def forget(self) -> None:

@@ -1,4 +1,7 @@
-"""A call of a pairwise kernel over a search: rebuild the structure, gather the fields in its order, walk through it."""
+"""A call of a pairwise kernel over a search.
+
+Rebuild the structure, gather the fields in its order, walk through it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,13 @@ from lanewise.ir.pattern import Work
 from lanewise.language import types as t
 from lanewise.language.record import Leaf, Record
 from lanewise.language.types import Scalar
-from lanewise.launch.arguments import Arguments, Tests, bind_value_array, flatten_uniforms, make_outputs
+from lanewise.launch.arguments import (
+    Arguments,
+    Tests,
+    bind_value_array,
+    flatten_uniforms,
+    make_outputs,
+)
 from lanewise.launch.compiled import Beside, Call, Compiled, Tunable
 from lanewise.launch.executable import BoundArray, Executable, Launch, checks_of
 from lanewise.launch.repeated import Result
@@ -36,7 +45,14 @@ from lanewise.layouts import Layout, SoAoAS
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.results import result_arrays
 from lanewise.patterns.search.base import ORDER, RADIUS2, Search, Structure, radius2, reach
-from lanewise.patterns.search.build import SEARCH, SearchArguments, Side, build_search, inverse_period, period
+from lanewise.patterns.search.build import (
+    SEARCH,
+    SearchArguments,
+    Side,
+    build_search,
+    inverse_period,
+    period,
+)
 from lanewise.patterns.search.gather import SORTED, build_gather
 from lanewise.patterns.search.picker import Picked, SearchPicker
 from lanewise.patterns.search.points import Points, points_of
@@ -58,7 +74,10 @@ if TYPE_CHECKING:
 
 
 def structure_of(call: Call) -> Structure:
-    """The structure of a bound call over a search. Raises `ArgumentError` for a call over all pairs, which has none."""
+    """The structure of a bound call over a search.
+
+    Raises `ArgumentError` for a call over all pairs, which has none.
+    """
     launch: Any = call.launch
     if not isinstance(launch, SearchedLaunch):
         raise ArgumentError(f"{call.compiled.name} runs over all pairs: it has no search structure")
@@ -76,32 +95,56 @@ class _Specialisation:
     structure: Structure
     arguments: SearchArguments
     reference: ir.Kernel
-    copied: tuple[Leaf, ...]  # what the sorted copy holds; nothing where sources stay in their own order
+    # what the sorted copy holds; nothing where sources stay in their own order
+    copied: tuple[Leaf, ...]
     environment: dict[str, Any]
 
 
 class Searched:
-    """What a pairwise kernel over a search compiles and binds. Compiled kernels are kept; each bound call has a structure of its own."""
+    """What a pairwise kernel over a search compiles and binds. Compiled kernels are kept.
 
-    def __init__(self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable) -> None:
-        self.name, self.signature, self.lowered, self.search, self.kernel = name, signature, lowered, search, kernel
+    Each bound call has a structure of its own.
+    """
+
+    def __init__(
+        self, name: str, signature: Signature, lowered: Lowered, search: Search, kernel: Tunable
+    ) -> None:
+        self.name, self.signature, self.lowered, self.search, self.kernel = (
+            name,
+            signature,
+            lowered,
+            search,
+            kernel,
+        )
         self._compiled: dict[Any, Executable] = {}
         self._reference: dict[
             tuple[SearchArguments, Scalar], ir.Kernel
         ] = {}  # by what they are specialised to: quicker than by themselves
-        self._picker, self._repeated = SearchPicker(name, search, self.reference, self.forget), RepeatedSearches()
+        self._picker, self._repeated = (
+            SearchPicker(name, search, self.reference, self.forget),
+            RepeatedSearches(),
+        )
         self._records = [n for n, kind in signature.parameters.items() if isinstance(kind, Record)]
         self._reach = reach(search, *check_positions(signature, search.position))
 
-    def compile(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> Compiled:
+    def compile(
+        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
+    ) -> Compiled:
         """The kernel for these arguments, without running it."""
         return self._compile(self._specialisation(arguments, plan), plan, bind)
 
     def call(
-        self, arguments: tuple[Any, ...], named: Mapping[str, Any], out: Any,
-        classify: Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments], bound_by: Callable[..., Call],
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """Run with the default or the tuned plan; the results. `classify`: the arguments, checked."""
+        self,
+        arguments: tuple[Any, ...],
+        named: Mapping[str, Any],
+        out: Any,
+        classify: Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments],
+        bound_by: Callable[..., Call],
+    ) -> tuple[Any, ...]:
+        """Run with the default or the tuned plan; the results. `classify`.
+
+        The arguments, checked.
+        """
         points: tuple[Points, Points] | None = None
         repeatable = out is None or not self.signature.arrays
         if repeatable and (match := self._repeated.find(arguments, named)):
@@ -115,7 +158,11 @@ class Searched:
             arrays = matched.complete()
             records = {n: arrays[n] for n in self._records}
             self._check(records, points)
-            pick = partial(self._pick_again, records, points[1]) if self._picker.looks(points[1]) else None
+            pick = (
+                partial(self._pick_again, records, points[1])
+                if self._picker.looks(points[1])
+                else None
+            )
             if kept.fits(points[1], pick):
                 return kept.call.run(matched, out)
             self._repeated.discard(kept)
@@ -127,7 +174,9 @@ class Searched:
         count = len(next(iter(classified.records.values())))
         results = [Result(n, kind, count) for n, kind in result_arrays(self.lowered)]
         both = (s.places, s.sources)
-        looks = self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
+        looks = (
+            self._looks(both) if s.structure.settled and not self._picker.looks(s.sources) else ()
+        )
         if not proved_with_values(self.lowered, self.signature):
             self._repeated.remember(
                 self.signature,
@@ -150,19 +199,32 @@ class Searched:
         self._repeated.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
-        """What is used of the targets and of the sources, by parameter: of both where they are, too."""
+        """What is used of the targets and of the sources, by parameter.
+
+        Of both where they are, too.
+        """
         return {
             n: uses_of(self.lowered, n, r.record).and_reads(r.record, self.search.position)
             for n, r in arguments.records.items()
         }
 
     def _pick_again(self, records: dict[str, RecordArray], sources: Points) -> Picked:
-        return self._picker.pick(Arguments(records=records, device=sources.device), sources, None, None)
+        return self._picker.pick(
+            Arguments(records=records, device=sources.device), sources, None, None
+        )
 
     def bind(
-        self, arguments: Arguments, out: Any, plan: Plan | None, bind: Callable[..., Call], choice: Choice | None = None
+        self,
+        arguments: Arguments,
+        out: Any,
+        plan: Plan | None,
+        bind: Callable[..., Call],
+        choice: Choice | None = None,
     ) -> Call:
-        """A call with its structure and its memory. `choice`: instead of what is asked for, or was tuned."""
+        """A call with its structure and its memory. `choice`.
+
+        Instead of what is asked for, or was tuned.
+        """
         with on(arguments.device):
             s = self._specialisation(arguments, plan, choice)
             call = self._bound(s, out, plan, bind)
@@ -173,8 +235,13 @@ class Searched:
         return call
 
     def _following(
-        self, s: _Specialisation, launch: SearchedLaunch, results: tuple[Any, ...], plan: Plan | None, bind: Callable[..., Call]
-    ) -> SearchedLaunch:  # fmt: skip
+        self,
+        s: _Specialisation,
+        launch: SearchedLaunch,
+        results: tuple[Any, ...],
+        plan: Plan | None,
+        bind: Callable[..., Call],
+    ) -> SearchedLaunch:
         """The launch, which knows that of a plain call on the elements where they are by then."""
 
         def follow() -> SearchedLaunch | None:
@@ -196,13 +263,20 @@ class Searched:
         return replace(launch, follow=follow)
 
     def _bound(
-        self, s: _Specialisation, out: Any, plan: Plan | None, bind: Callable[..., Call], once: bool = False
+        self,
+        s: _Specialisation,
+        out: Any,
+        plan: Plan | None,
+        bind: Callable[..., Call],
+        once: bool = False,
     ) -> Call:
         """once: it runs now, and its positions were looked at just now."""
         classified, compiled = s.classified, self._compile(s, plan, bind)
         target, source = classified.records.values()
         named = result_arrays(self.lowered)
-        results = make_outputs(self.name, [kind for _, kind in named], len(target), classified.device, out)
+        results = make_outputs(
+            self.name, [kind for _, kind in named], len(target), classified.device, out
+        )
         uses = self._uses(classified)
         if out is not None:
             check_in_place(self.name, results, {}, ())
@@ -216,15 +290,22 @@ class Searched:
             copy, gather = self._gather(s, next(reversed(classified.records)), source, order)
             filling.append(gather)
             bound |= dict.fromkeys(
-                classified.records if s.reference.identical else [next(reversed(classified.records))], copy
+                classified.records
+                if s.reference.identical
+                else [next(reversed(classified.records))],
+                copy,
             )
         bound |= {n: bind_value_array(a, kind) for (n, kind), a in zip(named, results, strict=True)}
         bound |= s.structure.arrays
         bound |= {n: bind_value_array(a, kind) for n, (a, kind) in classified.added.items()}
         if out is not None:
-            check_results_apart(self.name, results, {n: classified.added[n][0] for n in self.signature.arrays})
+            check_results_apart(
+                self.name, results, {n: classified.added[n][0] for n in self.signature.arrays}
+            )
         used = {a.name for a in s.reference.arrays}
-        kernel = compiled.executable.prepare({n: b for n, b in bound.items() if n in used}, s.environment)
+        kernel = compiled.executable.prepare(
+            {n: b for n, b in bound.items() if n in used}, s.environment
+        )
         if classified.tests is not None:
             kernel = self._tested(s, classified.tests, bound, kernel)
         turns = cuda.turns(f"a bound call of {self.name}", classified.device)
@@ -232,21 +313,38 @@ class Searched:
         if once:
             return Call(launch, tuple(results), compiled)
         asked = writable_checks(f"{self.name}: out", *results) if out is not None else ()
-        return Call(launch.guarded(classified.device, self._guards(s)), tuple(results), compiled, asked=asked)
+        return Call(
+            launch.guarded(classified.device, self._guards(s)),
+            tuple(results),
+            compiled,
+            asked=asked,
+        )
 
     def _guards(self, s: _Specialisation) -> tuple[Guard, ...]:
         """What looks at the positions of a bound call each time."""
-        looked = [*zip(s.classified.records, (s.places, s.sources), strict=True)][s.places is s.sources :]
-        return tuple(Guard(f"{self.name}: {n!r}", p, self.search.world, self._reach) for n, p in looked if p.count)
+        looked = [*zip(s.classified.records, (s.places, s.sources), strict=True)][
+            s.places is s.sources :
+        ]
+        return tuple(
+            Guard(f"{self.name}: {n!r}", p, self.search.world, self._reach)
+            for n, p in looked
+            if p.count
+        )
 
-    def _tested(self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch) -> Launch:
-        """A launch with the tests of its indices before it, which walk through the same structure."""
+    def _tested(
+        self, s: _Specialisation, tests: Tests, bound: dict[str, BoundArray], launch: Launch
+    ) -> Launch:
+        """A launch with the tests of its indices before it, which walk through the same
+        structure.
+        """
         device, index = s.classified.device, index_type(s.classified.device)
         reference = smallest(build_search(tests.lowered, s.arguments, index))
         tested = compile_kernel(reference, complete_search_plan(None, device), device)
         outside = tests.outside(len(next(iter(s.classified.records.values()))), device)
         arrays = bound | {RESULT: bind_value_array(outside, t.I64)}
-        run_tests = tested.prepare({a.name: arrays[a.name] for a in reference.arrays}, s.environment)
+        run_tests = tested.prepare(
+            {a.name: arrays[a.name] for a in reference.arrays}, s.environment
+        )
 
         def run() -> None:
             run_tests()
@@ -258,13 +356,20 @@ class Searched:
     # ------------------------------------------------------------ what a call is
 
     def _specialisation(
-        self, classified: Arguments, wish: Plan | None, choice: Choice | None = None, points: tuple[Points, Points] | None = None
-    ) -> _Specialisation:  # fmt: skip
+        self,
+        classified: Arguments,
+        wish: Plan | None,
+        choice: Choice | None = None,
+        points: tuple[Points, Points] | None = None,
+    ) -> _Specialisation:
         """points: those of targets and sources, where they are checked already."""
         if points is None:
             target, source = classified.records.values()
             sources = points_of(source, self.search.position)
-            points = sources if are_same(target, source) else points_of(target, self.search.position), sources
+            points = (
+                sources if are_same(target, source) else points_of(target, self.search.position),
+                sources,
+            )
             self._check(classified.records, points)
         places, sources = points
         picked = self._picker.pick(classified, sources, wish, choice)
@@ -273,9 +378,16 @@ class Searched:
         index = index_type(classified.device)
         arguments = self._arguments(classified, search, structure, copied, index)
         return _Specialisation(
-            classified, picked, places, sources, structure, arguments, self._made(arguments, index), copied,
+            classified,
+            picked,
+            places,
+            sources,
+            structure,
+            arguments,
+            self._made(arguments, index),
+            copied,
             self._environment(classified, search, sources, structure),
-        )  # fmt: skip
+        )
 
     def _check(self, records: Mapping[str, RecordArray], points: tuple[Points, Points]) -> None:
         """Refuse positions that no search can use."""
@@ -303,19 +415,34 @@ class Searched:
         return values | dict(structure.uniforms)
 
     def copied(self, arguments: Arguments) -> tuple[Leaf, ...]:
-        """The leaves that the kernel reads of sources (and of targets that are the same array), the position first."""
+        """The leaves that the kernel reads of sources (and of targets that are the same array), the
+        position first.
+        """
         (target_name, target), (source_name, source) = arguments.records.items()
         used = {p.name for p in self.lowered.function.parameters}
         names = [source_name, *([target_name] if are_same(target, source) else [])]
         place = [x for x in source.record.leaves if x.field == self.search.position]
-        return (*place, *(
-            x for x in source.record.leaves if x not in place and any(f"{n}.{x.name}" in used for n in names)
-        ))  # fmt: skip
+        return (
+            *place,
+            *(
+                x
+                for x in source.record.leaves
+                if x not in place and any(f"{n}.{x.name}" in used for n in names)
+            ),
+        )
 
     def reference(
-        self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+        self,
+        arguments: Arguments,
+        search: Search,
+        structure: Structure,
+        copied: tuple[Leaf, ...],
+        index: Scalar,
     ) -> ir.Kernel:
-        """The kernel before any decision about it. `copied`: what the sorted copy of the sources holds, if there is one."""
+        """The kernel before any decision about it. `copied`.
+
+        What the sorted copy of the sources holds, if there is one.
+        """
         return self._made(self._arguments(arguments, search, structure, copied, index), index)
 
     def _made(self, arguments: SearchArguments, index: Scalar) -> ir.Kernel:
@@ -324,7 +451,12 @@ class Searched:
         return self._reference[arguments, index]
 
     def _arguments(
-        self, arguments: Arguments, search: Search, structure: Structure, copied: tuple[Leaf, ...], index: Scalar
+        self,
+        arguments: Arguments,
+        search: Search,
+        structure: Structure,
+        copied: tuple[Leaf, ...],
+        index: Scalar,
     ) -> SearchArguments:
         (target_name, target), (source_name, source) = arguments.records.items()
         identical, ordered = are_same(target, source), structure.order is not None
@@ -334,25 +466,44 @@ class Searched:
             if identical:
                 sides[target_name] = Side(target_name, copied, SoAoAS())
         return SearchArguments(
-            sides[target_name], sides[source_name],
+            sides[target_name],
+            sides[source_name],
             tuple((n, value_type(self.signature.parameters[n])) for n in arguments.uniforms),
             tuple(x for x in source.record.leaves if x.field == search.position),
-            structure.walk(index), identical, ordered, search.radius is not None, isinstance(search.world, Periodic), search.k,
-            tuple(self.signature.arrays.items()), shared_elements(target, source) is not None,
-        )  # fmt: skip
+            structure.walk(index),
+            identical,
+            ordered,
+            search.radius is not None,
+            isinstance(search.world, Periodic),
+            search.k,
+            tuple(self.signature.arrays.items()),
+            shared_elements(target, source) is not None,
+        )
 
     def picked(self, arguments: Arguments) -> Picked:
-        """The structure and the plan that a call gets, tuned or not, and why. Nothing is compiled."""
+        """The structure and the plan that a call gets, tuned or not, and why.
+
+        Nothing is compiled.
+        """
         target, source = arguments.records.values()
         sources = points_of(source, self.search.position)
         self._check(
             arguments.records,
-            (sources if are_same(target, source) else points_of(target, self.search.position), sources),
+            (
+                sources if are_same(target, source) else points_of(target, self.search.position),
+                sources,
+            ),
         )
         return self._picker.pick(arguments, sources, None, None)
 
-    def tuning_job(self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]) -> SearchJob:
-        """What is measured for a call. Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not fit."""
+    def tuning_job(
+        self, arguments: Arguments, plan: Plan | None, bind: Callable[..., Call]
+    ) -> SearchJob:
+        """What is measured for a call.
+
+        Raises `ArgumentError` for a search that leaves no choice, and for arguments that do not
+        fit.
+        """
         from lanewise.tuning.compare import positive
 
         asked = plan or Plan()
@@ -369,7 +520,9 @@ class Searched:
 
     # ------------------------------------------------------------ making it run
 
-    def _compile(self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]) -> Compiled:
+    def _compile(
+        self, s: _Specialisation, wish: Plan | None, bind: Callable[..., Call]
+    ) -> Compiled:
         device = s.classified.device
         complete = complete_search_plan(s.picked.plan, device)
         key = (s.arguments, complete, device)
@@ -390,11 +543,21 @@ class Searched:
         )
 
     def _beside(self, s: _Specialisation) -> Callable[[], tuple[Beside, ...]]:
-        """What fills the structure, and puts the sources in its order. It keeps no array of a call."""
+        """What fills the structure, and puts the sources in its order.
+
+        It keeps no array of a call.
+        """
         structure, gather = s.structure, None
         name, source = next(reversed(s.classified.records.items()))
         if structure.order is not None:
-            gather = partial(self._gather_kernel, s.classified.device, s.copied, name, source.record, source.layout)
+            gather = partial(
+                self._gather_kernel,
+                s.classified.device,
+                s.copied,
+                name,
+                source.record,
+                source.layout,
+            )
         return partial(_launches_beside, structure, gather, len(source))
 
     def _gather(
@@ -404,10 +567,13 @@ class Searched:
         device, arrangement = s.classified.device, SoAoAS().arrange(s.copied)
         executable = self._gather_kernel(device, s.copied, name, source.record, source.layout)
         nbytes = arrangement.nbytes(len(source))
-        copy = BoundArray(allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source))
+        copy = BoundArray(
+            allocate(device, nbytes, f"the sorted copy of {name!r}"), arrangement, len(source)
+        )
         bits = bits_of(source.record)
         uses = Uses(reads=reduce(or_, (bits[x.field] for x in s.copied), 0), writes=0)
-        # What a launch asks of the array is asked before, and does not keep it from being given back.
+        # What a launch asks of the array is asked before, and does not keep it from being given
+        # back.
         bound = replace(bind_record(source, uses), check=None)
         arrays = {name: bound, ORDER: order, SORTED: copy}
         return copy, executable.prepare(arrays, {COUNT: len(source)})
@@ -418,16 +584,24 @@ class Searched:
         """What fills the sorted copy."""
         key = (name, record, layout, copied, device)
         if key not in self._compiled:
-            reference = build_gather(name, record.leaves, layout, copied, SoAoAS(), index_type(device))
+            reference = build_gather(
+                name, record.leaves, layout, copied, SoAoAS(), index_type(device)
+            )
             plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, 1))
             self._compiled[key] = compile_kernel(reference, plan, device)
         return self._compiled[key]
 
 
-def _launches_beside(structure: Structure, gather: Callable[[], Executable] | None, sources: int) -> tuple[Beside, ...]:
+def _launches_beside(
+    structure: Structure, gather: Callable[[], Executable] | None, sources: int
+) -> tuple[Beside, ...]:
     """What a call launches before the kernel that walks."""
     filling = len(structure.launches())
-    names = ["structure"] if filling == 1 else [f"structure, {n} of {filling}" for n in range(1, filling + 1)]
+    names = (
+        ["structure"]
+        if filling == 1
+        else [f"structure, {n} of {filling}" for n in range(1, filling + 1)]
+    )
     before = tuple(Beside(name) for name in names)
     if gather is None:
         return before
@@ -437,7 +611,9 @@ def _launches_beside(structure: Structure, gather: Callable[[], Executable] | No
 
 @lru_cache
 def complete_search_plan(wish: Plan | None, device: str) -> Decisions:
-    """What the user wishes, and defaults for a kernel over a walk, whatever its number of targets is."""
+    """What the user wishes, and defaults for a kernel over a walk, whatever its number of targets
+    is.
+    """
     return complete_plan(wish, machine_of(device), Work(SEARCH, 1))
 
 
@@ -453,19 +629,30 @@ def check_positions(signature: Signature, field: str) -> tuple[Scalar, int]:
         position = record.field(field)
         if position is None:
             raise signature.source.error(
-                f"{record.name} has no field {field!r}, which says where an element is", argument, found=str(record),
+                f"{record.name} has no field {field!r}, which says where an element is",
+                argument,
+                found=str(record),
                 wanted=f"{field}: lw.vec3, or lw.vec2, lw.dvec2, lw.dvec3",
                 hint="position='place' of the search names another field",
-            )  # fmt: skip
-        if not isinstance(position.type, t.Vector) or not position.type.element.is_float or position.type.length > 3:
+            )
+        if (
+            not isinstance(position.type, t.Vector)
+            or not position.type.element.is_float
+            or position.type.length > 3
+        ):
             raise signature.source.error(
-                f"a search needs positions of two or three floats, and {record.name}.{field} is a {position.type}", argument,
-                found=f"{field}: {position.type}", wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",
-            )  # fmt: skip
+                f"a search needs positions of two or three floats, and {record.name}.{field} is a "
+                f"{position.type}",
+                argument,
+                found=f"{field}: {position.type}",
+                wanted="lw.vec2, lw.vec3, lw.dvec2 or lw.dvec3",
+            )
         kinds.append(position.type)
     if kinds[0] != kinds[1]:
         raise signature.source.error(
-            "targets and sources of a search have positions of one type", signature.source.tree.args.args[1],
-            found=f"{kinds[0]} and {kinds[1]}", wanted=f"{kinds[0]} in both records",
-        )  # fmt: skip
+            "targets and sources of a search have positions of one type",
+            signature.source.tree.args.args[1],
+            found=f"{kinds[0]} and {kinds[1]}",
+            wanted=f"{kinds[0]} in both records",
+        )
     return kinds[0].element, kinds[0].length

@@ -1,4 +1,7 @@
-"""Static grid: uniform cells over a box, and the sources of each cell side by side. Cells that are neighbours along x are one range."""
+"""Static grid: uniform cells over a box, and the sources of each cell side by side.
+
+Cells that are neighbours along x are one range.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,15 @@ from lanewise.language.target import target_of
 from lanewise.language.types import COMPONENTS, I32, Scalar
 from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.executable import BoundArray
-from lanewise.patterns.search.base import Launches, Search, Statistics, Structure, Walk, check_sources, radius2
+from lanewise.patterns.search.base import (
+    Launches,
+    Search,
+    Statistics,
+    Structure,
+    Walk,
+    check_sources,
+    radius2,
+)
 from lanewise.patterns.search.builders.cells import CellBuilder, host_cells
 from lanewise.patterns.search.builders.cells_device import device_cells
 from lanewise.patterns.search.builders.geometry import (
@@ -39,7 +50,8 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
 
 CONSTANT_BYTES = 65_536  # of constant memory that a kernel has
-CELLS_A_SOURCE = 2  # cells at most for each source, where the grid is chosen: bounds the memory and the time to build
+# cells at most for each source, where the grid is chosen: bounds the memory and the time to build
+CELLS_A_SOURCE = 2
 SMALL = 1 << 20  # bytes, which always fit: asking costs more than allocating
 SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 
@@ -47,12 +59,16 @@ SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticGrid(Search):
-    """Uniform cells over the world; in an open world over the box of the first positions, or over the one of `over`.
+    """Uniform cells over the world.
 
-    cells: along every axis, one number or one for each axis; None: cells with sides of at least the radius, at most two for
-    each source. over: in an open world the lowest and the highest coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5));
-    the outermost cells reach to infinity. The order of sums follows from the cells.
-    build: "device" builds where the sources are; "host" on the host, with transfers in every build (no graph can hold them).
+    In an open world over the box of the first positions, or over the one of `over`.
+
+    cells: along every axis, one number or one for each axis; None: cells with sides of at least the
+    radius, at most two for each source. over: in an open world the lowest and the highest
+    coordinate along every axis, as ((-1, 1), (-1, 1), (0, 5)); the outermost cells reach to
+    infinity. The order of sums follows from the cells.
+    build: "device" builds where the sources are; "host" on the host, with transfers in every build
+    (no graph can hold them).
     index: where the starts of cells lie on a GPU, in "global" or in "constant" memory (64 KiB).
     """
 
@@ -67,13 +83,15 @@ class StaticGrid(Search):
             raise ArgumentError("StaticGrid(): wanted a radius, or k nearest sources, or both")
         if self.radius is None and isinstance(self.world, Periodic):
             raise ArgumentError(
-                "StaticGrid(k=...): in a periodic world a grid needs a radius; lw.AllPairs(k=...) does without"
+                "StaticGrid(k=...): in a periodic world a grid needs a radius; lw.AllPairs(k=...) "
+                "does without"
             )
         numbers: tuple[Any, ...] = self.cells if isinstance(self.cells, tuple) else (self.cells,)
         whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in numbers)
         if self.cells is not None and not whole:
             raise ArgumentError(
-                f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one for each axis"
+                f"StaticGrid(cells={shown(self.cells)}): wanted a whole number from 1 on, or one "
+                "for each axis"
             )
         if self.over is not None:
             object.__setattr__(self, "over", _ranges(self.over, self.world))
@@ -83,7 +101,9 @@ class StaticGrid(Search):
         ):
             choice: Any = value
             if not isinstance(choice, str) or value not in choices:
-                raise ArgumentError(f"StaticGrid({name}={shown(value)}): wanted {choices[0]!r} or {choices[1]!r}")
+                raise ArgumentError(
+                    f"StaticGrid({name}={shown(value)}): wanted {choices[0]!r} or {choices[1]!r}"
+                )
 
     def describe(self) -> str:
         return f"static grid: {self.in_words()}"
@@ -101,21 +121,32 @@ class StaticGrid(Search):
         except MemoryError as error:  # a limit of the process, which nobody says beforehand
             cells = " x ".join(str(n) for n in geometry.cells)
             raise DeviceError(
-                f"StaticGrid(cells={self.cells}): {cells} cells need {8 * geometry.total:,} bytes on {sources.device!r}, "
+                f"StaticGrid(cells={self.cells}): {cells} cells need {8 * geometry.total:,} bytes "
+                f"on {sources.device!r}, "
                 "which cannot be allocated"
             ) from error
 
     def geometry(self, sources: Points) -> Geometry:
-        """Where the cells are. Raises `ArgumentError` for cells or ranges along the wrong number of axes."""
+        """Where the cells are.
+
+        Raises `ArgumentError` for cells or ranges along the wrong number of axes.
+        """
         (low, extent), periodic = self._box(sources), isinstance(self.world, Periodic)
         if self.cells is not None:
-            cells = self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
+            cells = (
+                self.cells if isinstance(self.cells, tuple) else (self.cells,) * sources.dimension
+            )
             if len(cells) != sources.dimension:
                 raise ArgumentError(
-                    f"StaticGrid(cells={cells}): the positions have {sources.dimension} axes, wanted as many numbers"
+                    f"StaticGrid(cells={cells}): the positions have {sources.dimension} axes, "
+                    "wanted as many numbers"
                 )
             return divided(low, extent, cells, periodic=periodic)
-        most = sources.count * CELLS_A_SOURCE if self.radius is not None else max(1, sources.count // SOURCES_A_CELL)
+        most = (
+            sources.count * CELLS_A_SOURCE
+            if self.radius is not None
+            else max(1, sources.count // SOURCES_A_CELL)
+        )
         return fitted(low, extent, self.radius or 0.0, most, periodic=periodic)
 
     def _box(self, sources: Points) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -124,7 +155,8 @@ class StaticGrid(Search):
             return box_of(self.world, sources.sample())
         if len(self.over) != sources.dimension:
             raise ArgumentError(
-                f"StaticGrid(over={self.over}): the positions have {sources.dimension} axes, wanted as many ranges"
+                f"StaticGrid(over={self.over}): the positions have {sources.dimension} axes, "
+                "wanted as many ranges"
             )
         return tuple(a for a, _ in self.over), tuple(b - a for a, b in self.over)
 
@@ -135,12 +167,17 @@ def _ranges(over: Any, world: World) -> tuple[tuple[float, float], ...]:
         ranges = tuple((float(low), float(high)) for low, high in over)
     except Exception:  # of the user's class, or of float()
         raise ArgumentError(
-            f"StaticGrid(over={shown(over)}): wanted the lowest and the highest coordinate of every axis, as ((-1, 1), (0, 5))"
+            f"StaticGrid(over={shown(over)}): wanted the lowest and the highest coordinate of "
+            "every axis, as ((-1, 1), (0, 5))"
         ) from None
     if not ranges or not all(math.isfinite(b - a) and a <= b for a, b in ranges):
-        raise ArgumentError(f"StaticGrid(over={ranges}): wanted finite ranges, each from low to high")
+        raise ArgumentError(
+            f"StaticGrid(over={ranges}): wanted finite ranges, each from low to high"
+        )
     if not isinstance(world, Open):
-        raise ArgumentError(f"StaticGrid(over=...): cells lie over the {world}; leave it out, or choose lw.Open()")
+        raise ArgumentError(
+            f"StaticGrid(over=...): cells lie over the {world}; leave it out, or choose lw.Open()"
+        )
     return ranges
 
 
@@ -149,20 +186,25 @@ def _check_memory(search: StaticGrid, geometry: Geometry, sources: Points) -> No
     shape = " x ".join(str(n) for n in geometry.cells)
     if geometry.total > MOST_CELLS:
         raise ArgumentError(
-            f"StaticGrid(cells={search.cells}): {shape} are {geometry.total:,} cells, and their numbers have 32 bits; wanted at most "
+            f"StaticGrid(cells={search.cells}): {shape} are {geometry.total:,} cells, and their "
+            "numbers have 32 bits; wanted at most "
             f"{MOST_CELLS:,}"
         )
     if max(geometry.cells) > MOST_ALONG:
-        raise ArgumentError(f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis")
+        raise ArgumentError(
+            f"StaticGrid(cells={search.cells}): wanted at most {MOST_ALONG:,} cells along an axis"
+        )
     overcommits = get_device(sources.device).overcommits
     if not overcommits and geometry.total <= CELLS_A_SOURCE * sources.count:
-        return  # as many as there may be where the grid is chosen: the allocator says so if they do not fit
+        # as many as there may be where the grid is chosen: the allocator says so if they do not fit
+        return
     needed = 8 * geometry.total
     if needed <= SMALL:
         return
     if needed > (available := available_memory(sources.device)):
         raise DeviceError(
-            f"StaticGrid(cells={search.cells}): {shape} cells need {needed:,} bytes on {sources.device!r}, and {available:,} are available"
+            f"StaticGrid(cells={search.cells}): {shape} cells need {needed:,} bytes on "
+            f"{sources.device!r}, and {available:,} are available"
         )
 
 
@@ -172,18 +214,22 @@ def check_constant(search: StaticGrid, geometry: Geometry, sources: Points) -> N
         return
     if not target_of(sources.device).has_constant_memory:
         raise ArgumentError(
-            f"StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on {sources.device!r}"
+            "StaticGrid(index='constant'): only a GPU has constant memory, and the sources are on "
+            f"{sources.device!r}"
         )
     needed = 4 * (geometry.total + 1)
     if needed > CONSTANT_BYTES:
         raise ArgumentError(
-            f"StaticGrid(index='constant'): {geometry.total:,} cells take {needed:,} bytes, and constant memory has {CONSTANT_BYTES:,}; "
+            f"StaticGrid(index='constant'): {geometry.total:,} cells take {needed:,} bytes, and "
+            f"constant memory has {CONSTANT_BYTES:,}; "
             "choose fewer cells, or index='global'"
         )
 
 
 class _Grid(Structure):
-    def __init__(self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder) -> None:
+    def __init__(
+        self, search: StaticGrid, geometry: Geometry, sources: Points, built: CellBuilder
+    ) -> None:
         self._search, self._geometry, self._sources, self._built = search, geometry, sources, built
         self._constant = geometry.total + 1 if search.index == "constant" else 0
 
@@ -221,11 +267,14 @@ class _Grid(Structure):
             else sources.count / g.total
         )
         names = [own(f"walk.{c}") for c in COMPONENTS[: sources.dimension]]
-        ranges = 1 + min(1.0, met[0] / g.cells[0]) if g.periodic else 1.0  # of a row that wraps around
+        # of a row that wraps around
+        ranges = 1 + min(1.0, met[0] / g.cells[0]) if g.periodic else 1.0
         walk = {**dict(zip(names[1:], met[1:], strict=True)), own("walk.piece"): ranges}
         walk[own("walk.j")] = met[0] * alike / ranges
         looked_at = math.prod(met) * alike
-        return walk | turns_of_lists(looked_at, alike * ball(g.side, self._search.radius), self._search.k)
+        return walk | turns_of_lists(
+            looked_at, alike * ball(g.side, self._search.radius), self._search.k
+        )
 
     @property
     def settled(self) -> bool:
@@ -245,8 +294,12 @@ class _Grid(Structure):
         members = np.diff(to_host(self._built.starts)[: self._geometry.total + 1])
         occupied = members[members > 0]
         return Statistics(
-            len(members), len(occupied), int(members.min()), int(members.max()), float(occupied.mean()) if len(occupied) else 0.0
-        )  # fmt: skip
+            len(members),
+            len(occupied),
+            int(members.min()),
+            int(members.max()),
+            float(occupied.mean()) if len(occupied) else 0.0,
+        )
 
     def describe(self) -> str:
         g = self._geometry

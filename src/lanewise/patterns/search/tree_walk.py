@@ -2,17 +2,20 @@
 
     node = 0
     while node < nodes or leaves wait:
-        for the leaves that wait: for their sources: visit
-        while node < nodes and fewer than `waiting` leaves wait:  near? node + 1, and a leaf waits : link
-A node that is near is followed by its first child, which is the next in memory; from one that is not the walk goes on where the
-node's subtree ends, which is its link. A leaf (its link is -1 - its number) is followed by the next node either way.
+        for the leaves that wait: for their sources: visit while node < nodes and fewer than
+        `waiting` leaves wait:  near? node + 1, and a leaf waits : link
+A node that is near is followed by its first child, which is the next in memory; from one that is
+not the walk goes on where the node's subtree ends, which is its link. A leaf (its link is -1 - its
+number) is followed by the next node either way.
 
-On a GPU. Neighbouring threads have neighbouring targets along the curve, so a warp reads nearly the same nodes: two loads of 16 bytes
-that the first-level cache serves, three or four lines of it for 32 lanes. The inner loop has no branch but its end, so all lanes
-test boxes, then all lanes look at sources; one loop with an `if` would make every lane wait at every leaf that any of them finds.
-Lanes find leaves after different numbers of boxes, and each turn lasts as long as its slowest lane. So leaves wait until there are four:
-of a million elements with two neighbours each a warp then tests 136 boxes, with one 245, where one lane alone needs 67.
-Sharing the walk (one for a warp, boxes in shared memory) would test the boxes that any of 32 targets needs: 231.
+On a GPU. Neighbouring threads have neighbouring targets along the curve, so a warp reads nearly the
+same nodes: two loads of 16 bytes that the first-level cache serves, three or four lines of it for
+32 lanes. The inner loop has no branch but its end, so all lanes test boxes, then all lanes look at
+sources; one loop with an `if` would make every lane wait at every leaf that any of them finds.
+Lanes find leaves after different numbers of boxes, and each turn lasts as long as its slowest lane.
+So leaves wait until there are four: of a million elements with two neighbours each a warp then
+tests 136 boxes, with one 245, where one lane alone needs 67. Sharing the walk (one for a warp,
+boxes in shared memory) would test the boxes that any of 32 targets needs: 231.
 """
 
 from __future__ import annotations
@@ -34,7 +37,8 @@ NODES = own("boxes.count")
 LEAVES = own("boxes.leaves")
 TOP = own("boxes.top")  # the level of the root
 SOURCES = own("boxes.sources")
-ELEMENT = own("i")  # the target of a kernel over a search; its sorted place where targets are sources
+# the target of a kernel over a search; its sorted place where targets are sources
+ELEMENT = own("i")
 NONE = -1  # no leaf
 NOWHERE = -(2**30)  # no leaf that any others are near
 
@@ -43,10 +47,12 @@ NOWHERE = -(2**30)  # no leaf that any others are near
 class TreeWalk(Walk):
     """The leaves of a tree that may hold a near source, each with `leaf` of them.
 
-    begin: for lists of the nearest, whose bound is then tight from the start instead of being filled by the first leaves in memory.
-    "own": at the leaf that has the target's number among its own, when its box has the target in it, as it always has where
-    targets are sources. "nearest": there, or else at the leaf that going down to the nearest child leads to. `together`
-    leaves around it are met first: enough to fill the list. waiting: leaves found before their sources are looked at.
+    begin: for lists of the nearest, whose bound is then tight from the start instead of being
+    filled by the first leaves in memory. "own": at the leaf that has the target's number among its
+    own, when its box has the target in it, as it always has where targets are sources. "nearest":
+    there, or else at the leaf that going down to the nearest child leads to. `together` leaves
+    around it are met first: enough to fill the list. waiting: leaves found before their sources are
+    looked at.
     """
 
     index: Scalar
@@ -72,7 +78,10 @@ class TreeWalk(Walk):
     def around(self, place: Sequence[ir.Local], bound2: ir.Expression, visit: Visit) -> ir.Block:
         b = self.boxes
         node, count = b.whole("node"), self.count
-        more, waits = build.less(node, ir.Local(NODES, self.index)), ir.Compare(">", count, b.number(0))
+        more, waits = (
+            build.less(node, ir.Local(NODES, self.index)),
+            ir.Compare(">", count, b.number(0)),
+        )
         search = ir.While(
             ir.Logical("and", more, build.less(count, self.waiting)), self.step(place, bound2, node)
         )  # fmt: skip
@@ -83,7 +92,9 @@ class TreeWalk(Walk):
             ir.Assign(count.name, b.number(0)),
             *(self.beginning(place) if self.begin != "root" else ()),
             ir.Assign(node.name, b.number(0)),
-            ir.While(ir.Logical("or", more, waits), (ir.While(waits, self.first_in_line(visit)), search)),
+            ir.While(
+                ir.Logical("or", more, waits), (ir.While(waits, self.first_in_line(visit)), search)
+            ),
         )
 
     @property
@@ -99,13 +110,20 @@ class TreeWalk(Walk):
     def step(self, place: Sequence[ir.Local], bound2: ir.Expression, node: ir.Local) -> ir.Block:
         """One box: if it is near and a leaf, that one waits; and the next node."""
         b = self.boxes
-        leaf, link, near, following = b.whole("leaf"), b.whole("next"), b.flag("near"), b.whole("following")
+        leaf, link, near, following = (
+            b.whole("leaf"),
+            b.whole("next"),
+            b.flag("near"),
+            b.whole("following"),
+        )
         reached: ir.Expression = ir.Logical("and", near, ir.Compare(">=", leaf, b.number(0)))
         if self.begin != "root":  # the sources of those were met at the beginning
             first = b.whole("first.leaf")
             other = ir.Logical(
-                "or", build.less(leaf, first), ir.Compare(">=", leaf, build.add(first, self.together))
-            )  # fmt: skip
+                "or",
+                build.less(leaf, first),
+                ir.Compare(">=", leaf, build.add(first, self.together)),
+            )
             reached = ir.Logical("and", reached, other)
         return (
             b.load(node),
@@ -116,7 +134,9 @@ class TreeWalk(Walk):
             ir.Assign(b.flag("found").name, reached),
             *self.join(leaf, b.flag("found")),
             ir.Assign(following.name, build.add(node, 1)),
-            ir.Assign(node.name, ir.Select(near, following, build.maximum(link, following), self.index)),
+            ir.Assign(
+                node.name, ir.Select(near, following, build.maximum(link, following), self.index)
+            ),
         )
 
     def join(self, leaf: ir.Local, reached: ir.Local) -> ir.Block:
@@ -130,11 +150,16 @@ class TreeWalk(Walk):
         return (*moved, ir.Assign(self.count.name, build.add(self.count, one)))
 
     def first_in_line(self, visit: Visit) -> ir.Block:
-        """The sources of the leaf that has waited longest: leaves are met in the order of the curve, however many wait."""
+        """The sources of the leaf that has waited longest.
+
+        Leaves are met in the order of the curve, however many wait.
+        """
         leaf, line = self.boxes.whole("leaf"), self.line
         longest: ir.Expression = line[0]
         for number, other in enumerate(line[1:], 2):
-            longest = ir.Select(ir.Compare(">=", self.count, self.boxes.number(number)), other, longest, self.index)
+            longest = ir.Select(
+                ir.Compare(">=", self.count, self.boxes.number(number)), other, longest, self.index
+            )
         return (
             ir.Assign(leaf.name, longest),
             ir.Assign(self.count.name, build.subtract(self.count, 1)),
@@ -200,7 +225,9 @@ class TreeWalk(Walk):
         b, top = self.boxes, ir.Local(TOP, self.index)
         node, number, nodes, level = (b.whole(n) for n in ("node", "number", "nodes", "level"))
         up = (
-            ir.Assign(node.name, build.add(node, build.multiply(build.remainder(number, FAN), nodes))),
+            ir.Assign(
+                node.name, build.add(node, build.multiply(build.remainder(number, FAN), nodes))
+            ),
             ir.Assign(number.name, build.divide(number, FAN)),
             ir.Assign(nodes.name, build.add(build.multiply(nodes, FAN), 1)),
         )
@@ -212,7 +239,9 @@ class TreeWalk(Walk):
         )
 
     def nearest_leaf(self, place: Sequence[ir.Local]) -> ir.Block:
-        """Down from the root, each time to the child whose box is nearest, and of several to the one whose centre is."""
+        """Down from the root, each time to the child whose box is nearest, and of several to the
+        one whose centre is.
+        """
         b = self.boxes
         node, child, link, end = (b.whole(n) for n in ("node", "child", "next", "end"))
         d2, best, middle, best_middle = (b.real(n) for n in ("d2", "best", "middle", "best.middle"))
@@ -248,4 +277,7 @@ class TreeWalk(Walk):
 
     def end_of(self, node: ir.Local, end: ir.Local) -> ir.Block:
         """Where the subtree of a node ends; of a leaf, -1 - its number."""
-        return (self.boxes.load(node), ir.Assign(end.name, build.index_of(self.boxes.link, self.index)))
+        return (
+            self.boxes.load(node),
+            ir.Assign(end.name, build.index_of(self.boxes.link, self.index)),
+        )

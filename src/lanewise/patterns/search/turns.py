@@ -1,4 +1,7 @@
-"""How often the loops of a kernel over a search run that go over what it has set aside: sources in reach, and the nearest."""
+"""How often the loops of a kernel over a search run that go over what it has set aside.
+
+Sources in reach, and the nearest.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,16 @@ def ball(side: Sequence[float], radius: float) -> float:
 
 
 def turns_of_lists(looked_at: float, near: float, k: int | None) -> dict[str, float]:
-    """Turns by the loops' variables, for so many sources looked at and so many within the radius, on average for a target.
+    """Turns by the loops' variables, for so many sources looked at and so many within the radius,
+    on average for a target.
 
-    Of sources in any order the n-th is among the k nearest so far with a chance of k / n, so that k (1 + ln(near / k)) enter the list. A
-    CPU's list of sources set aside is emptied whenever it is full, which each source looked at may find, and once at the end.
+    Of sources in any order the n-th is among the k nearest so far with a chance of k / n, so that k
+    (1 + ln(near / k)) enter the list. A CPU's list of sources set aside is emptied whenever it is
+    full, which each source looked at may find, and once at the end.
     """
     near = min(near, looked_at)
     enter = near if k is None or near <= k else k * (1 + math.log(near / k))
-    return {SET_ASIDE: enter / (1 + looked_at), **({} if k is None else {FOUND: min(float(k), near)})}
+    return {
+        SET_ASIDE: enter / (1 + looked_at),
+        **({} if k is None else {FOUND: min(float(k), near)}),
+    }

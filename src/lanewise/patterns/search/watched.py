@@ -1,8 +1,11 @@
-"""Calls over a structure that fits wherever the elements are: a quick look at their positions, and the launches that follow it.
+"""Calls over a structure that fits wherever the elements are.
 
-On a CPU compiled code says whether all positions can be used. On a GPU a graph looks at them, says so to the host, and fills the
-structure; the kernel is launched behind it while the host waits for the answer. Where the look finds something, nobody gets the results:
-the call goes the way that looks at each position, and says which one it is.
+A quick look at their positions, and the launches that follow it.
+
+On a CPU compiled code says whether all positions can be used. On a GPU a graph looks at them, says
+so to the host, and fills the structure; the kernel is launched behind it while the host waits for
+the answer. Where the look finds something, nobody gets the results: the call goes the way that
+looks at each position, and says which one it is.
 """
 
 from __future__ import annotations
@@ -73,12 +76,17 @@ def _within_text(axes: int) -> str:
     bounds = [f"{end}_{c}" for c in names for end in ("low", "high")]
     inside = " and ".join(f"{c}[i] >= low_{c} and {c}[i] <= high_{c}" for c in names)
     ends = ", ".join(f"ends[{n}]" for n in range(len(bounds)))
-    return _WITHIN.format(arguments=", ".join(names), bounds=", ".join(bounds), ends=ends, inside=inside)
+    return _WITHIN.format(
+        arguments=", ".join(names), bounds=", ".join(bounds), ends=ends, inside=inside
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
-    """A kernel that waits for results and values. results: which of them is which argument; values: by name, likewise."""
+    """A kernel that waits for results and values. results: which of them is which argument; values.
+
+    By name, likewise.
+    """
 
     run: Callable[[tuple[Any, ...]], None]
     arguments: tuple[Any, ...]
@@ -88,9 +96,12 @@ class HostPiece:
 
 @dataclass(frozen=True, slots=True)
 class HostWatched:
-    """Everything of a call at a stretch: to hand it from function to function takes longer than the work of few elements.
+    """Everything of a call at a stretch.
 
-    looks: compiled code and its arguments, for targets and sources. made: shapes and types of the results.
+    To hand it from function to function takes longer than the work of few elements.
+
+    looks: compiled code and its arguments, for targets and sources. made: shapes and types of the
+    results.
     """
 
     looks: tuple[tuple[Callable[..., bool], tuple[Any, ...]], ...]
@@ -119,8 +130,12 @@ class HostWatched:
         return results
 
 
-def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tuple[Any, ...]] | None:
-    """None for positions in blocks, whose columns are copies, and for memory that nobody may write."""
+def _host_look(
+    points: Points, bounds: Bounds
+) -> tuple[Callable[..., bool], tuple[Any, ...]] | None:
+    """None for positions in blocks, whose columns are copies, and for memory that nobody may
+    write.
+    """
     columns = points.columns()
     if not all(np.may_share_memory(c, points.data) and c.flags.writeable for c in columns):
         return None
@@ -133,9 +148,11 @@ def _host_look(points: Points, bounds: Bounds) -> tuple[Callable[..., bool], tup
 
 
 class Guard:
-    """What a bound call asks of positions each time before it builds its structure, on a GPU by `DeviceFilling`.
+    """What a bound call asks of positions each time before it builds its structure, on a GPU by
+    `DeviceFilling`.
 
-    On the host nothing is compiled for it the first time, when the positions were checked by `bind`. name: of the array, for errors.
+    On the host nothing is compiled for it the first time, when the positions were checked by
+    `bind`. name: of the array, for errors.
     """
 
     __slots__ = ("_look", "_looked", "_name", "_points", "_reach", "_world")
@@ -146,7 +163,9 @@ class Guard:
         self._looked = 0
 
     def __call__(self) -> None:
-        """Raise `ArgumentError` for the first position that no search can use, as a plain call does."""
+        """Raise `ArgumentError` for the first position that no search can use, as a plain call
+        does.
+        """
         look = self._look
         if look is not None and look[0](*look[1]):
             return
@@ -182,9 +201,12 @@ extern "C" __global__ void __launch_bounds__(32) look_answer_kernel(
 
 
 class DeviceLook:
-    """A look at positions and the launches that fill a structure, as one graph; its answer comes through memory of the host.
+    """A look at positions and the launches that fill a structure, as one graph.
 
-    Looks are counted on both sides, so that no answer is taken for that of another look. One at a time: `SearchedTemplate` has turns.
+    Its answer comes through memory of the host.
+
+    Looks are counted on both sides, so that no answer is taken for that of another look. One at a
+    time: `SearchedTemplate` has turns.
     """
 
     __slots__ = ("_answer", "_begun", "_device", "_lost", "_pinned", "_replay", "_state")
@@ -248,16 +270,28 @@ class DeviceLook:
                     continue
                 stream.synchronize()  # which raises what went wrong
                 if self._answer[0] >> 1 != self._begun:
-                    raise DeviceError(f"a look at positions on {self._device!r} ended without an answer")
+                    raise DeviceError(
+                        f"a look at positions on {self._device!r} ended without an answer"
+                    )
 
 
 class WatchedTemplate:
-    """The launches of a call that waits for its results and its values, behind a look at positions."""
+    """The launches of a call that waits for its results and its values, behind a look at
+    positions.
+    """
 
     __slots__ = ("_device", "_filling", "_kernel", "_look", "_looks", "_turns")
 
-    def __init__(self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns) -> None:
-        self._device, self._looks, self._filling, self._kernel, self._turns = device, looks, filling, kernel, turns
+    def __init__(
+        self, device: str, looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns
+    ) -> None:
+        self._device, self._looks, self._filling, self._kernel, self._turns = (
+            device,
+            looks,
+            filling,
+            kernel,
+            turns,
+        )
         self._look: DeviceLook | None = None
 
     def launch(self, views: Views, values: Mapping[str, Any]) -> None:
@@ -272,25 +306,39 @@ class WatchedTemplate:
 
 
 class DeviceFilling:
-    """What a bound call on a GPU does before its kernel: it looks at positions, fills its structure, and waits for the answer.
+    """What a bound call on a GPU does before its kernel.
 
-    in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph is captured there is no answer to wait
+    It looks at positions, fills its structure, and waits for the answer.
+
+    in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph
+    is captured there is no answer to wait
     for: the structure is filled without a look.
     """
 
     __slots__ = ("_device", "_filling", "_guards", "_in_graphs", "_look")
 
-    def __init__(self, device: str, guards: tuple[Guard, ...], filling: Filling, in_graphs: bool) -> None:
-        self._device, self._guards, self._filling, self._in_graphs = device, guards, filling, in_graphs
+    def __init__(
+        self, device: str, guards: tuple[Guard, ...], filling: Filling, in_graphs: bool
+    ) -> None:
+        self._device, self._guards, self._filling, self._in_graphs = (
+            device,
+            guards,
+            filling,
+            in_graphs,
+        )
         self._look: DeviceLook | None = None
 
     def __call__(self) -> None:
-        """Raise `ArgumentError` for the first position that no search can use, as a plain call does."""
+        """Raise `ArgumentError` for the first position that no search can use, as a plain call
+        does.
+        """
         if self._guards and not cuda.is_capturing(self._device):
             look = self._look
             if look is None:
                 looks = [guard.look for guard in self._guards]
-                self._look = look = DeviceLook(self._device, looks, self._filling if self._in_graphs else ())
+                self._look = look = DeviceLook(
+                    self._device, looks, self._filling if self._in_graphs else ()
+                )
             look.begin()
             if not look.sound():
                 for guard in self._guards:  # where they say nothing, nothing is wrong any more
@@ -314,7 +362,12 @@ class DeviceWatched:
 
 
 def watched(
-    looks: tuple[Look, ...], filling: Filling, kernel: Flat, turns: Turns, results: Sequence[Result], call: Repeatable
+    looks: tuple[Look, ...],
+    filling: Filling,
+    kernel: Flat,
+    turns: Turns,
+    results: Sequence[Result],
+    call: Repeatable,
 ) -> Watched | None:
     """The quick way of a call, or None."""
     device = looks[0][0].device
@@ -327,8 +380,15 @@ def watched(
         return None
     number = {r.name: n for n, r in enumerate(results)}
     pieces = tuple(
-        HostPiece(p.run, p.arguments, tuple((number[n], where.start) for n, _, where in p.arrays), p.values)
+        HostPiece(
+            p.run,
+            p.arguments,
+            tuple((number[n], where.start) for n, _, where in p.arrays),
+            p.values,
+        )
         for p in kernel.pieces
     )
     made = Sized.of(kernel, results).made
-    return HostWatched(quick, tuple((shape, dtype) for _, shape, dtype in made), filling, pieces, turns)
+    return HostWatched(
+        quick, tuple((shape, dtype) for _, shape, dtype in made), filling, pieces, turns
+    )

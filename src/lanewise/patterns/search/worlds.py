@@ -24,10 +24,13 @@ class Open:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Periodic:
-    """A box whose opposite faces are one: a source is seen at its nearest image, its position moved by whole sizes.
+    """A box whose opposite faces are one.
 
-    size: the extents of the box, one number an axis. origin: its lowest corner, one number for all axes or one an axis.
-    Positions may lie outside the box. Raises `ArgumentError` for sizes that are not positive.
+    A source is seen at its nearest image, its position moved by whole sizes.
+
+    size: the extents of the box, one number an axis. origin: its lowest corner, one number for all
+    axes or one an axis. Positions may lie outside the box. Raises `ArgumentError` for sizes that
+    are not positive.
     """
 
     size: tuple[float, ...]
@@ -39,7 +42,9 @@ class Periodic:
         object.__setattr__(self, "size", sizes)
         same = isinstance(origin, (int, float))
         object.__setattr__(
-            self, "origin", _corner("Periodic: origin", [origin] * len(sizes) if same else origin, len(sizes))
+            self,
+            "origin",
+            _corner("Periodic: origin", [origin] * len(sizes) if same else origin, len(sizes)),
         )
         if min(sizes) <= 0:
             raise ArgumentError(f"Periodic: every size must be positive, found {sizes}")
@@ -51,7 +56,10 @@ class Periodic:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Bounded:
-    """A box that all elements lie in, borders included. Raises `ArgumentError` where low is not below high."""
+    """A box that all elements lie in, borders included.
+
+    Raises `ArgumentError` where low is not below high.
+    """
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -62,7 +70,9 @@ class Bounded:
         object.__setattr__(self, "low", lows)
         object.__setattr__(self, "high", _corner("Bounded: high", high, len(lows)))
         if any(a >= b for a, b in zip(self.low, self.high, strict=True)):
-            raise ArgumentError(f"Bounded: low must be below high on every axis, found {self.low} and {self.high}")
+            raise ArgumentError(
+                f"Bounded: low must be below high on every axis, found {self.low} and {self.high}"
+            )
 
     def __str__(self) -> str:
         low, high = (tuple(float(f"{x:.8g}") for x in corner) for corner in (self.low, self.high))
@@ -77,7 +87,9 @@ def _corner(name: str, numbers: Any, length: int | None = None) -> tuple[float, 
     try:
         values = tuple(float(x) for x in numbers)
     except Exception:  # of the user's class, or of float()
-        raise ArgumentError(f"{name} takes one number for each axis, found {shown(numbers)}") from None
+        raise ArgumentError(
+            f"{name} takes one number for each axis, found {shown(numbers)}"
+        ) from None
     if len(values) not in (2, 3) or (length is not None and len(values) != length):
         raise ArgumentError(f"{name} takes {length or '2 or 3'} numbers, found {len(values)}")
     if not all(math.isfinite(x) for x in values):

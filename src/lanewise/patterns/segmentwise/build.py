@@ -42,7 +42,9 @@ Owner = tuple[str, Record, Layout]
 
 @dataclass(frozen=True, slots=True)
 class SegmentwiseArguments:
-    """The record of the dense axis (parameter name, record, layout), if there is one, that of an item, rows of values, and uniforms."""
+    """The record of the dense axis (parameter name, record, layout), if there is one, that of an
+    item, rows of values, and uniforms.
+    """
 
     dense: Owner | None
     item: Owner
@@ -50,11 +52,18 @@ class SegmentwiseArguments:
     uniforms: dict[str, t.ValueType]
 
 
-def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: Scalar) -> ir.Kernel:
-    """The reference kernel: one cell at a time, its items in order. Raises `CompileError` for results that cannot be summed."""
+def build_segmentwise(
+    lowered: Lowered, arguments: SegmentwiseArguments, index: Scalar
+) -> ir.Kernel:
+    """The reference kernel: one cell at a time, its items in order.
+
+    Raises `CompileError` for results that cannot be summed.
+    """
     _check(lowered)
     f = lowered.function
-    cells, segments, dense, items = (ir.Parameter(n, index) for n in (CELLS, SEGMENTS, DENSE, ITEMS))
+    cells, segments, dense, items = (
+        ir.Parameter(n, index) for n in (CELLS, SEGMENTS, DENSE, ITEMS)
+    )
     cell, segment, place, item = (ir.Local(n, index) for n in (CELL, SEGMENT, PLACE, ITEM))
     arrays: list[ir.ArrayArgument] = [value_array(n, I64, written=False) for n in (FIRST, LAST)]
     head: list[ir.Statement] = []
@@ -64,7 +73,10 @@ def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: 
         head.append(ir.Assign(PLACE, build.subtract(cell, build.multiply(segment, n))))
         arrays.append(_array(arguments.dense))
         head += _load(f, arguments.dense, place)
-    ends = (ir.LoadRecord(FIRST, segment, (("value", FIRST),)), ir.LoadRecord(LAST, segment, (("value", LAST),)))
+    ends = (
+        ir.LoadRecord(FIRST, segment, (("value", FIRST),)),
+        ir.LoadRecord(LAST, segment, (("value", LAST),)),
+    )
     arrays.append(_array(arguments.item))
     inside: list[ir.Statement] = [*_load(f, arguments.item, item)]
     used = {p.name for p in f.parameters}
@@ -77,25 +89,45 @@ def build_segmentwise(lowered: Lowered, arguments: SegmentwiseArguments, index: 
     sums = [ir.Local(sum_name(r.name), r.type) for r in results]
     parameters = tuple(ir.Local(p.name, p.type) for p in f.parameters)
     inside.append(ir.Apply(f, parameters, tuple(r.name for r in results)))
-    inside += [ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True)]
-    bounds = [ir.Local(n, I64) if index == I64 else ir.Cast(ir.Local(n, I64), index) for n in (FIRST, LAST)]
+    inside += [
+        ir.Assign(s.name, ir.Binary("+", s, r, r.type)) for s, r in zip(sums, results, strict=True)
+    ]
+    bounds = [
+        ir.Local(n, I64) if index == I64 else ir.Cast(ir.Local(n, I64), index)
+        for n in (FIRST, LAST)
+    ]
     loop = ir.For(ITEM, bounds[0], bounds[1], ir.Literal(1, index), tuple(inside), role="sources")
-    zeros = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
-    where = segment if arguments.dense is None else build.add(build.multiply(place, ir.Local(SEGMENTS, index)), segment)
+    zeros = tuple(
+        ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums
+    )
+    where = (
+        segment
+        if arguments.dense is None
+        else build.add(build.multiply(place, ir.Local(SEGMENTS, index)), segment)
+    )
     stores: list[ir.Statement] = []
     for name, kind in result_arrays(lowered):
         arrays.append(value_array(name, kind, written=True))
-        writes = tuple((leaf, ir.Local(sum_name(v), t.scalar_of(kind))) for leaf, v in pairs(name, kind))
+        writes = tuple(
+            (leaf, ir.Local(sum_name(v), t.scalar_of(kind))) for leaf, v in pairs(name, kind)
+        )
         stores.append(ir.StoreRecord(name, where, writes))
     body = (*head, *ends, *zeros, loop, *stores)
     over, extent = (CELL, CELLS) if arguments.dense is not None else (SEGMENT, SEGMENTS)
     beyond = {f"{row}.beyond": t.I64 for row in arguments.rows}
-    uniforms = uniform_leaves(f, arguments.uniforms) + tuple(ir.Parameter(n, k) for n, k in beyond.items() if n in used)
+    uniforms = uniform_leaves(f, arguments.uniforms) + tuple(
+        ir.Parameter(n, k) for n, k in beyond.items() if n in used
+    )
     counts = (cells, segments, dense, items) if arguments.dense is not None else (segments, items)
     return ir.Kernel(
-        identifier(f.name), SEGMENTWISE, tuple(arrays), uniforms, counts,
-        (ir.Parallel(over, ir.Local(extent, index), body),), location=f.location,
-    )  # fmt: skip
+        identifier(f.name),
+        SEGMENTWISE,
+        tuple(arrays),
+        uniforms,
+        counts,
+        (ir.Parallel(over, ir.Local(extent, index), body),),
+        location=f.location,
+    )
 
 
 def _check(lowered: Lowered) -> None:

@@ -18,7 +18,16 @@ from lanewise.launch.support import value_type
 from lanewise.patterns.calls import Wing
 from lanewise.patterns.kernels import AbstractKernel, unpacked
 from lanewise.patterns.segmentwise.build import SegmentwiseArguments, build_segmentwise
-from lanewise.patterns.segmentwise.names import CELLS, DENSE, FIRST, ITEMS, LAST, SEGMENTS, first_of, last_of
+from lanewise.patterns.segmentwise.names import (
+    CELLS,
+    DENSE,
+    FIRST,
+    ITEMS,
+    LAST,
+    SEGMENTS,
+    first_of,
+    last_of,
+)
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
 from lanewise.planning.plan import Plan
@@ -39,11 +48,19 @@ def _owners(signature: Signature) -> tuple[str | None, str]:
     return (records[0], records[1]) if len(records) == 2 else (None, records[0])
 
 
-def _build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
+def _build(
+    lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar
+) -> ir.Kernel:
     dense, item = _owners(signature)
     layouts = {n: (n, r.record, r.layout) for n, r in classified.records.items()}
-    kinds = {n: value_type(signature.parameters[n]) for n in classified.uniforms if n in signature.parameters}
-    arguments = SegmentwiseArguments(layouts[dense] if dense else None, layouts[item], signature.rows, kinds)
+    kinds = {
+        n: value_type(signature.parameters[n])
+        for n in classified.uniforms
+        if n in signature.parameters
+    }
+    arguments = SegmentwiseArguments(
+        layouts[dense] if dense else None, layouts[item], signature.rows, kinds
+    )
     return build_segmentwise(lowered, arguments, index)
 
 
@@ -60,7 +77,9 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
 
 
 def _checked(signature: Signature) -> Signature:
-    """A segmentwise function takes one or two records first, then rows and values, and returns something."""
+    """A segmentwise function takes one or two records first, then rows and values, and returns
+    something.
+    """
     source = signature.source
     kinds = [signature.parameters.get(n) for n in signature.names]
     records = [isinstance(k, Record) for k in kinds]
@@ -71,12 +90,16 @@ def _checked(signature: Signature) -> Signature:
             for n, k in zip(signature.names, kinds, strict=True)
         )
         raise source.error(
-            "a segmentwise function starts with its item, or with a record of the dense axis and its item", source.tree,
+            "a segmentwise function starts with its item, or with a record of the dense axis and "
+            "its item",
+            source.tree,
             found=described or "no parameters",
-            wanted="item: Item, or group: Group, item: Item, which are records; then rows and uniform arguments",
-            hint="lists of plain numbers are the field of a record (@lw.record class Item: value: lw.f32), or rows of an item "
+            wanted="item: Item, or group: Group, item: Item, which are records; then rows and "
+            "uniform arguments",
+            hint="lists of plain numbers are the field of a record (@lw.record class Item: value: "
+            "lw.f32), or rows of an item "
             "(numbers: lw.Row[lw.f32])",
-        )  # fmt: skip
+        )
     if not signature.results:
         raise source.error(
             "a segmentwise function returns what one item gives to one cell",
@@ -88,14 +111,19 @@ def _checked(signature: Signature) -> Signature:
 
 
 def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
-    """The flat records and values of the ragged arguments, with the offset vectors as arrays of the kernel's."""
+    """The flat records and values of the ragged arguments, with the offset vectors as arrays of the
+    kernel's.
+    """
     kernel = signature.source.name
     dense, item = _owners(signature)
     items = _ragged(f"{kernel}: {item!r}", arguments[item], signature.parameters[item], "")
     flat = {n: v for n, v in arguments.items() if n not in signature.rows} | {item: items.data}
     result = classify_arguments(signature, flat, arrays_allowed=False)
     if isinstance(arguments.get(dense or ""), RaggedArray):
-        raise ArgumentError(f"{kernel}: {dense!r} has a record for each place of the dense axis, found a ragged array")
+        raise ArgumentError(
+            f"{kernel}: {dense!r} has a record for each place of the dense axis, found a ragged "
+            "array"
+        )
     begins, ends, _ = views(items)
     result.added |= {FIRST: (begins, I64), LAST: (ends, I64)}
     count = entries(items)
@@ -104,14 +132,20 @@ def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
         row = _ragged(place, arguments[name], kind, ", with a list for each item")
         if row.device != items.device:
             raise ArgumentError(
-                f"{place} lies on {row.device!r}, and the items on {items.device!r}; move it with .to(device)"
+                f"{place} lies on {row.device!r}, and the items on {items.device!r}; move it with "
+                ".to(device)"
             )
         if len(row.offsets[-1]) - 1 != count:
             raise ArgumentError(
-                f"{place} has {len(row.offsets[-1]) - 1:,} lists; wanted one for each of the {count:,} items"
+                f"{place} has {len(row.offsets[-1]) - 1:,} lists; wanted one for each of the "
+                f"{count:,} items"
             )
         begins, ends, values = views(row)
-        result.added |= {first_of(name): (begins, I64), last_of(name): (ends, I64), name: (values, kind)}
+        result.added |= {
+            first_of(name): (begins, I64),
+            last_of(name): (ends, I64),
+            name: (values, kind),
+        }
         result.beyond[name] = len(row.data)
     result.totals["items"] = count
     return result
@@ -120,12 +154,18 @@ def _arguments(signature: Signature, arguments: Mapping[str, Any]) -> Arguments:
 def _ragged(place: str, value: Any, kind: Record | t.ValueType, note: str) -> RaggedArray:
     name = kind.name if isinstance(kind, Record) else f"lw.{kind}"
     if not isinstance(value, RaggedArray):
-        described = f"an array of {value.record.name}" if isinstance(value, RecordArray) else describe(value)
+        described = (
+            f"an array of {value.record.name}"
+            if isinstance(value, RecordArray)
+            else describe(value)
+        )
         raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {described}")
     if value.kind != kind:
         raise ArgumentError(f"{place} must be lw.ragged(...) of {name}{note}, found {value!r}")
     if not value.is_whole:
-        raise ArgumentError(f"{place} is a part of another ragged array; make it one of its own with .copy()")
+        raise ArgumentError(
+            f"{place} is a part of another ragged array; make it one of its own with .copy()"
+        )
     return value
 
 
@@ -134,15 +174,18 @@ def _alike(arguments: Arguments) -> int:
     return len(next(iter(arguments.records.values()))) if len(arguments.records) == 2 else 1
 
 
-WING = Wing(SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, rows=True, alike=_alike)
+WING = Wing(
+    SEGMENTWISE, _build, _counts, check=_checked, arguments=_arguments, rows=True, alike=_alike
+)
 
 
 @sealed()
 class Segmentwise(AbstractKernel):
     """A kernel over segments.
 
-    Its function takes one item of a segment, before it a record of the dense axis if there is one, then rows of values that
-    belong to the item, and uniform arguments. Its results are summed over the items of each segment.
+    Its function takes one item of a segment, before it a record of the dense axis if there is one,
+    then rows of values that belong to the item, and uniform arguments. Its results are summed over
+    the items of each segment.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -152,12 +195,17 @@ class Segmentwise(AbstractKernel):
         return by_name(self, (Segmentwise, (self.python,)))
 
     @brief
-    def __call__(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Any:
-        """The sums of all cells: an array of shape (dense, *segments) or (dense, *segments, components), or a tuple of them.
+    def __call__(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Any:
+        """The sums of all cells.
 
-        `segments` are the axes of the ragged items above their innermost lists, where all lists of a level are of one length:
-        (stacks, detectors) for items by stack and detector. Else it is one axis with the innermost lists, one after
-        the other. Without a dense axis the shape begins there.
+        An array of shape (dense, *segments) or (dense, *segments, components), or a tuple of them.
+
+        `segments` are the axes of the ragged items above their innermost lists, where all lists of
+        a level are of one length: (stacks, detectors) for items by stack and detector. Else it is
+        one axis with the innermost lists, one after the other. Without a dense axis the shape
+        begins there.
         """
         if plan is not None:
             return self.bind(*arguments, out=out, plan=plan, **named)()
@@ -172,12 +220,16 @@ class Segmentwise(AbstractKernel):
             self._check_apart(out, matched.complete())
             again.run(matched, out)
             return (
-                out if isinstance(out, tuple) and len(out) != 1 else unpacked(_several(out, len(self.lowered.results)))
+                out
+                if isinstance(out, tuple) and len(out) != 1
+                else unpacked(_several(out, len(self.lowered.results)))
             )
         classified, ragged = self._classified(arguments, named), self._ragged(arguments, named)
         call = self._bound(classified, out, None)
         own = ragged_slots(ragged)
-        calls.remember(repeated, call, arguments, named, classified, own=own, classify=self._classified)
+        calls.remember(
+            repeated, call, arguments, named, classified, own=own, classify=self._classified
+        )
         return call()
 
     def _classified(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> Arguments:
@@ -187,7 +239,9 @@ class Segmentwise(AbstractKernel):
         return classified
 
     @brief
-    def bind(self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any) -> Call:
+    def bind(
+        self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
+    ) -> Call:
         """A call with its memory bound, to run many times."""
         if has_by_step(arguments, named):
             return self._bind_by_step(arguments, named, out, plan)
@@ -203,14 +257,18 @@ class Segmentwise(AbstractKernel):
         self._check_apart(out, read)
         return self._calls.bind(arguments, out, plan)
 
-    def _ragged(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, tuple[Places, RaggedArray]]:
+    def _ragged(
+        self, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> dict[str, tuple[Places, RaggedArray]]:
         """The ragged arguments of a call, by parameter, and what the kernel calls their parts."""
         _, item = _owners(self.signature)
         values = dict(zip(self.signature.names, positional, strict=False)) | dict(named)
         rows = {n: ((first_of(n), last_of(n), n), values[n]) for n in self.signature.rows}
         return {item: ((FIRST, LAST, item), values[item])} | rows
 
-    def _axes(self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[int, ...]:
+    def _axes(
+        self, arguments: Arguments, positional: tuple[Any, ...], named: Mapping[str, Any]
+    ) -> tuple[int, ...]:
         """The axes of the results before those of a vector."""
         dense, item = _owners(self.signature)
         names = self.signature.names
@@ -223,19 +281,28 @@ class Segmentwise(AbstractKernel):
         if out is None:
             return
         for o in out if isinstance(out, tuple) else (out,):
-            if shared := [n for n, a in read.items() if overlap(o, a.data if isinstance(a, RecordArray) else a)]:
+            if shared := [
+                n
+                for n, a in read.items()
+                if overlap(o, a.data if isinstance(a, RecordArray) else a)
+            ]:
                 name = shared[0].removeprefix("$")
-                raise ArgumentError(f"{self.__name__}: out shares memory with {name!r}; give it memory of its own")
+                raise ArgumentError(
+                    f"{self.__name__}: out shares memory with {name!r}; give it memory of its own"
+                )
 
     def _check_out(self, out: Any, shape: tuple[int, ...]) -> None:
         """Refuse the caller's arrays where they have not the shape of the results."""
         if out is None:
             return
-        for o, kind in zip(_several(out, len(self.lowered.results)), self.lowered.results, strict=True):
+        for o, kind in zip(
+            _several(out, len(self.lowered.results)), self.lowered.results, strict=True
+        ):
             expected = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
             if getattr(o, "shape", None) != expected or not o.flags.c_contiguous:
                 raise ArgumentError(
-                    f"{self.__name__}: out must be a contiguous array of shape {expected}, found {describe(o)}"
+                    f"{self.__name__}: out must be a contiguous array of shape {expected}, found "
+                    f"{describe(o)}"
                 )
 
 
@@ -244,12 +311,16 @@ def _several(out: Any, count: int) -> tuple[Any, ...]:
     arrays = (None,) * count if out is None else out if isinstance(out, tuple) else (out,)
     if len(arrays) != count:
         raise ArgumentError(
-            f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found {len(arrays)}"
+            f"out: wanted {'one array' if count == 1 else f'a tuple of {count} arrays'}, found "
+            f"{len(arrays)}"
         )
     return arrays
 
 
 @brief
 def segmentwise(function: Callable[..., Any]) -> Segmentwise:
-    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star: Star) -> lw.f32: ...`."""
+    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star.
+
+    Star) -> lw.f32: ...`.
+    """
     return Segmentwise(plain_function("segmentwise", function))

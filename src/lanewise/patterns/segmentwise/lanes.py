@@ -1,11 +1,14 @@
-"""On a CPU: neighbouring cells of the dense axis side by side in SIMD registers, so that an item is loaded once for all of them.
+"""On a CPU: neighbouring cells of the dense axis side by side in SIMD registers, so that an item is
+loaded once for all of them.
 
     parallel for cell: segment, place = ...; load template[place]; sum = 0
         for item: load sft[item]; sum += f(template, sft)
         store result[...] = sum
-->  parallel for block: segment, tile = ...; first = tile * W; lanes = min(W, dense - first); sums: f32[W]
+->  parallel for block: segment, tile = ...; first = tile * W; lanes = min(W, dense - first); sums:
+f32[W]
         for item: load sft[item]
-            for lane in range(lanes): place = first + lane; load template[place]; sums[lane] += f(template, sft)
+            for lane in range(lanes): place = first + lane; load template[place]; sums[lane] +=
+            f(template, sft)
         for lane in range(lanes): place = first + lane; store result[...] = sums[lane]
 Each cell adds its items in the same order as before.
 """
@@ -23,7 +26,9 @@ from lanewise.passes.base import is_source_loop, refuse
 from lanewise.passes.thread_merging import varying_names
 from lanewise.patterns.segmentwise.names import CELL, DENSE, PLACE, SEGMENT, SEGMENTS
 
-BLOCK, TILES, TILE, ORIGIN, LANES, LANE = (own(n) for n in ("block", "tiles", "tile", "origin", "lanes", "lane"))
+BLOCK, TILES, TILE, ORIGIN, LANES, LANE = (
+    own(n) for n in ("block", "tiles", "tile", "origin", "lanes", "lane")
+)
 MOST = 4096  # cells of a loop: their sums stay in the first cache
 
 
@@ -43,19 +48,25 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
         raise refuse("thread merging", kernel, reason)
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
-    index, element = loop.extent.type, loop.body[2:]  # the first two statements find the segment and the place
+    # the first two statements find the segment and the place
+    index, element = loop.extent.type, loop.body[2:]
     block, tiles, tile, segment, origin, lanes, lane, dense = (
         ir.Local(n, index) for n in (BLOCK, TILES, TILE, SEGMENT, ORIGIN, LANES, LANE, DENSE)
     )
     at = next(n for n, s in enumerate(element) if is_source_loop(s))
     sums = _sums(element[:at])
-    # Every cell has a sum of its own, also where all add the same: what a function makes of the item alone is computed once.
+    # Every cell has a sum of its own, also where all add the same: what a function makes of the
+    # item alone is computed once.
     varying = varying_names(ir.Parallel(PLACE, dense, element)) | sums.keys()
     of_cell = tuple(
-        s for s in element[:at] if _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
+        s
+        for s in element[:at]
+        if _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
     )
     of_all = tuple(
-        s for s in element[:at] if not _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
+        s
+        for s in element[:at]
+        if not _touches(s, varying) and not (isinstance(s, ir.Assign) and s.name in sums)
     )
     items = element[at]
     assert isinstance(items, ir.For)
@@ -64,7 +75,14 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
 
     def over_lanes(body: ir.Block) -> ir.For:
         zero, one = ir.Literal(0, index), ir.Literal(1, index)
-        return ir.For(LANE, zero, lanes, one, (ir.Assign(PLACE, build.add(origin, lane)), *body), role="slices")
+        return ir.For(
+            LANE,
+            zero,
+            lanes,
+            one,
+            (ir.Assign(PLACE, build.add(origin, lane)), *body),
+            role="slices",
+        )
 
     head = (
         ir.Assign(TILES, build.ceil_divide(dense, width)),
@@ -84,7 +102,11 @@ def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
 
 def _sums(block: ir.Block) -> dict[str, Scalar]:
     """The variables that begin at zero, before the items."""
-    return {s.name: s.value.type for s in block if isinstance(s, ir.Assign) and isinstance(s.value, ir.Literal)}
+    return {
+        s.name: s.value.type
+        for s in block
+        if isinstance(s, ir.Assign) and isinstance(s.value, ir.Literal)
+    }
 
 
 def _touches(s: ir.Statement, varying: set[str]) -> bool:
@@ -93,7 +115,9 @@ def _touches(s: ir.Statement, varying: set[str]) -> bool:
 
 
 def _loaded(e: ir.Expression, sums: dict[str, Scalar], lane: ir.Local) -> ir.Expression:
-    return ir.Element(e.name, lane, sums[e.name]) if isinstance(e, ir.Local) and e.name in sums else e
+    return (
+        ir.Element(e.name, lane, sums[e.name]) if isinstance(e, ir.Local) and e.name in sums else e
+    )
 
 
 def _stored(s: ir.Statement, sums: dict[str, Scalar], lane: ir.Local) -> ir.Statement:

@@ -16,7 +16,8 @@ CELL, SEGMENT, PLACE, ITEM = (
     own("place"),
     own("item"),
 )  # loop variables; PLACE on the dense axis
-FIRST, LAST = own("segment.first"), own("segment.last")  # where the items of a segment begin and end
+# where the items of a segment begin and end
+FIRST, LAST = own("segment.first"), own("segment.last")
 
 
 def first_of(row: str) -> str:

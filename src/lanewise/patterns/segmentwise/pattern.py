@@ -1,11 +1,15 @@
-"""The pattern of sums over segments: a thread of a GPU has cells that are neighbours on the dense axis, a block those of one segment.
+"""The pattern of sums over segments.
+
+A thread of a GPU has cells that are neighbours on the dense axis, a block those of one segment.
 
     parallel for cell: segment, place = ...; for item: sum += f(place, item)
 ->  parallel for block: segment = block / tiles; tile = block - segment * tiles
-        parallel for lane: place#0, place#1 = ...; for item: load item; sum#0 += f(place#0, item); sum#1 += f(place#1, item)
-The threads of a block run the same loop over the same items: what they load of an item is one load for all. Where the dense axis is
-shorter than a block, or there is none, neighbouring cells fill it, of whichever segments they are (`segments="packed"`):
-->  parallel for block: parallel for lane: cell = ...; segment, place = ...; for item: sum += f(place, item)
+        parallel for lane: place#0, place#1 = ...; for item: load item; sum#0 += f(place#0, item);
+        sum#1 += f(place#1, item)
+The threads of a block run the same loop over the same items: what they load of an item is one load
+for all. Where the dense axis is shorter than a block, or there is none, neighbouring cells fill it,
+of whichever segments they are (`segments="packed"`): ->  parallel for block: parallel for lane:
+cell = ...; segment, place = ...; for item: sum += f(place, item)
 """
 
 from __future__ import annotations
@@ -37,38 +41,65 @@ def grain(items: int) -> int:
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU cells lie side by side.
+    """Every field decided. Few cells leave a GPU idle, unless several threads share each.
 
-    More threads than a list has items would share nothing. A dense axis that leaves half of a block idle shares it with other lists.
+    On a CPU cells lie side by side.
+
+    More threads than a list has items would share nothing. A dense axis that leaves half of a block
+    idle shares it with other lists.
     """
     if not machine.target.has_blocks:
         if machine.target is not CPU or work.alike < FEWEST or wish.hoist is True:
             return NEUTRAL
-        # Cells side by side are as many as the widest registers hold several times over: here they are worth their lower clock.
-        return Plan(targets=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0).filled(NEUTRAL)
+        # Cells side by side are as many as the widest registers hold several times over: here they
+        # are worth their lower clock.
+        return Plan(
+            targets=SIDE_BY_SIDE, vector_bits=512 if machine.vector_bits == 512 else 0
+        ).filled(NEUTRAL)
     slices = 1
-    while slices < min(32, work.items) and work.targets * slices * 2 <= machine.multiprocessors * FULL:
+    while (
+        slices < min(32, work.items) and work.targets * slices * 2 <= machine.multiprocessors * FULL
+    ):
         slices *= 2
-    lanes = (BLOCK if wish.block is None else wish.block) // (slices if wish.slices is None else wish.slices)
+    lanes = (BLOCK if wish.block is None else wish.block) // (
+        slices if wish.slices is None else wish.slices
+    )
     packed = 1 < work.alike <= lanes // 2 and wish.targets in (None, 1)
-    return Plan(block=BLOCK, slices=slices, segments="packed" if packed else "apart").filled(NEUTRAL)
+    return Plan(block=BLOCK, slices=slices, segments="packed" if packed else "apart").filled(
+        NEUTRAL
+    )
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def shape(
+    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+) -> tuple[ir.Kernel, ...]:
     """One kernel, mapped to threads on a GPU."""
     targets, slices, unroll = plan.targets, plan.slices, plan.unroll
     if not target.has_blocks:
         if unroll != 1:
-            raise refuse("unrolling", kernel, "on a CPU LLVM decides how often a loop is written out")
+            raise refuse(
+                "unrolling", kernel, "on a CPU LLVM decides how often a loop is written out"
+            )
         if targets > 1 and plan.hoist:
-            reason = "cells side by side would keep what moves out in memory; LLVM moves what all of them share"
-            raise refuse("invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1")
-        return (kernel,) if targets == 1 else (checked("thread merging", lanes_of.apply(kernel, targets)),)
+            reason = (
+                "cells side by side would keep what moves out in memory; LLVM moves what all of "
+                "them share"
+            )
+            raise refuse(
+                "invariant code motion", kernel, f"{reason}; choose hoist=False or targets=1"
+            )
+        return (
+            (kernel,)
+            if targets == 1
+            else (checked("thread merging", lanes_of.apply(kernel, targets)),)
+        )
     threads, min_blocks = plan.block, plan.min_blocks
     if reason := thread_mapping.legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
     if slices < 1 or threads % slices:
-        raise refuse("slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices")
+        raise refuse(
+            "slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices"
+        )
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
     dense = loop.variable == CELL
@@ -80,9 +111,15 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
             "it has no dense axis: a block has as many segments as threads, or groups of them",
         )
     if targets != 1 and (packed or not dense):
-        reason = "cells of one thread may lie in several" if packed else "it has no dense axis: neighbouring"
+        reason = (
+            "cells of one thread may lie in several"
+            if packed
+            else "it has no dense axis: neighbouring"
+        )
         raise refuse(
-            "thread merging", kernel, f"{reason} segments{', which' if packed else ''} have no items in common"
+            "thread merging",
+            kernel,
+            f"{reason} segments{', which' if packed else ''} have no items in common",
         )
     lanes = threads // slices
     if packed:
@@ -101,7 +138,10 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
 
 
 def _packed(kernel: ir.Kernel, loop: ir.Parallel, lanes: int) -> ir.Kernel:
-    """Blocks of lanes over all cells. Threads past the last cell go with it, and store nothing: all reach every barrier."""
+    """Blocks of lanes over all cells. Threads past the last cell go with it, and store nothing.
+
+    All reach every barrier.
+    """
     index = loop.extent.type
     block, lane, slot = (ir.Local(n, index) for n in (own("block"), LANE, SLOT))
     inside = build.less(slot, loop.extent)
@@ -111,16 +151,23 @@ def _packed(kernel: ir.Kernel, loop: ir.Parallel, lanes: int) -> ir.Kernel:
         *(ir.If(inside, (s,)) if isinstance(s, ir.StoreRecord) else s for s in loop.body),
     )
     threads = ir.Parallel(LANE, ir.Literal(lanes, index), body)
-    return replace(kernel, body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes), (threads,)),))
+    return replace(
+        kernel, body=(ir.Parallel(block.name, build.ceil_divide(loop.extent, lanes), (threads,)),)
+    )
 
 
 def _blocks(kernel: ir.Kernel, loop: ir.Parallel, targets: int, lanes: int) -> ir.Kernel:
-    """Blocks of lanes over the dense axis of one segment, or over the segments where there is none."""
+    """Blocks of lanes over the dense axis of one segment, or over the segments where there is
+    none.
+    """
     if loop.variable != CELL:
         return _with_lane(thread_merging.apply(kernel, targets, lanes), lanes)
-    index, element = loop.extent.type, loop.body[2:]  # the first two statements find the segment and the place
+    # the first two statements find the segment and the place
+    index, element = loop.extent.type, loop.body[2:]
     over_places = ir.Parallel(PLACE, ir.Local(DENSE, index), element)
-    merged = _with_lane(thread_merging.apply(replace(kernel, body=(over_places,)), targets, lanes), lanes)
+    merged = _with_lane(
+        thread_merging.apply(replace(kernel, body=(over_places,)), targets, lanes), lanes
+    )
     (blocks,) = merged.body
     assert isinstance(blocks, ir.Parallel)
     block, tiles, segment = (ir.Local(n, index) for n in (blocks.variable, TILES, SEGMENT))

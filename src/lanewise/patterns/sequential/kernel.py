@@ -1,8 +1,11 @@
-"""Kernels in place, one element after another: a sum over pairs and then functions of the element, all from the newest values.
+"""Kernels in place, one element after another.
 
-What Gauss and Seidel do to equations. On a CPU alone, and on one of its threads: every element waits for the one before it. The kernel is
-one piece of work that nothing divides: `parallel for $turn in range(1)` around the loop over the elements. The results of each function
-feed the parameters of those that follow, so nothing but the records is in memory.
+A sum over pairs and then functions of the element, all from the newest values.
+
+What Gauss and Seidel do to equations. On a CPU alone, and on one of its threads: every element
+waits for the one before it. The kernel is one piece of work that nothing divides: `parallel for
+$turn in range(1)` around the loop over the elements. The results of each function feed the
+parameters of those that follow, so nothing but the records is in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +23,12 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
-from lanewise.launch.arguments import Arguments, classify_arguments, flatten_uniforms, name_arguments
+from lanewise.launch.arguments import (
+    Arguments,
+    classify_arguments,
+    flatten_uniforms,
+    name_arguments,
+)
 from lanewise.launch.support import bind_record, compile_kernel, index_type
 from lanewise.layouts import Layout
 from lanewise.patterns.elements import ELEMENTWISE
@@ -35,7 +43,8 @@ from lanewise.support.errors import ArgumentError
 class Step:
     """An elementwise kernel, where its arrays of values come from, and its uniform arguments.
 
-    takes: parameter -> (number of an earlier step, number of its result); step 0 is the sum over pairs.
+    takes: parameter -> (number of an earlier step, number of its result); step 0 is the sum over
+    pairs.
     """
 
     kernel: Elementwise
@@ -46,22 +55,30 @@ class Step:
 def bind_in_turn(
     pair: Pairwise, values: Mapping[str, Any], steps: Sequence[Step], records: RecordArray
 ) -> Callable[[], None]:
-    """A launch that takes every element of `records` once through the sum over pairs with all others and through `steps`.
+    """A launch that takes every element of `records` once through the sum over pairs with all
+    others and through `steps`.
 
     Raises `ArgumentError` on a GPU, where elements run at the same time.
     """
     if target_of(records.device).has_blocks:
-        raise ArgumentError(f"elements one after another run on a CPU, and the records lie on {records.device!r}")
+        raise ArgumentError(
+            f"elements one after another run on a CPU, and the records lie on {records.device!r}"
+        )
     for function in (pair, *(step.kernel for step in steps)):
         if function.signature.arrays or function.lowered.numbered:
             raise ArgumentError(
-                f"{function.__name__}: elements one after another read no tables, and have no lw.index_of"
+                f"{function.__name__}: elements one after another read no tables, and have no "
+                "lw.index_of"
             )
-    target, source = (n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record))
+    target, source = (
+        n for n, kind in pair.signature.parameters.items() if isinstance(kind, Record)
+    )
     named = name_arguments(pair.signature, (), {target: records, source: records, **values})
     classified = classify_arguments(pair.signature, named, arrays_allowed=False)
     environment = {**flatten_uniforms(pair.signature, classified.uniforms), COUNT: len(records)}
-    kinds: dict[str, t.ValueType] = {n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)}
+    kinds: dict[str, t.ValueType] = {
+        n: k for n, k in pair.signature.parameters.items() if not isinstance(k, Record)
+    }
     stages: list[Stage] = []
     for number, step in enumerate(steps, 1):
         signature = step.kernel.signature
@@ -71,26 +88,37 @@ def bind_in_turn(
         flat = flatten_uniforms(signature, own.uniforms)
         environment |= {_uniform_name(number, leaf): value for leaf, value in flat.items()}
     reference = _build_sequential(
-        Pairs(pair.lowered, target, source, kinds), stages, records.record, records.layout, index_type(records.device)
+        Pairs(pair.lowered, target, source, kinds),
+        stages,
+        records.record,
+        records.layout,
+        index_type(records.device),
     )
     executable = compile_kernel(reference, NEUTRAL, records.device)
     return executable.prepare({target: bind_record(records)}, environment)
 
 
 def _values(step: Step, record: str, records: RecordArray) -> Arguments:
-    """The uniform arguments of a step, checked against those of its parameters that no earlier step gives."""
+    """The uniform arguments of a step, checked against those of its parameters that no earlier step
+    gives.
+    """
     signature = step.kernel.signature
-    own = replace(signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes})
+    own = replace(
+        signature, parameters={n: k for n, k in signature.parameters.items() if n not in step.takes}
+    )
     values = name_arguments(own, (), {record: records, **step.uniforms})
     return classify_arguments(own, values, arrays_allowed=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A function of one element: its record parameter, and for its other parameters where their values come from.
+    """A function of one element.
 
-    takes: parameter -> (number of an earlier stage, number of its result); stage 0 is the sum over pairs. The others are values for
-    all, called by the number of the stage and their name (`_uniform_name`).
+    Its record parameter, and for its other parameters where their values come from.
+
+    takes: parameter -> (number of an earlier stage, number of its result); stage 0 is the sum over
+    pairs. The others are values for all, called by the number of the stage and their name
+    (`_uniform_name`).
     """
 
     lowered: Lowered
@@ -116,7 +144,9 @@ def _build_sequential(
     i, count = ir.Local(own("i"), index), ir.Parameter(COUNT, index)
     body: list[ir.Statement] = [*_sum(pairs, record, array, i, count)]
     written = False
-    parameters: dict[str, ir.Parameter] = {p.name: p for p in uniform_leaves(pairs.lowered.function, pairs.uniforms)}
+    parameters: dict[str, ir.Parameter] = {
+        p.name: p for p in uniform_leaves(pairs.lowered.function, pairs.uniforms)
+    }
     lowered = [pairs.lowered, *(stage.lowered for stage in stages)]
     for number, stage in enumerate(stages, 1):
         f = stage.lowered.function
@@ -128,18 +158,28 @@ def _build_sequential(
             if name.startswith(_uniform_name(number, "")):
                 parameters[name] = ir.Parameter(name, p.type)
             arguments.append(ir.Local(name, p.type))
-        body.append(ir.Apply(f, tuple(arguments), tuple(_result(number, r.name) for r in f.results)))
+        body.append(
+            ir.Apply(f, tuple(arguments), tuple(_result(number, r.name) for r in f.results))
+        )
         if changes := tuple(x for x in record.leaves if f"{stage.record}.{x.name}" in changed):
-            values = tuple((x.name, ir.Local(_element(number, f"{stage.record}.{x.name}"), x.type)) for x in changes)
+            values = tuple(
+                (x.name, ir.Local(_element(number, f"{stage.record}.{x.name}"), x.type))
+                for x in changes
+            )
             body.append(ir.StoreRecord(array, i, values))
             written = True
     zero, one = ir.Literal(0, index), ir.Literal(1, index)
     loop = ir.For(i.name, zero, ir.Local(COUNT, index), one, tuple(body))
     records = record_array(array, record.leaves, layout, written=written)
     return ir.Kernel(
-        identifier(stages[-1].lowered.function.name), ELEMENTWISE, (records,), tuple(parameters.values()), (count,),
-        (ir.Parallel(own("turn"), one, (loop,)),), location=pairs.lowered.function.location,
-    )  # fmt: skip
+        identifier(stages[-1].lowered.function.name),
+        ELEMENTWISE,
+        (records,),
+        tuple(parameters.values()),
+        (count,),
+        (ir.Parallel(own("turn"), one, (loop,)),),
+        location=pairs.lowered.function.location,
+    )
 
 
 def _sum(pairs: Pairs, record: Record, array: str, i: ir.Local, count: ir.Parameter) -> ir.Block:
@@ -150,17 +190,24 @@ def _sum(pairs: Pairs, record: Record, array: str, i: ir.Local, count: ir.Parame
     sums = [ir.Local(_result(0, r.name), r.type) for r in f.results]
     terms = [ir.Local(own(f"term.{r.name.removeprefix('$')}"), r.type) for r in f.results]
     loaded = {pairs.target, pairs.source}
-    names = {p.name: _element(0, p.name) if p.name.partition(".")[0] in loaded else p.name for p in f.parameters}
+    names = {
+        p.name: _element(0, p.name) if p.name.partition(".")[0] in loaded else p.name
+        for p in f.parameters
+    }
     arguments: list[ir.Expression] = [ir.Local(names[p.name], p.type) for p in f.parameters]
     if pairs.lowered.uses_same:  # the last parameter
         arguments[-1] = build.equal(i, j)
-    adds = tuple(ir.Assign(s.name, ir.Binary("+", s, x, s.type)) for s, x in zip(sums, terms, strict=True))
+    adds = tuple(
+        ir.Assign(s.name, ir.Binary("+", s, x, s.type)) for s, x in zip(sums, terms, strict=True)
+    )
     inner = (
         *_load(array, j, record, pairs.source, used, 0),
         ir.Apply(f, tuple(arguments), tuple(x.name for x in terms)),
         *adds,
     )
-    starts = tuple(ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums)
+    starts = tuple(
+        ir.Assign(s.name, ir.Literal(0.0 if s.type.is_float else 0, s.type)) for s in sums
+    )
     zero, one = ir.Literal(0, i.type), ir.Literal(1, i.type)
     return (
         *_load(array, i, record, pairs.target, used, 0),
@@ -169,7 +216,9 @@ def _sum(pairs: Pairs, record: Record, array: str, i: ir.Local, count: ir.Parame
     )
 
 
-def _load(array: str, place: ir.Local, record: Record, name: str, used: set[str], stage: int) -> ir.Block:
+def _load(
+    array: str, place: ir.Local, record: Record, name: str, used: set[str], stage: int
+) -> ir.Block:
     """What a function uses of the record that its text calls `name`, if anything."""
     leaves = ((x.name, f"{name}.{x.name}") for x in record.leaves)
     reads = tuple((leaf, _element(stage, full)) for leaf, full in leaves if full in used)

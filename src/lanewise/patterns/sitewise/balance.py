@@ -1,8 +1,10 @@
-"""What walls that move add to the mass of a closed box, and walls that cannot move as they are told.
+"""What walls that move add to the mass of a closed box, and walls that cannot move as they are
+told.
 
-Every link that meets a moving wall gains 6 w (e . u). Over a closed box the sum of these terms has to be nothing: it is, exactly, where
-walls move along themselves (`resting.py` says what happens at their ends), and it is not where a wall moves along its own normal.
-Only sites beside moving walls are looked at.
+Every link that meets a moving wall gains 6 w (e . u). Over a closed box the sum of these terms has
+to be nothing: it is, exactly, where walls move along themselves (`resting.py` says what happens at
+their ends), and it is not where a wall moves along its own normal. Only sites beside moving walls
+are looked at.
 """
 
 from __future__ import annotations
@@ -29,21 +31,29 @@ ROUNDING = 1e-9
 class Balance:
     """What the links of some moving walls add up to.
 
-    sums: by the number of a wall, sum of w e over the links that it moves: its velocity times six of that is what it adds in a step.
+    sums: by the number of a wall, sum of w e over the links that it moves: its velocity times six
+    of that is what it adds in a step.
     mirrored: (number of a wall, axis, step) where such links are mirrored at a slip face.
     """
 
     sums: Mapping[int, tuple[Fraction, ...]]
     mirrored: frozenset[tuple[int, int, int]]
 
-    def refusal(self, velocities: Velocities, names: Mapping[int, str], *, closed: bool) -> str | None:
-        """Why walls cannot move with these velocities, in a box that is `closed` or has openings; None where they can."""
+    def refusal(
+        self, velocities: Velocities, names: Mapping[int, str], *, closed: bool
+    ) -> str | None:
+        """Why walls cannot move with these velocities, in a box that is `closed` or has openings.
+
+        None where they can.
+        """
         for number, axis, step in sorted(self.mirrored):
             if velocities[number][axis] != 0:
                 face = AXES[axis] + ("-" if step < 0 else "+")
                 return (
-                    f"the wall {names[number]!r} moves with {velocities[number]}, across the slip face {face} that it lies against, "
-                    f"whose mirror image would move the other way; wanted no velocity along {AXES[axis]}, or a wall at {face}"
+                    f"the wall {names[number]!r} moves with {velocities[number]}, across the slip "
+                    f"face {face} that it lies against, "
+                    "whose mirror image would move the other way; wanted no velocity along "
+                    f"{AXES[axis]}, or a wall at {face}"
                 )
         return self._unbalanced(velocities, names) if closed else None
 
@@ -59,15 +69,24 @@ class Balance:
             return None
         (number, axis), _ = max(terms.items(), key=lambda item: abs(item[1]))
         return (
-            f"the wall {names[number]!r} moves with {velocities[number]}, into the fluid or away from it along {AXES[axis]}: the box is "
-            f"closed, and its mass would change by {total:.3g} in every step; wanted a velocity along the wall, or an opening"
+            f"the wall {names[number]!r} moves with {velocities[number]}, into the fluid or away "
+            f"from it along {AXES[axis]}: the box is "
+            f"closed, and its mass would change by {total:.3g} in every step; wanted a velocity "
+            "along the wall, or an opening"
         )
 
 
 def wall_balance(
-    lattice: Lattice, kinds: npt.NDArray[np.uint8], edges: Edges, walls: frozenset[int], velocities: Velocities
+    lattice: Lattice,
+    kinds: npt.NDArray[np.uint8],
+    edges: Edges,
+    walls: frozenset[int],
+    velocities: Velocities,
 ) -> Balance:
-    """Count the links of a box. `kinds`: of its sites; `walls`: the kinds that are walls; `velocities`: of those that move."""
+    """Count the links of a box. `kinds`: of its sites; `walls`: the kinds that are walls.
+
+    `velocities`: of those that move.
+    """
     box = _Box(kinds, edges, walls)
     moving = {n: u for n, u in velocities.items() if any(u)}
     sites = box.beside(frozenset(moving))
@@ -104,13 +123,17 @@ class _Box:
         return tuple(reversed(self.kinds.shape))
 
     def beside(self, moving: frozenset[int]) -> Whole:
-        """(n, D): the coordinates, x first, of the sites that are no walls and may lie beside one of these walls."""
+        """(n, D): the coordinates, x first, of the sites that are no walls and may lie beside one
+        of these walls.
+        """
         shape, dimension = self.kinds.shape, self.kinds.ndim
         chosen: list[Whole] = []
         for axis in range(dimension):
             for step, end in ((-1, 0), (1, self.extents[axis] - 1)):
                 if self.edges.face(axis, step) in moving:
-                    layer = np.indices([1 if a == dimension - 1 - axis else n for a, n in enumerate(shape)])
+                    layer = np.indices(
+                        [1 if a == dimension - 1 - axis else n for a, n in enumerate(shape)]
+                    )
                     layer[dimension - 1 - axis] = end
                     chosen.append(np.ravel_multi_index(tuple(layer), shape).ravel())
         inside = np.isin(self.kinds, sorted(moving))
@@ -127,7 +150,9 @@ class _Box:
         return np.stack(np.unravel_index(numbers, shape)[::-1], axis=1).astype(np.int64)
 
     def met(self, sites: Whole, steps: tuple[int, ...]) -> tuple[Whole, npt.NDArray[np.bool_]]:
-        """The kind of the wall that lies so many steps from each site, 0 for none, and at which axes a slip face mirrors the way (n, D)."""
+        """The kind of the wall that lies so many steps from each site, 0 for none, and at which
+        axes a slip face mirrors the way (n, D).
+        """
         met, slips = np.zeros(len(sites), np.int64), np.zeros(sites.shape, np.bool_)
         ends = sites.copy()
         for axis, step in enumerate(steps):

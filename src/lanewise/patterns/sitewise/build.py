@@ -1,10 +1,14 @@
-"""sitewise: every site of a lattice by itself. LoadRecord the populations that arrive, apply the function of its kind, put what departs.
+"""sitewise: every site of a lattice by itself.
 
-    parallel for n: load from the bulk neighbours; if special(n): correct by the site's flags; apply; put
-A special site corrects what it loaded as if it were one of the bulk (at places clamped to the array): so mark and populations are on
-their way at the same time, where a test first would wait for memory twice. Where many sites are special (`dense`), each reads its flags
-first, and loads every population once. Which places those are says the phase of the streaming form (`streaming.py`); what is
-special, the flags (`flags.py`).
+LoadRecord the populations that arrive, apply the function of its kind, put what departs.
+
+    parallel for n: load from the bulk neighbours; if special(n): correct by the site's flags;
+    apply; put
+A special site corrects what it loaded as if it were one of the bulk (at places clamped to the
+array): so mark and populations are on their way at the same time, where a test first would wait for
+memory twice. Where many sites are special (`dense`), each reads its flags first, and loads every
+population once. Which places those are says the phase of the streaming form (`streaming.py`); what
+is special, the flags (`flags.py`).
 """
 
 from __future__ import annotations
@@ -46,7 +50,15 @@ def _kernel(b: SiteBuilder) -> ir.Kernel:
     used = arrays_touched(body)
     arrays = tuple(x for x in b.arrays() if x.name in used)
     uniforms = tuple(b.uniforms())
-    return ir.Kernel(identifier(f.name), SITEWISE, arrays, uniforms, (count, *b.counts()), (loop,), location=f.location)
+    return ir.Kernel(
+        identifier(f.name),
+        SITEWISE,
+        arrays,
+        uniforms,
+        (count, *b.counts()),
+        (loop,),
+        location=f.location,
+    )
 
 
 def _work(b: SiteBuilder) -> ir.Block:
@@ -59,14 +71,17 @@ def _work(b: SiteBuilder) -> ir.Block:
         inner = loads(b)
     elif a.state and a.puts:
         zeros, stores = (), ()
-        either = b.main.lowered.function.results if b.kinds else ()  # the function of one kind gives them
+        # the function of one kind gives them
+        either = b.main.lowered.function.results if b.kinds else ()
         first = tuple(ir.Assign(own(r.name), zero_of(r.type)) for r in either)
         inner = (*loads(b), *_fields(b), *first, *_applications(b), *put_fields(b))
     else:
         kinds = [(v, t.scalar_of(k)) for n, k in b.results() for _, v in pairs(n, k)]
         zeros = tuple(ir.Assign(v, zero_of(k)) for v, k in kinds)
         stores = tuple(
-            ir.StoreRecord(n, b.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k)))
+            ir.StoreRecord(
+                n, b.site, tuple((leaf, ir.Local(v, t.scalar_of(k))) for leaf, v in pairs(n, k))
+            )
             for n, k in b.results()
         )
         inner = (*loads(b), *_fields(b), *_applications(b))
@@ -91,7 +106,9 @@ def _applications(b: SiteBuilder) -> ir.Block:
     """The function of kind 0, or a chain of tests when there are others."""
     chain: ir.Block = ()
     for update in reversed(b.a.updates[1:]):
-        chain = (ir.If(build.equal(ir.Local(KIND, I32), update.number), (_apply(b, update),), chain),)
+        chain = (
+            ir.If(build.equal(ir.Local(KIND, I32), update.number), (_apply(b, update),), chain),
+        )
     if not chain:
         return (_apply(b, b.main),)
     return (ir.If(build.equal(ir.Local(KIND, I32), 0), (_apply(b, b.main),), chain),)

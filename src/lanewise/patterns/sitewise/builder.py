@@ -1,6 +1,9 @@
-"""What all parts of a kernel over sites share: what it is specialised to, its arguments, its arrays, the names of a site's values.
+"""What all parts of a kernel over sites share.
 
-What a site learns of itself belongs to it: where it lies, whether it is special or a wall, and what its flags say.
+What it is specialised to, its arguments, its arrays, the names of a site's values.
+
+What a site learns of itself belongs to it: where it lies, whether it is special or a wall, and what
+its flags say.
 """
 
 from __future__ import annotations
@@ -40,23 +43,37 @@ from lanewise.support.errors import ArgumentError
 
 
 class SiteBuilder:
-    """A site of a kernel: what it is called, where its links lead, what memory it has. The parts of kernels are functions of it.
+    """A site of a kernel: what it is called, where its links lead, what memory it has.
 
-    a: what the kernel is specialised to. site: the index. main: the function of kind 0, and `populations` what it calls them. placed,
-    framed: as in the arguments, where this phase can be. follows: links are followed. kinds: sites of several kinds.
+    The parts of kernels are functions of it.
+
+    a: what the kernel is specialised to. site: the index. main: the function of kind 0, and
+    `populations` what it calls them. placed,
+    framed: as in the arguments, where this phase can be. follows: links are followed. kinds: sites
+    of several kinds.
     """
 
     def __init__(self, arguments: SitewiseArguments, index: Scalar) -> None:
         a = self.a = arguments
         self.site = ir.Local(own("n"), index)
         self.reads_fields = bool(a.fields or a.state)
-        self.placed = a.placed and (a.phase.load_links or self.reads_fields) and not a.phase.put_links
+        self.placed = (
+            a.placed and (a.phase.load_links or self.reads_fields) and not a.phase.put_links
+        )
         self.framed = self.placed and a.framed
         row_block = a.row_block if self.placed else 0
         self.links = Links(
-            a.lattice, a.edges, a.walls, a.solids, self.site, a.real,
-            placed=self.placed, row_block=row_block, framed=self.framed, moving_sites=a.moving_sites,
-        )  # fmt: skip
+            a.lattice,
+            a.edges,
+            a.walls,
+            a.solids,
+            self.site,
+            a.real,
+            placed=self.placed,
+            row_block=row_block,
+            framed=self.framed,
+            moving_sites=a.moving_sites,
+        )
         self.main = a.updates[0]
         self.populations = FIELDS if a.state else self.main.populations
         self.follows = a.phase.load_links or (a.puts and a.phase.put_links) or self.reads_fields
@@ -89,7 +106,9 @@ class SiteBuilder:
         dimension = self.a.lattice.dimension
         names = (*EXTENTS[:dimension], *((PLANE,) if dimension > 2 else ()))
         blocks = (ROW, LAYER)[: dimension - 1] if self.links.row_block else ()
-        divisions = (x for a in range(dimension - 1) for x in (MAGIC[a], SHIFT[a])) if self.placed else ()
+        divisions = (
+            (x for a in range(dimension - 1) for x in (MAGIC[a], SHIFT[a])) if self.placed else ()
+        )
         return (
             *(ir.Parameter(name, self.site.type) for name in (*names, *blocks)),
             *(ir.Parameter(name, U32) for name in divisions),
@@ -97,7 +116,9 @@ class SiteBuilder:
 
     def arrays(self) -> Iterator[ir.ArrayArgument]:
         a = self.a
-        leaves = tuple(Leaf(n, a.storage) for n, _ in a.state) or _population_leaves(a.lattice, a.storage)
+        leaves = tuple(Leaf(n, a.storage) for n, _ in a.state) or _population_leaves(
+            a.lattice, a.storage
+        )
         yield record_array(self.populations, leaves, a.layout, written=a.puts and not a.two)
         if a.puts and a.two:
             yield record_array(NEXT, leaves, a.layout, written=True)
@@ -114,14 +135,23 @@ class SiteBuilder:
 
     def results(self) -> list[tuple[str, t.ValueType]]:
         kinds = self.main.lowered.results
-        return [(own("result" if len(kinds) == 1 else f"result{n}"), kind) for n, kind in enumerate(kinds)]
+        return [
+            (own("result" if len(kinds) == 1 else f"result{n}"), kind)
+            for n, kind in enumerate(kinds)
+        ]
 
     def uniforms(self) -> Iterator[ir.Parameter]:
-        """Uniform scalars that any function of the kernel uses, and the velocities of moving walls."""
+        """Uniform scalars that any function of the kernel uses, and the velocities of moving
+        walls.
+        """
         a = self.a
         used = {p.name for u in a.updates for p in u.lowered.function.parameters}
         moving = {w.velocity for w in self.links.moving}
-        read = {n for n, _ in (*a.state, *a.fields) if any(f"{n}.q{q}" in used for q in range(a.lattice.size))}
+        read = {
+            n
+            for n, _ in (*a.state, *a.fields)
+            if any(f"{n}.q{q}" in used for q in range(a.lattice.size))
+        }
         fixed = {value for w in a.walls for field, value in w.fields if field in read}
         for name, kind in a.uniforms:
             for leaf in t.leaves(name, kind):
@@ -169,15 +199,20 @@ class Update:
 class SitewiseArguments:
     """What a kernel over sites is specialised to.
 
-    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that occur. solids: some of them
-    are sites of the mask. two: load from one copy of the populations and put into another. arrays: parameters with one value
-    a site. puts: populations depart; an observer only looks. collects: store the populations that arrive, and apply nothing.
-    marked: bits say which sites are special and which are walls; without them every site reads its flags. dense: many sites
-    are special. thin: the box is one site wide along some axis. placed: every site computes where it lies, so that faces that
-    wrap are nothing special. framed: besides, all sites are of kind 0, so that what is special follows from that, and no mark or
-    flags are read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes places cheap.
-    moving_sites: walls that move may be sites of the mask. fields: what sites read at their neighbours, and hold in arrays of their own.
-    state: what sites hold in place of populations, and read at their neighbours. tables: arrays that functions read by index.
+    updates: the functions of the kinds that occur, kind 0 first. walls: the kinds of walls that
+    occur. solids: some of them are sites of the mask. two: load from one copy of the populations
+    and put into another. arrays: parameters with one value a site. puts: populations depart; an
+    observer only looks. collects: store the populations that arrive, and apply nothing.
+    marked: bits say which sites are special and which are walls; without them every site reads its
+    flags. dense: many sites are special. thin: the box is one site wide along some axis. placed:
+    every site computes where it lies, so that faces that wrap are nothing special. framed: besides,
+    all sites are of kind 0, so that what is special follows from that, and no mark or flags are
+    read. row_block: rows along x are whole blocks of that many sites (0: not known), which makes
+    places cheap.
+    moving_sites: walls that move may be sites of the mask. fields: what sites read at their
+    neighbours, and hold in arrays of their own.
+    state: what sites hold in place of populations, and read at their neighbours. tables: arrays
+    that functions read by index.
     """
 
     lattice: Lattice
@@ -212,24 +247,35 @@ def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
 
 
 def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
-    """The parameters of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
+    """The parameters of all functions of a kernel by name.
+
+    Raises `ArgumentError` where two disagree about a type.
+    """
     first: dict[str, tuple[str, t.ValueType]] = {}
     for function, parameters in functions:
         for name, kind in parameters.items():
             other, agreed = first.setdefault(name, (function, kind))
             if agreed != kind:
-                raise ArgumentError(f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type")
+                raise ArgumentError(
+                    f"{name!r} is a {agreed} of {other} and a {kind} of {function}; wanted one type"
+                )
     return {name: kind for name, (_, kind) in first.items()}
 
 
 def check_tables(functions: list[tuple[str, Mapping[str, ArrayType]]]) -> dict[str, ArrayType]:
-    """The tables of all functions of a kernel by name; raises `ArgumentError` where two disagree about a type."""
+    """The tables of all functions of a kernel by name.
+
+    Raises `ArgumentError` where two disagree about a type.
+    """
     first: dict[str, tuple[str, ArrayType]] = {}
     for function, tables in functions:
         for name, kind in tables.items():
             other, agreed = first.setdefault(name, (function, kind))
             if agreed != kind:
-                raise ArgumentError(f"{name!r} is an {agreed} of {other} and an {kind} of {function}; wanted one type")
+                raise ArgumentError(
+                    f"{name!r} is an {agreed} of {other} and an {kind} of {function}; wanted one "
+                    "type"
+                )
     return {name: kind for name, (_, kind) in first.items()}
 
 
@@ -238,7 +284,8 @@ def head(b: SiteBuilder) -> ir.Block:
     body: list[ir.Statement] = []
     if b.placed:
         body += (*b.links.coordinates(), *b.links.distances())
-    if b.framed:  # places are chosen by where the site lies: no class of sites has a branch of its own
+    # places are chosen by where the site lies: no class of sites has a branch of its own
+    if b.framed:
         return (*body, *((ir.Assign(KIND, ir.Literal(0, I32)),) if b.kinds else ()))
     if not b.a.marked and (b.has_flags or b.a.solids):
         flag_word = ir.Local(ALL, U32)

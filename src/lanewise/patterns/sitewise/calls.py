@@ -1,4 +1,6 @@
-"""Sitewise kernels made runnable: compiled for a phase, bound to the memory of some sites, and run for many steps.
+"""Sitewise kernels made runnable.
+
+Compiled for a phase, bound to the memory of some sites, and run for many steps.
 
 Steps run in cycles of all phases of their streaming form, inside graphs on a GPU.
 """
@@ -26,7 +28,14 @@ from lanewise.patterns.sitewise.function import Observed, SiteValues, in_order
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
-from lanewise.patterns.sitewise.outflow import BEFORE, OUTLET, OUTLET_COUNT, WEIGHT, Outlet, before_leaves
+from lanewise.patterns.sitewise.outflow import (
+    BEFORE,
+    OUTLET,
+    OUTLET_COUNT,
+    WEIGHT,
+    Outlet,
+    before_leaves,
+)
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.passes import runs as site_runs
 from lanewise.patterns.sitewise.passes import splitting as site_splitting
@@ -63,24 +72,34 @@ class SiteCall(Inspectable):
         return NamedLaunch(stage, self.executable.program.reference.name, self.launch)
 
     def explain(self, *, measure_resources: bool = True) -> Explanation:
-        """A row for each optimisation, what a site reads, writes and computes, what bounds the step, and the time to expect.
+        """A row for each optimisation, what a site reads, writes and computes, what bounds the
+        step, and the time to expect.
 
-        Print it, show it in a notebook, or take `.json()`. `measure_resources` compiles the plans that are compared, for their
-        registers (CUDA). Raises `ArgumentError` for a call that is not `flow.compile`'s.
+        Print it, show it in a notebook, or take `.json()`. `measure_resources` compiles the plans
+        that are compared, for their registers (CUDA). Raises `ArgumentError` for a call that is not
+        `flow.compile`'s.
         """
         from lanewise.explanation.sites import explain_step
 
         if self.sites is None:
             raise ArgumentError(
-                f"{self.executable.program.reference.name}: explained is what flow.compile(sites, ...) gives"
+                f"{self.executable.program.reference.name}: explained is what flow.compile(sites, "
+                "...) gives"
             )
         return explain_step(self.executable, self.sites, measure_resources=measure_resources)
 
 
-def compile_phase(build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None) -> Executable:
-    """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of indices."""
+def compile_phase(
+    build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None
+) -> Executable:
+    """The kernels of a phase on the sites' device.
+
+    `build` makes the reference kernel for a type of indices.
+    """
     reference = build(index_type(sites.device))
-    complete = complete_site_plan(plan, machine_of(sites.device), reference, sites.count, sites.shape)
+    complete = complete_site_plan(
+        plan, machine_of(sites.device), reference, sites.count, sites.shape
+    )
     boxes.check_extents(complete, sites.shape)
     return compile_kernel(reference, complete, sites.device, wish=plan)
 
@@ -98,11 +117,16 @@ def bind_phase(
     results: Results,
     arrived: RecordArray | None = None,
 ) -> SiteCall:
-    """Give a compiled phase the sites' memory at this step, and the arrays that take its results."""
+    """Give a compiled phase the sites' memory at this step, and the arrays that take its
+    results.
+    """
     reference = executable.program.reference
     copies = sites.copies
     populations = reference.arrays[0].name
-    bound = {populations: bind_record(copies[step % len(copies)]), NEXT: bind_record(copies[(step + 1) % len(copies)])}
+    bound = {
+        populations: bind_record(copies[step % len(copies)]),
+        NEXT: bind_record(copies[(step + 1) % len(copies)]),
+    }
     bound |= {FLAGS: bind_value_array(sites.flags, U32), **values.arrays}
     if sites.marks is not None:
         bound[MARKS] = bind_value_array(sites.marks, U32)
@@ -117,17 +141,27 @@ def bind_phase(
     _bind_parts(executable, sites, bound, environment)
     _bind_runs(executable, sites, step, bound, environment)
     used = {a.name for k in (reference, *executable.program.kernels) for a in k.arrays}
-    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+    return SiteCall(
+        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
+    )
 
 
 def bind_outflow(
-    executable: Executable, sites: Sites, step: int, outlet: Outlet, values: SiteValues, weight: float
+    executable: Executable,
+    sites: Sites,
+    step: int,
+    outlet: Outlet,
+    values: SiteValues,
+    weight: float,
 ) -> SiteCall:
     """Give a compiled outflow the sites' memory before this step; `weight` is U / (1 + U)."""
     populations = executable.program.reference.arrays
     name = next(a.name for a in populations if a.written and a.name != BEFORE)
     real = next(a for a in populations if a.name == BEFORE).leaves[0].type
-    before, listed = sites.before(outlet.axis, outlet.step, real), sites.outlet(outlet.axis, outlet.step)
+    before, listed = (
+        sites.before(outlet.axis, outlet.step, real),
+        sites.outlet(outlet.axis, outlet.step),
+    )
     leaves = before_leaves(sites.lattice, outlet, real)
     bound: dict[str, Any] = {
         name: bind_record(sites.copies[step % len(sites.copies)]),
@@ -135,13 +169,26 @@ def bind_outflow(
         OUTLET: bind_value_array(listed, index_type(sites.device)),
         BEFORE: BoundArray(before.reshape(-1).view("uint8"), AoS().arrange(leaves), len(before)),
     }
-    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, OUTLET_COUNT: len(listed), WEIGHT: weight}
+    environment: dict[str, Any] = {
+        **values.environment,
+        COUNT: sites.count,
+        OUTLET_COUNT: len(listed),
+        WEIGHT: weight,
+    }
     environment |= box_counts(sites.shape, sites.row_block)
-    used = {a.name for k in (executable.program.reference, *executable.program.kernels) for a in k.arrays}
-    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+    used = {
+        a.name
+        for k in (executable.program.reference, *executable.program.kernels)
+        for a in k.arrays
+    }
+    return SiteCall(
+        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
+    )
 
 
-def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, values: SiteValues) -> SiteCall:
+def bind_interpolated_walls(
+    executable: Executable, sites: Sites, step: int, values: SiteValues
+) -> SiteCall:
     """Give compiled interpolated walls the sites' memory before this step."""
     interpolation = sites.interpolation
     assert interpolation is not None
@@ -152,43 +199,72 @@ def bind_interpolated_walls(executable: Executable, sites: Sites, step: int, val
         CURVED: bind_value_array(interpolation.places, index_type(sites.device)),
         WEIGHTS: bind_record(interpolation.weights),
     }
-    environment: dict[str, Any] = {**values.environment, COUNT: sites.count, CURVED_COUNT: len(interpolation.places)}
+    environment: dict[str, Any] = {
+        **values.environment,
+        COUNT: sites.count,
+        CURVED_COUNT: len(interpolation.places),
+    }
     environment |= box_counts(sites.shape, sites.row_block)
-    used = {a.name for k in (executable.program.reference, *executable.program.kernels) for a in k.arrays}
-    return SiteCall(executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable)
+    used = {
+        a.name
+        for k in (executable.program.reference, *executable.program.kernels)
+        for a in k.arrays
+    }
+    return SiteCall(
+        executable.prepare({n: b for n, b in bound.items() if n in used}, environment), executable
+    )
 
 
-def _bind_parts(executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]) -> None:
+def _bind_parts(
+    executable: Executable, sites: Sites, bound: dict[str, Any], environment: dict[str, Any]
+) -> None:
     """Spans and lists of sites, for kernels that run over some of them."""
     index = index_type(sites.device)
     kernels = (executable.program.reference, *executable.program.kernels)
     names = {a.name for k in kernels for a in k.arrays}
     if WALLED in names:
-        bound[WALLED], environment[WALLED_COUNT] = bind_value_array(sites.walled, index), len(sites.walled)
+        bound[WALLED], environment[WALLED_COUNT] = (
+            bind_value_array(sites.walled, index),
+            len(sites.walled),
+        )
     if WEIGHTS in names:
         bound[WEIGHTS] = bind_record(sites.walled_weights)
     for part in site_splitting.PARTS:
         if part.array in names:
             array = sites.part(part.kind)
-            bound[part.array] = bind_value_array(array, t.Vector(index, 2) if part.kind is None else index)
+            bound[part.array] = bind_value_array(
+                array, t.Vector(index, 2) if part.kind is None else index
+            )
             environment[part.count] = len(array)
 
 
 def _bind_runs(
-    executable: Executable, sites: Sites, step: int, bound: dict[str, Any], environment: dict[str, Any]
+    executable: Executable,
+    sites: Sites,
+    step: int,
+    bound: dict[str, Any],
+    environment: dict[str, Any],
 ) -> None:
-    """Runs of sites, the places of their populations, and views of the memory these lie in; what is left is listed."""
+    """Runs of sites, the places of their populations, and views of the memory these lie in.
+
+    What is left is listed.
+    """
     arrays = {a.name: a for k in executable.program.kernels for a in k.arrays}
     if site_runs.RUNS not in arrays:
         return
     index = index_type(sites.device)
     runs = sites.runs()
-    bound[site_runs.RUNS], environment[site_runs.RUN_COUNT] = bind_value_array(runs, t.Vector(index, 3)), len(runs)
+    bound[site_runs.RUNS], environment[site_runs.RUN_COUNT] = (
+        bind_value_array(runs, t.Vector(index, 3)),
+        len(runs),
+    )
     places = sites.places(sites.form.phase(step, fresh=False)).reshape(-1)
     bound[site_runs.PLACES] = bind_value_array(places, index)
     populations = executable.program.reference.arrays[0].name
     memory = bound[populations].data
-    scalars = memory[: len(memory) // sites.storage.size * sites.storage.size].view(sites.storage.dtype)
+    scalars = memory[: len(memory) // sites.storage.size * sites.storage.size].view(
+        sites.storage.dtype
+    )
     for q in range(sites.lattice.size):
         bound[view_of(populations, q)] = bind_value_array(scalars, sites.storage)
     for kind in (site_splitting.ANY, 0):
@@ -198,14 +274,16 @@ def _bind_runs(
             bound[part.array], environment[part.count] = bind_value_array(left, index), len(left)
 
 
-# Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than asking for it costs, which
-# are two calls of 0.2 ms and what follows them.
+# Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
+# asking for it costs, which are two calls of 0.2 ms and what follows them.
 LONG_RUN = 1 << 31
 MOST_STEPS = 10**12  # far more than anybody waits for
 
 
 def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
-    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to be worth it."""
+    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to
+    be worth it.
+    """
     if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
         return nullcontext()
     return get_device(sites.device).fetching(sites.fetched_bytes)
@@ -213,7 +291,8 @@ def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundSteps:
-    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what runs them. The sites may keep it.
+    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what
+    runs them. The sites may keep it.
 
     observes: whether something is looked at before them.
     """
@@ -227,12 +306,21 @@ class SiteStepper:
     """Steps of some sites with given values, bound once."""
 
     def __init__(
-        self, name: str, sites: Sites, calls: Callable[[int, bool], Sequence[NamedLaunch]], profile: Profile | None = None,
-        bound: BoundSteps | None = None, observed: tuple[Observed, ...] = (), copied: tuple[str, ...] = (),
-    ) -> None:  # fmt: skip
-        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper of the same.
+        self,
+        name: str,
+        sites: Sites,
+        calls: Callable[[int, bool], Sequence[NamedLaunch]],
+        profile: Profile | None = None,
+        bound: BoundSteps | None = None,
+        observed: tuple[Observed, ...] = (),
+        copied: tuple[str, ...] = (),
+    ) -> None:
+        """`calls(step, fresh)` gives the launches of a step; `bound`.
 
-        `observed`: what is looked at before every step. `copied`: the values whose arrays were copied.
+        Those of an earlier stepper of the same.
+
+        `observed`: what is looked at before every step. `copied`: the values whose arrays were
+        copied.
         """
         self.copied = copied
         self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
@@ -244,7 +332,14 @@ class SiteStepper:
 
     def profiled(self, profile: Profile | None) -> SiteStepper:
         """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(self._name, self._sites, self._calls, profile, observed=self.observed, copied=self.copied)
+        return SiteStepper(
+            self._name,
+            self._sites,
+            self._calls,
+            profile,
+            observed=self.observed,
+            copied=self.copied,
+        )
 
     @property
     def name(self) -> str:
@@ -269,7 +364,8 @@ class SiteStepper:
         """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
         if elsewhere := [o for o in self.observed if o.sites is not self._sites]:
             raise ArgumentError(
-                f"{self._name}: {elsewhere[0].name} is observed of other sites, {elsewhere[0].sites!r}, which would stand still; "
+                f"{self._name}: {elsewhere[0].name} is observed of other sites, "
+                f"{elsewhere[0].sites!r}, which would stand still; "
                 "wanted lw.couple(stepper, stepper of those sites), which steps both"
             )
 
@@ -281,7 +377,8 @@ class SiteStepper:
     def run(self, steps: int, counted: Callable[[int], None] | None = None) -> None:
         """Run, and wait for the result. `counted(n)` is called when n more steps are done.
 
-        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
+        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
+        were stopped in the middle.
         """
         check_steps(self._name, steps)
         sites = self._sites
@@ -290,7 +387,9 @@ class SiteStepper:
         whole = self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
 
         def run(count: int) -> None:
-            self.bound.program.run(whole if count == steps else self._schedule(sites.step, sites.step + count))
+            self.bound.program.run(
+                whole if count == steps else self._schedule(sites.step, sites.step + count)
+            )
             sites.step, sites.fresh = sites.step + count, False
             if counted is not None:
                 counted(count)
@@ -299,11 +398,18 @@ class SiteStepper:
             sites.whole.take(sites.step, steps, run)
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
-        """Whole cycles, and single steps before the first and after the last one; a first step of populations stands alone."""
+        """Whole cycles, and single steps before the first and after the last one.
+
+        A first step of populations stands alone.
+        """
         schedule: list[tuple[Hashable, int]] = []
         fresh = self._sites.fresh
         while step < end:
-            cycles = (end - step) // self._sites.cycle if not fresh and step % self._sites.cycle == 0 else 0
+            cycles = (
+                (end - step) // self._sites.cycle
+                if not fresh and step % self._sites.cycle == 0
+                else 0
+            )
             taken = self._sites.cycle if cycles else 1
             schedule.append((self._part(range(step, step + taken), fresh), cycles or 1))
             step, fresh = step + (cycles or 1) * taken, False
@@ -313,7 +419,9 @@ class SiteStepper:
         """The key of these steps; they stand for all at the same place of a cycle."""
         key = (fresh, steps.start % self._sites.cycle, len(steps))
         if key not in self.bound.parts:
-            self.bound.parts[key] = Part([call for step in steps for call in self._all_calls(step, fresh)], len(steps))
+            self.bound.parts[key] = Part(
+                [call for step in steps for call in self._all_calls(step, fresh)], len(steps)
+            )
         return key
 
     def _all_calls(self, step: int, fresh: bool) -> list[NamedLaunch]:

@@ -3,9 +3,10 @@
     bits 0..25   links q = 1..26 that a wall cuts where they ARRIVE at the site
     bits 26..30  the kind of the site
     bit 31       the site lies at a face whose links wrap or are mirrored
-Where many sites are special, all links of a wall site are cut: whoever computes it along with its neighbours stays where it is. There bit
-31 says that it shares a sector of memory with a site that is updated.
-A flags of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their fixed distances. The marks are one bit a site.
+Where many sites are special, all links of a wall site are cut: whoever computes it along with its
+neighbours stays where it is. There bit 31 says that it shares a sector of memory with a site that
+is updated. A flags of 0 belongs to a bulk site: kind 0, all links lead to the neighbours at their
+fixed distances. The marks are one bit a site.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ def make_flags(
 
 
 def _framed(solid: npt.NDArray[np.bool_], edges: Edges) -> npt.NDArray[np.bool_]:
-    """With what lies beyond each face: the other end of a periodic axis, else the same layer again."""
+    """With what lies beyond each face.
+
+    The other end of a periodic axis, else the same layer again.
+    """
     for axis, (face, _) in enumerate(edges.faces[: solid.ndim]):
         width = [(int(a == solid.ndim - 1 - axis),) * 2 for a in range(solid.ndim)]
         solid = np.pad(solid, width, mode="wrap" if face == "periodic" else "edge")
@@ -58,7 +62,9 @@ def _mark_cut(
     edges: Edges,
     framed: npt.NDArray[np.bool_] | None,
 ) -> None:
-    """Set the bit of every site where a face or a solid site cuts the link that arrives with this velocity."""
+    """Set the bit of every site where a face or a solid site cuts the link that arrives with this
+    velocity.
+    """
     dimension = len(velocity)
     for axis, component in enumerate(velocity):
         face = edges.face(axis, -component) if component else "periodic"
@@ -76,10 +82,14 @@ def _layer(dimension: int, axis: int, end: int) -> tuple[slice, ...]:
     return tuple(layer if a == dimension - 1 - axis else slice(None) for a in range(dimension))
 
 
-def mark_shared_sectors(flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int) -> None:
-    """Say at each wall site whether its sector, a number of sites that lie together, holds a site that is updated.
+def mark_shared_sectors(
+    flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.bool_], sites: int
+) -> None:
+    """Say at each wall site whether its sector, a number of sites that lie together, holds a site
+    that is updated.
 
-    Such a wall site is written along with its neighbours: a sector written in part has to be read first.
+    Such a wall site is written along with its neighbours: a sector written in part has to be read
+    first.
     """
     padded = np.ones(-(-len(flags) // sites) * sites, np.bool_)
     padded[: len(solid)] = solid
@@ -89,20 +99,27 @@ def mark_shared_sectors(flags: npt.NDArray[np.uint32], solid: npt.NDArray[np.boo
 
 
 def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """One bit a site, 32 sites a flags: whether a site's entry is not 0, such as the flags of special sites."""
+    """One bit a site, 32 sites a flags.
+
+    Whether a site's entry is not 0, such as the flags of special sites.
+    """
     bits = np.zeros(-(-len(sites) // 32) * 32, np.uint8)
     bits[: len(sites)] = sites != 0
     return np.packbits(bits, bitorder="little").view(np.uint32)
 
 
 def make_spans(chosen: npt.NDArray[np.bool_], longest: int) -> npt.NDArray[np.int64]:
-    """(first, behind the last) of the runs of neighbouring chosen sites, none longer than `longest`; shape (spans, 2)."""
+    """(first, behind the last) of the runs of neighbouring chosen sites, none longer than
+    `longest`; shape (spans, 2).
+    """
     padded = np.concatenate([[False], chosen, [False]])
     edges = np.flatnonzero(padded[1:] != padded[:-1])
     starts, stops = edges[::2], edges[1::2]
     pieces = -(-(stops - starts) // longest)
     first = np.repeat(starts, pieces) + longest * _counting(pieces)
-    return np.stack([first, np.minimum(first + longest, np.repeat(stops, pieces))], axis=1).astype(np.int64)
+    return np.stack([first, np.minimum(first + longest, np.repeat(stops, pieces))], axis=1).astype(
+        np.int64
+    )
 
 
 def _counting(pieces: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

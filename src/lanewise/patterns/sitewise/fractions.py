@@ -1,19 +1,26 @@
-"""Where walls cut links: not half-way, but at a known fraction of them. The weights with which bounce-back is interpolated.
+"""Where walls cut links: not half-way, but at a known fraction of them.
 
-    f_a(x, t+1) = b + k (f_o(x, t+1) - f*_a(x, t) + 6 w (e_a . u)) + s (f*_a(x, t) - b),   b = f*_o(x, t) + 6 w (e_a . u)
-a arrives through a link that a wall with velocity u cuts at the fraction d, counted from the site, and o is opposite to it; f* is
-what departs and b is half-way bounce-back. It looks at populations of x only, so any streaming form does it. These are all the linear
-rules of three populations. The wall lies at d, to second order, when (1 + 2 d) k = 1 - 2 d + 2 d s (I. Ginzburg, F. Verhaeghe,
-D. d'Humieres, Two-relaxation-time lattice Boltzmann scheme: about parametrization, velocity, pressure and mixed boundary conditions,
-Communications in Computational Physics 3 (2008), 427-478). One number is left to choose: k - s, the part of what departs along a
-that the wall sends back with its sign turned. At a site on the wall (d = 0) momentum is multiplied by s - k in every step.
+The weights with which bounce-back is interpolated.
 
-s = 0 is the rule that is central (CLI): where the wall lies does not depend on the viscosity, if the magic parameter does not. But
-k - s = (1 - 2 d) / (1 + 2 d) is 1 for d = 0: the momentum of a site on the wall then changes its sign with every step and never decays.
-k - s = 0 is the upwind rule of M. Bouzidi, M. Firdaouss, P. Lallemand, Momentum transfer of a Boltzmann-lattice fluid with
-boundaries, Physics of Fluids 13 (2001), 3452-3459, which damps best; where its wall lies depends on the viscosity, to second order.
-So links are central from d = 1/4 on, and below that k - s stays what it is there, 1/3 (`MOST_REFLECTED`): k = 1 - 8 d / 3 and
-s = 2/3 - 8 d / 3. Half-way bounce-back is k = s = 0.
+    f_a(x, t+1) = b + k (f_o(x, t+1) - f*_a(x, t) + 6 w (e_a . u)) + s (f*_a(x, t) - b),   b =
+    f*_o(x, t) + 6 w (e_a . u)
+a arrives through a link that a wall with velocity u cuts at the fraction d, counted from the site,
+and o is opposite to it; f* is what departs and b is half-way bounce-back. It looks at populations
+of x only, so any streaming form does it. These are all the linear rules of three populations. The
+wall lies at d, to second order, when (1 + 2 d) k = 1 - 2 d + 2 d s (I. Ginzburg, F. Verhaeghe, D.
+d'Humieres, Two-relaxation-time lattice Boltzmann scheme: about parametrization, velocity, pressure
+and mixed boundary conditions, Communications in Computational Physics 3 (2008), 427-478). One
+number is left to choose: k - s, the part of what departs along a that the wall sends back with its
+sign turned. At a site on the wall (d = 0) momentum is multiplied by s - k in every step.
+
+s = 0 is the rule that is central (CLI): where the wall lies does not depend on the viscosity, if
+the magic parameter does not. But k - s = (1 - 2 d) / (1 + 2 d) is 1 for d = 0: the momentum of a
+site on the wall then changes its sign with every step and never decays. k - s = 0 is the upwind
+rule of M. Bouzidi, M. Firdaouss, P. Lallemand, Momentum transfer of a Boltzmann-lattice fluid with
+boundaries, Physics of Fluids 13 (2001), 3452-3459, which damps best; where its wall lies depends on
+the viscosity, to second order. So links are central from d = 1/4 on, and below that k - s stays
+what it is there, 1/3 (`MOST_REFLECTED`): k = 1 - 8 d / 3 and s = 2/3 - 8 d / 3. Half-way
+bounce-back is k = s = 0.
 """
 
 from __future__ import annotations
@@ -39,19 +46,26 @@ Floats = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 
 MOST_REFLECTED = 1 / 3
-"""The largest part of what departs along a link that comes back with its sign turned (k - s): that of CLI at a quarter of the link."""
+"""The largest part of what departs along a link that comes back with its sign turned (k - s).
+
+That of CLI at a quarter of the link.
+"""
 CENTRAL = (1 - MOST_REFLECTED) / (1 + MOST_REFLECTED) / 2
 """The fraction from which links are central: a quarter."""
 WEIGHTS = ("k", "s")
-"""The two weights of a link. Fields of their record are these letters with the number of the direction."""
+"""The two weights of a link.
+
+Fields of their record are these letters with the number of the direction.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WallFractions:
     """Links that walls cut elsewhere than half-way.
 
-    places: sites that are no walls, their numbers (x fastest), ascending, shape (n,). fractions: of the link on which a
-    population of direction q arrives at the site, from the site to the wall, 0 to 1, shape (n, Q); NaN for half-way.
+    places: sites that are no walls, their numbers (x fastest), ascending, shape (n,). fractions: of
+    the link on which a population of direction q arrives at the site, from the site to the wall, 0
+    to 1, shape (n, Q); NaN for half-way.
     """
 
     places: Whole
@@ -76,8 +90,9 @@ class WallFractions:
 class Interpolation:
     """The interpolated links of some sites, on their device.
 
-    places: the sites; weights: a record a site, k and s of every direction but 0. links: how many have a weight; left: how many
-    fractions stay half-way, since a wall cuts the link on the other side of the site, too.
+    places: the sites; weights: a record a site, k and s of every direction but 0. links: how many
+    have a weight; left: how many fractions stay half-way, since a wall cuts the link on the other
+    side of the site, too.
     """
 
     places: Any
@@ -97,15 +112,20 @@ def weight_leaves(lattice: Lattice, real: Scalar) -> tuple[Leaf, ...]:
 
 def weight_record(lattice: Lattice, real: Scalar) -> Record:
     """As `weight_leaves`, with its name."""
-    return Record("Weights", tuple(Field(f"{name}{q}", real) for name in WEIGHTS for q in range(1, lattice.size)))
+    return Record(
+        "Weights",
+        tuple(Field(f"{name}{q}", real) for name in WEIGHTS for q in range(1, lattice.size)),
+    )
 
 
 def interpolation_weights(
     lattice: Lattice, table: WallFractions, flags: npt.NDArray[np.uint32], walls: frozenset[int]
 ) -> tuple[Floats, int]:
-    """The weights k and s of every place and direction, (2, n, Q), and how many links with a fraction stay half-way (k = s = 0).
+    """The weights k and s of every place and direction, (2, n, Q), and how many links with a
+    fraction stay half-way (k = s = 0).
 
-    Raises `ArgumentError` for places that do not exist or are walls, fractions out of range, and links that no wall cuts.
+    Raises `ArgumentError` for places that do not exist or are walls, fractions out of range, and
+    links that no wall cuts.
     """
     _check(lattice, table, len(flags), flags, walls)
     measured = ~np.isnan(table.fractions)
@@ -114,7 +134,8 @@ def interpolation_weights(
     if (wrong := measured & ~cut).any():
         n, q = (int(i) for i in np.argwhere(wrong)[0])
         raise ArgumentError(
-            f"{int(np.count_nonzero(wrong)):,} links have a fraction and no wall cuts them, first direction {q} at site "
+            f"{int(np.count_nonzero(wrong)):,} links have a fraction and no wall cuts them, first "
+            f"direction {q} at site "
             f"{int(table.places[n])}; wanted NaN there"
         )
     both = measured & cut[:, list(lattice.opposite)]
@@ -131,29 +152,42 @@ def link_weights(fractions: Floats) -> Floats:
 
 
 def _cut(flags: npt.NDArray[np.uint32], q: int) -> npt.NDArray[np.bool_]:
-    return (flags >> np.uint32(q - 1) & np.uint32(1)).astype(np.bool_) if q else np.zeros(len(flags), np.bool_)
+    return (
+        (flags >> np.uint32(q - 1) & np.uint32(1)).astype(np.bool_)
+        if q
+        else np.zeros(len(flags), np.bool_)
+    )
 
 
 def _check(
-    lattice: Lattice, table: WallFractions, count: int, flags: npt.NDArray[np.uint32], walls: frozenset[int]
+    lattice: Lattice,
+    table: WallFractions,
+    count: int,
+    flags: npt.NDArray[np.uint32],
+    walls: frozenset[int],
 ) -> None:
     places, fractions = table.places, table.fractions
     if places.ndim != 1 or fractions.shape != (len(places), lattice.size):
         raise ArgumentError(
-            f"fractions have the shape (places, {lattice.size}) on {lattice.name}; found {fractions.shape} for places of shape "
+            f"fractions have the shape (places, {lattice.size}) on {lattice.name}; found "
+            f"{fractions.shape} for places of shape "
             f"{places.shape}"
         )
     if len(places) and (places.min() < 0 or places.max() >= count or (np.diff(places) <= 0).any()):
-        raise ArgumentError(f"places of fractions are numbers of sites, 0 to {count - 1:,}, ascending and different")
+        raise ArgumentError(
+            f"places of fractions are numbers of sites, 0 to {count - 1:,}, ascending and different"
+        )
     kinds = (flags[places] >> np.uint32(KIND_SHIFT)) & np.uint32(KIND_MASK)
     if (solid := np.isin(kinds, sorted(walls))).any():
         raise ArgumentError(
-            f"site {int(places[int(np.argmax(solid))])} has fractions and is a wall; wanted sites beside it"
+            f"site {int(places[int(np.argmax(solid))])} has fractions and is a wall; wanted sites "
+            "beside it"
         )
     if ((fractions < 0) | (fractions > 1)).any():  # NaN is neither
         outside = fractions[(fractions < 0) | (fractions > 1)][0]
         raise ArgumentError(
-            f"a fraction of a link is {outside:g}; wanted 0 (at the site) to 1 (at its neighbour), or NaN"
+            f"a fraction of a link is {outside:g}; wanted 0 (at the site) to 1 (at its neighbour), "
+            "or NaN"
         )
 
 
@@ -188,7 +222,9 @@ def place_array(places: Whole, device: str) -> Any:
 def weight_array(lattice: Lattice, weights: Floats, real: Scalar, device: str) -> RecordArray:
     """A record for each of n sites, of `weights`, (2, n, Q)."""
     record, count = weight_record(lattice, real), weights.shape[1]
-    require_memory(device, SoA().arrange(record.leaves).nbytes(count), f"the cut links of {count:,} sites")
+    require_memory(
+        device, SoA().arrange(record.leaves).nbytes(count), f"the cut links of {count:,} sites"
+    )
     array = RecordArray.zeros(
         record,
         count,
@@ -198,5 +234,9 @@ def weight_array(lattice: Lattice, weights: Floats, real: Scalar, device: str) -
     )
     for name, values in zip(WEIGHTS, weights, strict=True):
         for q in range(1, lattice.size):
-            setattr(array, f"{name}{q}", bring(np.ascontiguousarray(values[:, q].astype(real.dtype)), device))
+            setattr(
+                array,
+                f"{name}{q}",
+                bring(np.ascontiguousarray(values[:, q].astype(real.dtype)), device),
+            )
     return array

@@ -1,4 +1,7 @@
-"""A function of one site: its signature, what it computes in, its IR, and the values that it takes: one for all sites, or one a site."""
+"""A function of one site: its signature, what it computes in, its IR, and the values that it takes.
+
+One for all sites, or one a site.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,9 @@ Kinds = Mapping[str, t.ValueType]
 
 @dataclass(frozen=True, slots=True)
 class SiteValues:
-    """The values of a call, bound: arrays by name, and the scalars of the others by their names in the IR.
+    """The values of a call, bound.
+
+    Arrays by name, and the scalars of the others by their names in the IR.
 
     copied: whose arrays were copied, so that nobody sees what is written to them later.
     """
@@ -52,10 +57,14 @@ class SiteValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What an observer sees at the beginning of every step of some sites: a value of a call, one a site.
+    """What an observer sees at the beginning of every step of some sites.
 
-    name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the populations were set, and no step has run.
-    examine: tests its indices into tables where the sites stand. needs: what is observed before it, because it reads that.
+    A value of a call, one a site.
+
+    name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the
+    populations were set, and no step has run.
+    examine: tests its indices into tables where the sites stand. needs: what is observed before it,
+    because it reads that.
     """
 
     name: str
@@ -72,11 +81,16 @@ class Observed:
 
 def is_unchanging(value: Any) -> bool:
     """Whether a value is the same for as long as it is there. An array may be written to."""
-    return isinstance(value, (int, float, np.generic)) or (isinstance(value, tuple) and all(map(is_unchanging, value)))
+    return isinstance(value, (int, float, np.generic)) or (
+        isinstance(value, tuple) and all(map(is_unchanging, value))
+    )
 
 
 def same_values(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0 is not -0.0."""
+    """Whether the unchanging values of an earlier call are those of this one.
+
+    1 is not 1.0, and 0.0 is not -0.0.
+    """
     if before.keys() != now.keys():
         return False
     for name, value in before.items():
@@ -106,34 +120,49 @@ def classify_values(
     written: frozenset[str] = frozenset(),
     tables: Tables = NOTHING,
 ) -> SiteValues:
-    """Check every value against its parameter; `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
+    """Check every value against its parameter.
 
-    `fields` are what sites read at their neighbours, of which observers of the flow itself write those in `written`: no call brings them.
-    Values that belong to a kind that does not occur (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
+    `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
+
+    `fields` are what sites read at their neighbours, of which observers of the flow itself write
+    those in `written`: no call brings them. Values that belong to a kind that does not occur
+    (`elsewhere`) are allowed and left alone. Raises `ArgumentError`.
     """
     for name, kind in velocities.items():
         if parameters.get(name, kind) != kind:
             what = "a value" if isinstance(kind, Scalar) else "the velocity"
             raise ArgumentError(
-                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; wanted one type"
+                f"{name!r} is a {parameters[name]} of {kernel} and {what} of a wall, a {kind}; "
+                "wanted one type"
             )
     brought_fields = {n: k for n, k in fields.items() if n not in written}
     kinds = {**parameters, **velocities, **brought_fields}
     for name in tables.keys() & kinds.keys() or fields.keys() & parameters.keys():
-        one, other = (tables[name], kinds[name]) if name in tables else (f"Field[{fields[name]}]", parameters[name])
-        raise ArgumentError(f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one type")
+        one, other = (
+            (tables[name], kinds[name])
+            if name in tables
+            else (f"Field[{fields[name]}]", parameters[name])
+        )
+        raise ArgumentError(
+            f"{name!r} is {one} in one function of {kernel}, and {other} in another; wanted one "
+            "type"
+        )
     arguments = dict(arguments)
     speed = _outflow_speed(kernel, sites, arguments)
     for name in arguments:
         if name in written:
             raise ArgumentError(
-                f"{kernel}: the field {name!r} is written by an observer before every step; no call brings it"
+                f"{kernel}: the field {name!r} is written by an observer before every step; no "
+                "call brings it"
             )
         if name not in kinds and name not in tables and name not in elsewhere:
             wanted = ", ".join([*kinds, *tables]) or "none"
             raise ArgumentError(f"{kernel} has no parameter {name!r}; its parameters are {wanted}")
     if missing := [n for n in (*kinds, *tables) if n not in arguments]:
-        raise ArgumentError(f"{kernel} misses {', '.join(missing)}; its parameters are {', '.join([*kinds, *tables])}")
+        raise ArgumentError(
+            f"{kernel} misses {', '.join(missing)}; its parameters are "
+            f"{', '.join([*kinds, *tables])}"
+        )
     arrays: dict[str, BoundArray] = {}
     environment: dict[str, Any] = {}
     observed: list[Observed] = []
@@ -157,7 +186,9 @@ def classify_values(
             copied += [name] if is_copy(value, array) else []
             arrays[name] = bind_value_array(array, kind)
         else:
-            environment.update(_uniform(place, name, arguments[name], kind, may_vary=name not in velocities))
+            environment.update(
+                _uniform(place, name, arguments[name], kind, may_vary=name not in velocities)
+            )
     brought_tables = Arguments(device=sites.device)
     bring_tables(kernel, tables, arguments, brought_tables)
     lengths: dict[str, t.ValueType] = table_lengths(tables)
@@ -174,14 +205,17 @@ def classify_values(
     )
 
 
-def _check_observed(place: str, value: Observed, kind: t.ValueType, sites: Sites, *, may_vary: bool) -> None:
+def _check_observed(
+    place: str, value: Observed, kind: t.ValueType, sites: Sites, *, may_vary: bool
+) -> None:
     if not may_vary:
         raise ArgumentError(f"{place} is the same for all sites; found {value!r}")
     if value.kind != kind:
         raise ArgumentError(f"{place} must be a {kind}; {value.name} returns a {value.kind}")
     if value.sites.shape != sites.shape or value.sites.device != sites.device:
         raise ArgumentError(
-            f"{place} is observed of {value.sites!r}; wanted a box of shape {sites.shape} on {sites.device}, as its reader has"
+            f"{place} is observed of {value.sites!r}; wanted a box of shape {sites.shape} on "
+            f"{sites.device}, as its reader has"
         )
 
 
@@ -190,14 +224,18 @@ def _field(place: str, value: Any, kind: Scalar, sites: Sites) -> Any:
     array = _array(place, value, kind, sites) if shape_of(value) not in (None, ()) else None
     if array is None:
         raise ArgumentError(
-            f"{place} is read at neighbours: wanted an array of shape {sites.shape} with one {kind} a site, or what an observer sees "
+            f"{place} is read at neighbours: wanted an array of shape {sites.shape} with one "
+            f"{kind} a site, or what an observer sees "
             f"(observer.of(sites)); found {describe(value)}"
         )
     return array
 
 
 def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> float:
-    """The speed at which an outflow carries things out, in links a step; taken from `arguments`, which may have it without an outflow."""
+    """The speed at which an outflow carries things out, in links a step.
+
+    Taken from `arguments`, which may have it without an outflow.
+    """
     speed = arguments.pop(_OUTFLOW_SPEED, None)
     if not sites.edges.outlets:
         return 0.0
@@ -205,20 +243,25 @@ def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> floa
         return 1.0  # what leaves is what arrives further in, with the time lag of a step
     if not (isinstance(speed, int | float | np.number) and 0 < float(speed) <= 1):
         raise ArgumentError(
-            f"{kernel}: {_OUTFLOW_SPEED!r} is above 0 and at most 1, in links a step; found {describe(speed)}"
+            f"{kernel}: {_OUTFLOW_SPEED!r} is above 0 and at most 1, in links a step; found "
+            f"{describe(speed)}"
         )
     return float(speed)
 
 
 def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
-    """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single value."""
+    """One value a site, of shape (count[, components]) or (*shape[, components]).
+
+    None for a single value.
+    """
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
     shape = shape_of(value)
     if shape == row:
         return None
     if shape not in ((sites.count, *row), (*sites.shape, *row)):
         raise ArgumentError(
-            f"{place} must be a {kind}, or an array of shape {(*sites.shape, *row)} with one a site; found {describe(value)}"
+            f"{place} must be a {kind}, or an array of shape {(*sites.shape, *row)} with one a "
+            f"site; found {describe(value)}"
         )
     array = brought(place, value, sites.device).reshape(sites.count, *row)
     check_type(place, array, kind)
@@ -233,8 +276,14 @@ def shape_of(value: Any) -> tuple[int, ...] | None:
         return None
 
 
-def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool) -> dict[str, Any]:
-    host = bring(value, "cpu") if hasattr(value, "__cuda_array_interface__") else host_array(place, value)
+def _uniform(
+    place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: bool
+) -> dict[str, Any]:
+    host = (
+        bring(value, "cpu")
+        if hasattr(value, "__cuda_array_interface__")
+        else host_array(place, value)
+    )
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
     if host.dtype.kind not in "biuf" or host.shape != row:
         also = ", or an array with one a site" if may_vary else ", the same for all sites"
@@ -245,9 +294,15 @@ def _uniform(place: str, name: str, value: Any, kind: t.ValueType, *, may_vary: 
     return dict(zip(t.leaves(name, kind), parts, strict=True))
 
 
-CALL_ARGUMENTS = frozenset({"self", "sites", "plan", "checks", "steps", "walls", "weights", _OUTFLOW_SPEED})
-"""What calls, runs and forces take besides the values of a function: no value can have one of these names."""
-_WALL_ARGUMENTS = frozenset({"number", "name", "velocity"})  # beside the values that a wall has of fields
+CALL_ARGUMENTS = frozenset(
+    {"self", "sites", "plan", "checks", "steps", "walls", "weights", _OUTFLOW_SPEED}
+)
+"""What calls, runs and forces take besides the values of a function.
+
+No value can have one of these names.
+"""
+# beside the values that a wall has of fields
+_WALL_ARGUMENTS = frozenset({"number", "name", "velocity"})
 _SITES_ARGUMENTS = frozenset(
     {"shape", "mask", "edges", "storage", "layout", "device"}
 )  # beside what the fields of a stencil begin with
@@ -255,7 +310,10 @@ _SITES_ARGUMENTS = frozenset(
 
 @dataclass(eq=False)
 class SiteFunction:
-    """A user's function of one site, read when it is first needed. `version` counts how often it was found to have changed."""
+    """A user's function of one site, read when it is first needed.
+
+    `version` counts how often it was found to have changed.
+    """
 
     python: Callable[..., Any]
     lattice: Lattice
@@ -274,8 +332,14 @@ class SiteFunction:
     @property
     def signature(self) -> Signature:
         if self._signature is None:
-            signature = read_signature(self.python, populations=not self.stencil, fields=True, tables=True)
-            self._signature = _checked_stencil(signature) if self.stencil and not self.looks else _checked(signature)
+            signature = read_signature(
+                self.python, populations=not self.stencil, fields=True, tables=True
+            )
+            self._signature = (
+                _checked_stencil(signature)
+                if self.stencil and not self.looks
+                else _checked(signature)
+            )
         return self._signature
 
     @property
@@ -300,7 +364,10 @@ class SiteFunction:
         kinds: dict[str, t.ValueType] = {}
         for name, kind in self.signature.parameters.items():
             if not isinstance(kind, t.Scalar | t.Vector):
-                raise ArgumentError(f"{self.name}: {name!r} is a record; sitewise functions take scalars and vectors")
+                raise ArgumentError(
+                    f"{self.name}: {name!r} is a record; sitewise functions take scalars and "
+                    "vectors"
+                )
             kinds[name] = kind
         return kinds
 
@@ -319,13 +386,19 @@ class SiteFunction:
         if self._update is None:
             self._seen = Surroundings(self.signature.source)
             lowered: Lowered = lower_function(
-                self.signature, mutable=self.populations, lattice=self.lattice, elements=self.elements
+                self.signature,
+                mutable=self.populations,
+                lattice=self.lattice,
+                elements=self.elements,
             )
             self._update = Update(self.number, self.name, lowered, self.populations)
         return self._update
 
     def notice(self) -> int:
-        """Start anew where a helper or a constant stands for something else than it did; the version that it has now."""
+        """Start anew where a helper or a constant stands for something else than it did.
+
+        The version that it has now.
+        """
         if self._seen is not None and not self._seen.same():
             self._signature = self._update = self._seen = None
             self.version += 1
@@ -338,29 +411,43 @@ def _checked_stencil(signature: Signature) -> Signature:
     first = arguments[0] if arguments else source.tree
     if not arguments or arguments[0].arg not in signature.fields:
         raise source.error(
-            f"{source.name} does not take a field of its sites first", first,
-            found=ast.unparse(arguments[0]) if arguments else "no parameter", wanted="u: lw.Field[lw.f32] (or lw.Field[lw.f64])",
-        )  # fmt: skip
+            f"{source.name} does not take a field of its sites first",
+            first,
+            found=ast.unparse(arguments[0]) if arguments else "no parameter",
+            wanted="u: lw.Field[lw.f32] (or lw.Field[lw.f64])",
+        )
     kinds = set(signature.fields.values())
     if len(kinds) > 1:
         raise source.error(
-            "the fields of a stencil have one precision", first, found=", ".join(f"{n}: {k}" for n, k in signature.fields.items()),
+            "the fields of a stencil have one precision",
+            first,
+            found=", ".join(f"{n}: {k}" for n, k in signature.fields.items()),
             wanted="lw.Field[lw.f32] for all, or lw.Field[lw.f64]",
-        )  # fmt: skip
+        )
     results, real = signature.results or [], next(iter(kinds))
     if not results or len(results) > len(signature.fields) or any(r != real for r in results):
         names = list(signature.fields)
         raise source.error(
-            f"{source.name} returns the next value of each field that it changes", source.tree.returns or source.tree,
-            found=f"-> {', '.join(map(str, results)) or 'nothing'}, of the fields {', '.join(names)}",
-            wanted=f"-> lw.{real}" if len(names) == 1 else f"-> tuple[lw.{real}, ...] with one for each of the first fields",
-        )  # fmt: skip
-    _refuse(signature, _SITES_ARGUMENTS & set(list(signature.fields)[: len(results)]), "an argument of sites()")
+            f"{source.name} returns the next value of each field that it changes",
+            source.tree.returns or source.tree,
+            found=f"-> {', '.join(map(str, results)) or 'nothing'}, of the fields "
+            f"{', '.join(names)}",
+            wanted=f"-> lw.{real}"
+            if len(names) == 1
+            else f"-> tuple[lw.{real}, ...] with one for each of the first fields",
+        )
+    _refuse(
+        signature,
+        _SITES_ARGUMENTS & set(list(signature.fields)[: len(results)]),
+        "an argument of sites()",
+    )
     return _checked(signature)
 
 
 def _checked(signature: Signature) -> Signature:
-    """Values are given by name, beside what the call itself takes, and fields of walls beside what a wall takes."""
+    """Values are given by name, beside what the call itself takes, and fields of walls beside what
+    a wall takes.
+    """
     values = signature.parameters.keys() | signature.fields.keys() | signature.arrays.keys()
     _refuse(signature, CALL_ARGUMENTS & values, "an argument of the call itself")
     of_walls = _WALL_ARGUMENTS if signature.populations else _WALL_ARGUMENTS - {"velocity"}
@@ -376,6 +463,7 @@ def _refuse(signature: Signature, taken: Set[str], why: str) -> None:
             raise source.error(
                 f"{parameter.arg!r} is {why}",
                 parameter,
-                found=f"a {'field' if parameter.arg in signature.fields else 'value'} of that name of {source.name}",
+                found=f"a {'field' if parameter.arg in signature.fields else 'value'} of that name "
+                f"of {source.name}",
                 wanted="another name",
             )

@@ -1,10 +1,13 @@
 """Walls that cut links elsewhere than half-way: what they send back is corrected between two steps.
 
-    put at a += k (loaded along o - departed along a + 6 w (e_a . u)) + s (departed along a - half-way at a)
-for the links of a list of sites with their weights k and s (`fractions.py`); a arrives from the wall, o is opposite to it, and
-half-way is what was put there, with the moving wall's 6 w (e_a . u). As with
-outflow, the reflected population lies in a place that nobody else reads, and the other two are populations of the site, too: the one
-arrives at it, the other leaves it, both on the link on its other side, which no wall cuts.
+    put at a += k (loaded along o - departed along a + 6 w (e_a . u)) + s (departed along a -
+    half-way at a)
+for the links of a list of sites with their weights k and s (`fractions.py`); a arrives from the
+wall, o is opposite to it, and half-way is what was put there, with the moving wall's 6 w (e_a . u).
+As with
+outflow, the reflected population lies in a place that nobody else reads, and the other two are
+populations of the site, too: the one arrives at it, the other leaves it, both on the link on its
+other side, which no wall cuts.
 """
 
 from __future__ import annotations
@@ -90,12 +93,17 @@ def change(
 ) -> tuple[ir.Block, ir.Expression]:
     """What is added to the population from the wall, as an expression behind some statements.
 
-    arriving: the population that arrives at the site along the opposite of q. met: the kind of the wall (i32).
+    arriving: the population that arrives at the site along the opposite of q. met: the kind of the
+    wall (i32).
     reflected: what half-way bounce-back put there.
     """
     real = builder.a.real
     before = _departed(builder, q)
-    departed = ir.Cast(_departed_name(builder, q), real) if builder.a.storage != real else _departed_name(builder, q)
+    departed = (
+        ir.Cast(_departed_name(builder, q), real)
+        if builder.a.storage != real
+        else _departed_name(builder, q)
+    )
     total: ir.Expression = ir.Binary("-", arriving, departed, real)
     if (term := builder.links.added(q, met)) is not None:
         total = ir.Binary("+", total, term, real)
@@ -118,11 +126,14 @@ def _corrected(builder: SiteBuilder, q: int) -> ir.Block:
     leaf = builder.leaf(q, phase.load_opposite)
     slot = builder.a.lattice.opposite[leaf] if phase.load_links else leaf
     stored, old, new = (
-        ir.Local(own(f"slot.{q}"), builder.a.storage), ir.Local(own(f"old.{q}"), real), ir.Local(own(f"new.{q}"), real),
-    )  # fmt: skip
+        ir.Local(own(f"slot.{q}"), builder.a.storage),
+        ir.Local(own(f"old.{q}"), real),
+        ir.Local(own(f"new.{q}"), real),
+    )
     met = ir.Local(own(f"met.{q}"), I32)
     arrived, arriving = _arriving(builder, builder.a.lattice.opposite[q], q)
-    # What a moving wall adds lies in the place only if it is not added later, by the step that loads over links.
+    # What a moving wall adds lies in the place only if it is not added later, by the step that
+    # loads over links.
     term = links.added(q, met) if phase.load_links else None
     reflected = old if term is None else ir.Binary("+", old, term, real)
     before, added = change(builder, q, arriving, met, reflected)
@@ -157,7 +168,10 @@ def _departed_name(builder: SiteBuilder, q: int) -> ir.Local:
 
 
 def _departed(builder: SiteBuilder, q: int) -> ir.Block:
-    """What has left the site along q: it is on its way to the neighbour there, or has been put there."""
+    """What has left the site along q.
+
+    It is on its way to the neighbour there, or has been put there.
+    """
     phase, value = builder.a.phase, _departed_name(builder, q)
     leaf = builder.leaf(q, phase.load_opposite)
     if phase.load_links:
@@ -166,7 +180,9 @@ def _departed(builder: SiteBuilder, q: int) -> ir.Block:
 
 
 def _loaded(builder: SiteBuilder, value: ir.Local, q: int, sign: int, leaf: int) -> ir.Block:
-    """A population from the other end of a link that is not cut, wherever the faces of the box send it."""
+    """A population from the other end of a link that is not cut, wherever the faces of the box send
+    it.
+    """
     count = iter(range(64))
 
     def load(place: ir.Expression, which: int) -> ir.Block:

@@ -1,4 +1,6 @@
-"""`@sitewise(lattice)`: the update of one site of a lattice, site kinds, walls, and what is observed."""
+"""`@sitewise(lattice)`: the update of one site of a lattice, site kinds, walls, and what is
+observed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from lanewise.patterns.sitewise.fractions import WallFractions, make_interpolati
 from lanewise.patterns.sitewise.function import SiteFunction, SiteValues, shape_of
 from lanewise.patterns.sitewise.kinds import Rule, Wall
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
-from lanewise.patterns.sitewise.making import layout_among_walls, site_kinds, site_memory, site_shape
+from lanewise.patterns.sitewise.making import (
+    layout_among_walls,
+    site_kinds,
+    site_memory,
+    site_shape,
+)
 from lanewise.patterns.sitewise.observer import Observer
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Plan
@@ -38,7 +45,10 @@ if TYPE_CHECKING:
 
 @sealed()
 class Sitewise(LatticeKernel):
-    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+    """A lattice, the function of its sites of kind 0, and the other kinds.
+
+    Calling it runs one step.
+    """
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
         super().__init__(SiteKinds(lattice, function))
@@ -53,22 +63,28 @@ class Sitewise(LatticeKernel):
     # ------------------------------------------------------------ kinds
 
     def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Give sites of another kind their function: `@flow.kind(1, "inlet")`. The function itself is returned."""
+        """Give sites of another kind their function: `@flow.kind(1, "inlet")`.
+
+        The function itself is returned.
+        """
         return self.kinds.add_function(number, name)
 
     def wall(self, number: int, name: str, velocity: str | None = None, **fields: str) -> None:
-        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity` when there is one.
+        """Make a kind of walls.
 
-        `fields`: by the name of a field, the name of the uniform that sites read of it at this wall: `wall(1, "floor", psi="wetting")`.
-        Of a field without one they read their own value.
+        Half-way bounce-back, moving with the uniform called `velocity` when there is one.
+
+        `fields`: by the name of a field, the name of the uniform that sites read of it at this
+        wall: `wall(1, "floor", psi="wetting")`. Of a field without one they read their own value.
         """
         self.kinds.add_wall(Wall(number, name, velocity, tuple(fields.items())))
 
     def field(self, name: str) -> Callable[[Callable[..., Any]], Observer]:
         """Make an observer that writes a field before every step: `@flow.field("psi")`.
 
-        The function takes the populations that arrive, and values, and returns the number that sites read at their neighbours as `psi[q]`
-        where they take `psi: lw.Field[lw.f32]`. Its values are values of the flow's calls. Raises `ArgumentError` for a name that is taken.
+        The function takes the populations that arrive, and values, and returns the number that
+        sites read at their neighbours as `psi[q]` where they take `psi: lw.Field[lw.f32]`. Its
+        values are values of the flow's calls. Raises `ArgumentError` for a name that is taken.
         """
         add = self.kinds.add_field(name)
         return lambda function: Observer(self.kernels, add(function))
@@ -104,42 +120,61 @@ class Sitewise(LatticeKernel):
     ) -> Sites:
         """The sites of a box, all populations zero.
 
-        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an
-        axis, or of its (low, high) face: "periodic", "slip" or the name of a wall. storage: "f16" (GPU), "f32" or "f64".
-        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one. fractions: where walls cut
-        links, if not half-way: bounce-back is then interpolated (`patterns/sitewise/fractions.py`). Raises `ArgumentError`
-        for what does not fit, `DeviceError` when it does not fit the memory, before anything is allocated.
+        shape: (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape.
+        edges: the rule of an axis, or of its (low, high) face: "periodic", "slip" or the name of a
+        wall. storage: "f16" (GPU), "f32" or "f64".
+        streaming: "pull" or "push" with two copies of the populations, or "in-place" with one.
+        fractions: where walls cut links, if not half-way: bounce-back is then interpolated
+        (`patterns/sitewise/fractions.py`). Raises `ArgumentError` for what does not fit,
+        `DeviceError` when it does not fit the memory, before anything is allocated.
         """
         where, size = resolve(device), site_shape(self.lattice, shape)
-        stored, form, arranged = site_memory(self.lattice, size, self.real, where, storage, streaming, layout)
+        stored, form, arranged = site_memory(
+            self.lattice, size, self.real, where, storage, streaming, layout
+        )
         kinds = site_kinds(mask, size, self.kinds.numbers)
         if layout is None:
             arranged = layout_among_walls(kinds, self.walls, where, stored, form) or arranged
         sites = Sites(
-            self.lattice, size, kinds=kinds, walls=self.walls, edges=edges, storage=stored, form=form, layout=arranged,
+            self.lattice,
+            size,
+            kinds=kinds,
+            walls=self.walls,
+            edges=edges,
+            storage=stored,
+            form=form,
+            layout=arranged,
             device=where,
-        )  # fmt: skip
+        )
         if fractions is not None:
             numbers = frozenset(w.number for w in self.walls)
             flags = to_host(sites.flags)
-            sites.interpolation = make_interpolation(self.lattice, fractions, flags, numbers, self.real, where)
+            sites.interpolation = make_interpolation(
+                self.lattice, fractions, flags, numbers, self.real, where
+            )
         return sites
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
-        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps starts again.
+        """Set the populations that arrive next, an array of shape (Q, *shape).
 
-        Raises `ArgumentError`, with the sites as they were, for another shape and for finite numbers that the storage
-        type does not hold (float16 ends at 65,504).
+        The count of steps starts again.
+
+        Raises `ArgumentError`, with the sites as they were, for another shape and for finite
+        numbers that the storage type does not hold (float16 ends at 65,504).
         """
         self.kinds.check_sites(sites)
         shape = (self.lattice.size, *sites.shape)
         if (own := shape_of(populations)) != shape:
             raise ArgumentError(
-                f"populations have the shape {shape}, found {describe(populations) if own is None else own}"
+                f"populations have the shape {shape}, found "
+                f"{describe(populations) if own is None else own}"
             )
 
         def each() -> Iterator[Any]:  # one at a time: a second copy of all might not fit the device
-            return (brought("populations", populations[q], sites.device) for q in range(self.lattice.size))
+            return (
+                brought("populations", populations[q], sites.device)
+                for q in range(self.lattice.size)
+            )
 
         check_fits("populations", each(), sites.storage)
         sites.step, sites.fresh = 0, True
@@ -156,7 +191,9 @@ class Sitewise(LatticeKernel):
         classified = self.kinds.values(sites, self._looking(sites, values))
         sites.whole.check()
         arriving = self.kernels.arriving(sites, classified).numpy()
-        return np.stack([arriving[f"q{q}"] for q in range(self.lattice.size)]).reshape(self.lattice.size, *sites.shape)
+        return np.stack([arriving[f"q{q}"] for q in range(self.lattice.size)]).reshape(
+            self.lattice.size, *sites.shape
+        )
 
     def _looking(self, sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a call that looks: those that it does not apply may be left out."""
@@ -170,16 +207,21 @@ class Sitewise(LatticeKernel):
     ) -> list[NamedLaunch]:
         return [
             self.kernels.step(sites, step, fresh, values, plan).named("collide-stream"),
-            *(c.named("boundaries") for c in self.kernels.between(sites, step + 1, values, first=fresh)),
+            *(
+                c.named("boundaries")
+                for c in self.kernels.between(sites, step + 1, values, first=fresh)
+            ),
         ]
 
     @brief
     @settings_by_name
     def tune(self, sites: Sites, *, seconds: float | None = None, **values: Any) -> Tuning:
-        """Measure plans of a step of these sites, within about so many seconds, and remember the fastest: later steps like these use it.
+        """Measure plans of a step of these sites, within about so many seconds, and remember the
+        fastest: later steps like these use it.
 
-        The populations stay as they are. A plan that changes a bit of the result is refused. Raises `ArgumentError` for a time that is no
-        positive number and for values that do not fit, `DeviceError` for the interpreter, which has no plans.
+        The populations stay as they are. A plan that changes a bit of the result is refused. Raises
+        `ArgumentError` for a time that is no positive number and for values that do not fit,
+        `DeviceError` for the interpreter, which has no plans.
         """
         from lanewise.patterns.sitewise.tuning import tune_sites
 
@@ -195,33 +237,59 @@ class Sitewise(LatticeKernel):
         check_tunable(self.__name__, sites.device, {"sites": sites.count})
         kernels = self.kernels
         return SiteJob(
-            self, sites, values, classified, kernels.key(sites, classified), kernels.default_plan(sites, classified),
+            self,
+            sites,
+            values,
+            classified,
+            kernels.key(sites, classified),
+            kernels.default_plan(sites, classified),
             partial(kernels.adopt, sites, classified),
-        )  # fmt: skip
+        )
 
     # ------------------------------------------------------------ looking
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
-        """A sitewise function that returns values of the populations that arrive next, for sites of every kind but walls."""
-        return Observer(self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice))
+        """A sitewise function that returns values of the populations that arrive next, for sites of
+        every kind but walls.
+        """
+        return Observer(
+            self.kernels, SiteFunction(plain_function("sitewise.observer", function), self.lattice)
+        )
 
     @settings_by_name
-    def force(self, sites: Sites, walls: list[str] | tuple[str, ...], *, weights: bool = False, **values: Any) -> Any:
-        """The momentum that walls of these kinds take from the fluid in this step, a float64 vector (x, y[, z]).
+    def force(
+        self,
+        sites: Sites,
+        walls: list[str] | tuple[str, ...],
+        *,
+        weights: bool = False,
+        **values: Any,
+    ) -> Any:
+        """The momentum that walls of these kinds take from the fluid in this step, a float64 vector
+        (x, y[, z]).
 
-        Momentum exchange over the links that they cut, in the form that is right for moving walls, too: B. Wen, C. Zhang,
-        Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial dynamics in lattice Boltzmann simulations,
-        Journal of Computational Physics 266 (2014), 161-170. `weights` adds the lattice's weights, for populations that
-        are deviations from them. Links at edges and corners of the box where two different walls meet belong to neither.
-        Raises `ArgumentError` for a name that is no wall.
+        Momentum exchange over the links that they cut, in the form that is right for moving walls,
+        too: B. Wen, C. Zhang, Y. Tu, C. Wang, H. Fang, Galilean invariant fluid-solid interfacial
+        dynamics in lattice Boltzmann simulations, Journal of Computational Physics 266 (2014),
+        161-170. `weights` adds the lattice's weights, for populations that are deviations from
+        them. Links at edges and corners of the box where two different walls meet belong to
+        neither. Raises `ArgumentError` for a name that is no wall.
         """
         require_flow(self.lattice, f"{self.__name__}.force is the momentum that walls take")
         listed: Any = walls
-        if not isinstance(listed, (list, tuple)) or not listed or not all(isinstance(w, str) for w in listed):
-            raise ArgumentError(f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}")
+        if (
+            not isinstance(listed, (list, tuple))
+            or not listed
+            or not all(isinstance(w, str) for w in listed)
+        ):
+            raise ArgumentError(
+                f"{self.__name__}.force takes a list of names of walls, found {shown(listed)}"
+            )
         if not isinstance(weights, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ArgumentError(f"{self.__name__}.force(weights={shown(weights)}): wanted True or False")
+            raise ArgumentError(
+                f"{self.__name__}.force(weights={shown(weights)}): wanted True or False"
+            )
         numbers = tuple(sorted(self.kinds.wall_number(name) for name in walls))
         classified = self.kinds.values(sites, self._looking(sites, values))
         sites.whole.check()
@@ -229,8 +297,14 @@ class Sitewise(LatticeKernel):
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
-    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega: f32): ...`."""
+    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega.
+
+    F32): ...`.
+    """
     argument: Any = lattice
     if not isinstance(argument, Lattice):
-        raise ArgumentError(f"@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found {shown(argument)}")
+        raise ArgumentError(
+            "@lw.sitewise takes a lattice, for example @lw.sitewise(lw.D2Q9); found "
+            f"{shown(argument)}"
+        )
     return lambda function: Sitewise(lattice, plain_function("sitewise(lattice)", function))

@@ -1,4 +1,7 @@
-"""The kernels of a flow: compiled once for every specialisation of its sites, and bound to their memory."""
+"""The kernels of a flow.
+
+Compiled once for every specialisation of its sites, and bound to their memory.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,13 @@ from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import LEAST_MERGED, SITEWISE, complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites, arrival_array
 from lanewise.patterns.tables.arguments import check_countable, table_lengths
-from lanewise.patterns.tables.ranges import TableTests, places_reached, refuse, refuse_checks, smallest
+from lanewise.patterns.tables.ranges import (
+    TableTests,
+    places_reached,
+    refuse,
+    refuse_checks,
+    smallest,
+)
 from lanewise.planning.plan import Decisions, Plan, check_plan
 from lanewise.records.arrays import RecordArray
 from lanewise.runtime.memory import array_module, on, to_host
@@ -49,16 +58,25 @@ from lanewise.support.errors import ArgumentError
 
 
 class SiteKernels:
-    """What steps and looks of a flow run. Calls are bound to the memory of some sites before some step."""
+    """What steps and looks of a flow run.
+
+    Calls are bound to the memory of some sites before some step.
+    """
 
     def __init__(self, kinds: SiteKinds) -> None:
         self.kinds = kinds
         self._compiled: dict[Any, Executable] = {}
         self.tuned = TunedPlans()
-        self.tunings = 0  # how often a plan was taken over: steps that were bound before are bound anew
+        # how often a plan was taken over: steps that were bound before are bound anew
+        self.tunings = 0
 
-    def step(self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None) -> SiteCall:
-        """One step, with the default or the tuned plan where none is given. The first step of populations is never tuned: it comes once."""
+    def step(
+        self, sites: Sites, step: int, fresh: bool, values: SiteValues, plan: Plan | None
+    ) -> SiteCall:
+        """One step, with the default or the tuned plan where none is given.
+
+        The first step of populations is never tuned: it comes once.
+        """
         check_plan(self.kinds.name, plan)
         if plan is None and not fresh:
             plan = self.tuned_plan(sites, values)
@@ -66,7 +84,8 @@ class SiteKernels:
         key = (phase.name, plan, *self.specialisation(sites, values))
         if key not in self._compiled:
             arguments = self.arguments(sites, step, fresh, values)
-            if plan is not None and plan.branches == "apart":  # then there have to be classes of sites
+            # then there have to be classes of sites
+            if plan is not None and plan.branches == "apart":
                 arguments = replace(arguments, framed=False)
             self._compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(self._compiled[key], sites, step, values, ())
@@ -87,13 +106,23 @@ class SiteKernels:
         return (size_class(sites.count), *self.specialisation(sites, values))
 
     def key(self, sites: Sites, values: SiteValues) -> Key:
-        """What tuned plans of steps are kept under: the reference kernel of the first phase of a cycle stands for all."""
-        reference = build_sitewise(self.arguments(sites, 0, False, values), index_type(sites.device))
+        """What tuned plans of steps are kept under.
+
+        The reference kernel of the first phase of a cycle stands for all.
+        """
+        reference = build_sitewise(
+            self.arguments(sites, 0, False, values), index_type(sites.device)
+        )
         work = Work(SITEWISE, sites.count)
-        return make_key(reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False)
+        return make_key(
+            reference, {"populations": sites.layout}, sites.device, work, 0, Plan(), identical=False
+        )
 
     def default_plan(self, sites: Sites, values: SiteValues) -> Decisions:
-        """The plan of steps without tuning. Where only some phases of a cycle have classes of sites to keep apart, theirs serves all."""
+        """The plan of steps without tuning.
+
+        Where only some phases of a cycle have classes of sites to keep apart, theirs serves all.
+        """
         machine, index = machine_of(sites.device), index_type(sites.device)
         plans = [
             complete_site_plan(
@@ -108,20 +137,33 @@ class SiteKernels:
         return next((p for p in plans if p.branches == "apart"), plans[0])
 
     def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
-        """What is looked at before every step: the fields that this flow's own observers write, and what its values observe."""
+        """What is looked at before every step.
+
+        The fields that this flow's own observers write, and what its values observe.
+        """
         fields = dict(values.fields_of)
         own_fields = (
             Observed(
-                f.name, sites, fields[n], sites.field(n, fields[n]),
-                look=partial(self._write_field, sites, values, n, f), examine=partial(self.examine, sites, values, (f,)),
+                f.name,
+                sites,
+                fields[n],
+                sites.field(n, fields[n]),
+                look=partial(self._write_field, sites, values, n, f),
+                examine=partial(self.examine, sites, values, (f,)),
             )
             for n, f in self.kinds.fields.items()
             if n in fields
-        )  # fmt: skip
+        )
         return (*own_fields, *values.observed)
 
     def _write_field(
-        self, sites: Sites, values: SiteValues, name: str, function: SiteFunction, step: int, fresh: bool
+        self,
+        sites: Sites,
+        values: SiteValues,
+        name: str,
+        function: SiteFunction,
+        step: int,
+        fresh: bool,
     ) -> SiteCall:
         """What writes a field before a step."""
         kind, results = dict(values.fields_of)[name], tuple(function.update.lowered.results)
@@ -132,24 +174,31 @@ class SiteKernels:
                 else ", ".join(map(str, results)) or "no result"
             )
             raise ArgumentError(
-                f"{function.name} writes the field {name!r}: wanted one {kind} of populations and values, found {found}"
+                f"{function.name} writes the field {name!r}: wanted one {kind} of populations and "
+                f"values, found {found}"
             )
         if function.real != self.kinds.real:
             raise ArgumentError(
-                f"{function.name} computes in {function.real}, and {self.kinds.name} in {self.kinds.real}"
+                f"{function.name} computes in {function.real}, and {self.kinds.name} in "
+                f"{self.kinds.real}"
             )
 
         def build(index: Scalar) -> ir.Kernel:
             arguments = self.arguments(sites, step, fresh, values, (function.update,))
             return build_sitewise(replace(arguments, fields=()), index)
 
-        executable = self._for(("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build)
+        executable = self._for(
+            ("field", name, sites.form.phase(step, fresh=fresh).name), sites, values, build
+        )
         return bind_phase(executable, sites, step, values, ((sites.field(name, kind), kind),))
 
     def prove(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
     ) -> dict[SiteFunction, Guards]:
-        """The tests that the indices of functions into tables need. Raises `ArgumentError` for those that surely are outside."""
+        """The tests that the indices of functions into tables need.
+
+        Raises `ArgumentError` for those that surely are outside.
+        """
         numbers = {
             n: int(v)
             for n, v in values.environment.items()
@@ -157,32 +206,51 @@ class SiteKernels:
         }
         tests: dict[SiteFunction, Guards] = {}
         for f in functions:
-            lowered, lengths = f.update.lowered, {n: int(values.environment[n]) for n in table_lengths(f.tables)}
+            lowered, lengths = (
+                f.update.lowered,
+                {n: int(values.environment[n]) for n in table_lengths(f.tables)},
+            )
             counts = dict.fromkeys(f.elements, sites.count)
             if lowered.numbered:
                 check_countable(f.name, counts)
             places = places_reached(lowered, f.tables, counts, numbers)
             # Sites of one kind are not all sites: what all of them would read, none of these may.
             alone = len(sites.present) < 2 and len(functions) == 1
-            refuse(f.name, places if alone else tuple(r for r in places if r.span[0] == r.span[1]), lengths)
+            refuse(
+                f.name,
+                places if alone else tuple(r for r in places if r.span[0] == r.span[1]),
+                lengths,
+            )
             tests[f] = guards_of(places)
         return tests
 
-    def prove_all(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
+    def prove_all(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
+    ) -> None:
         """`prove` for the functions of all kinds, and for what writes the fields that they read."""
         self.prove(sites, values, functions)
         for writer in self.kinds.writers(dict(values.fields_of)):
             self.prove(sites, values, (writer,))
 
     def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
-        """Whether a call asks for tests of indices; raises `ArgumentError` where it has no tables."""
+        """Whether a call asks for tests of indices.
+
+        Raises `ArgumentError` where it has no tables.
+        """
         if checks is False:  # as nearly always: the functions need not be gone through
             return False
         functions = self.kinds.functions_of(sites) if isinstance(sites, Sites) else ()  # pyright: ignore[reportUnnecessaryIsInstance]
-        return refuse_checks(self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables))
+        return refuse_checks(
+            self.kinds.name, {"checks": checks}, (n for f in functions for n in f.tables)
+        )
 
-    def examine(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
-        """Test the indices of the next step; raises `VerificationError` for the first site that is outside of a table."""
+    def examine(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
+    ) -> None:
+        """Test the indices of the next step.
+
+        Raises `VerificationError` for the first site that is outside of a table.
+        """
         tests = self.prove(sites, values, functions)
         for f in functions:
             if not tests[f]:
@@ -191,30 +259,52 @@ class SiteKernels:
             told = TableTests(f.name, f.update.lowered, tests[f], f.tables, lengths, sites.shape)
             # The others test nothing: each failure is one of this function.
             updates = tuple(
-                replace(o.update, lowered=told.lowered if o is f else _untested(o.update.lowered)) for o in functions
+                replace(o.update, lowered=told.lowered if o is f else _untested(o.update.lowered))
+                for o in functions
             )
 
             def build(index: Scalar, updates: tuple[Update, ...] = updates) -> ir.Kernel:
                 arguments = self.arguments(sites, sites.step, sites.fresh, values, updates)
                 return smallest(build_sitewise(arguments, index))
 
-            key = ("indices", f.number, f.name, f.version, tests[f], len(functions), sites.phase.name)
+            key = (
+                "indices",
+                f.number,
+                f.name,
+                f.version,
+                tests[f],
+                len(functions),
+                sites.phase.name,
+            )
             executable = self._for(key, sites, values, build)
             outside = told.outside(sites.count, sites.device)
             bind_phase(executable, sites, sites.step, values, ((outside, t.I64),))()
             told.examine(outside)
 
-    def examine_step(self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]) -> None:
-        """Test the indices of the next step and of what is observed before it, which is looked at: indices may depend on it."""
+    def examine_step(
+        self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
+    ) -> None:
+        """Test the indices of the next step and of what is observed before it, which is looked at.
+
+        Indices may depend on it.
+        """
         for o in in_order(self.observed(sites, values)):
             o.sites.whole.check()
             o.examine()
             o.look(o.sites.step, o.sites.fresh)()
         self.examine(sites, values, functions)
 
-    def between(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
-        """What corrects populations before a step. Outflows look at what walls send back, so walls come first."""
-        return [*self._interpolated(sites, step, values), *self._outflows(sites, step, values, first=first)]
+    def between(
+        self, sites: Sites, step: int, values: SiteValues, *, first: bool
+    ) -> list[SiteCall]:
+        """What corrects populations before a step.
+
+        Outflows look at what walls send back, so walls come first.
+        """
+        return [
+            *self._interpolated(sites, step, values),
+            *self._outflows(sites, step, values, first=first),
+        ]
 
     def arriving(self, sites: Sites, values: SiteValues) -> RecordArray:
         """The populations that arrive next, as the sites compute; zeros at walls."""
@@ -228,21 +318,38 @@ class SiteKernels:
         bind_phase(executable, sites, sites.step, values, (), array)()
         return array
 
-    def force(self, sites: Sites, values: SiteValues, numbers: tuple[int, ...], *, weights: bool) -> Any:
+    def force(
+        self, sites: Sites, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
+    ) -> Any:
         """The momentum that walls take in this step, a float64 vector (see `Sitewise.force`)."""
-        look, result = self._momentum(sites, sites.step, sites.fresh, values, numbers, weights=weights)
+        look, result = self._momentum(
+            sites, sites.step, sites.fresh, values, numbers, weights=weights
+        )
         look()
         with on(sites.device):
             return to_host(result.sum(axis=0))
 
     def prepare_force(
-        self, sites: Sites, step: int, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
+        self,
+        sites: Sites,
+        step: int,
+        values: SiteValues,
+        numbers: tuple[int, ...],
+        *,
+        weights: bool,
     ) -> None:
         """Compile what `force` runs after `step` steps, one at least."""
         self._momentum(sites, step, False, values, numbers, weights=weights)
 
     def _momentum(
-        self, sites: Sites, step: int, fresh: bool, values: SiteValues, numbers: tuple[int, ...], *, weights: bool
+        self,
+        sites: Sites,
+        step: int,
+        fresh: bool,
+        values: SiteValues,
+        numbers: tuple[int, ...],
+        *,
+        weights: bool,
     ) -> tuple[SiteCall, Any]:
         """What looks at the momentum that walls take, and the array of it by site."""
         phase = sites.form.phase(step, fresh=fresh)
@@ -254,10 +361,14 @@ class SiteKernels:
             plain = replace(arguments, placed=False, framed=False)
             return build_momentum_exchange(plain, index, numbers, weights, curved=curved)
 
-        executable = self._for(("force", numbers, weights, curved, phase.name), sites, values, build)
+        executable = self._for(
+            ("force", numbers, weights, curved, phase.name), sites, values, build
+        )
         dimension = self.kinds.lattice.dimension
         result = array_module(sites.device).zeros((len(sites.walled), dimension), np.float64)
-        return bind_phase(executable, sites, step, values, ((result, t.Vector(t.F64, dimension)),)), result
+        return bind_phase(
+            executable, sites, step, values, ((result, t.Vector(t.F64, dimension)),)
+        ), result
 
     # ------------------------------------------------------------ between steps
 
@@ -273,7 +384,9 @@ class SiteKernels:
         executable = self._for(("interpolated walls", phase.name), sites, values, build)
         return [bind_interpolated_walls(executable, sites, step, values)]
 
-    def _outflows(self, sites: Sites, step: int, values: SiteValues, *, first: bool) -> list[SiteCall]:
+    def _outflows(
+        self, sites: Sites, step: int, values: SiteValues, *, first: bool
+    ) -> list[SiteCall]:
         """What fills outflow faces before a step; the `first` time there is nothing from before."""
         calls: list[SiteCall] = []
         for axis, direction in sites.edges.outlets:
@@ -291,7 +404,11 @@ class SiteKernels:
     # ------------------------------------------------------------ compiling
 
     def _for(
-        self, key: tuple[Any, ...], sites: Sites, values: SiteValues, build: Callable[[Scalar], ir.Kernel]
+        self,
+        key: tuple[Any, ...],
+        sites: Sites,
+        values: SiteValues,
+        build: Callable[[Scalar], ir.Kernel],
     ) -> Executable:
         """The kernel of this name and specialisation, with the default plan."""
         whole_key = (*key, *self.specialisation(sites, values))
@@ -302,32 +419,78 @@ class SiteKernels:
     def specialisation(self, sites: Sites, values: SiteValues) -> tuple[Any, ...]:
         """All that decides about kernels beside what they do."""
         return (
-            sites.device, sites.count < LEAST_MERGED, sites.dense, sites.placed, sites.framed, sites.row_block,
-            boxes.fitting(sites.shape), min(sites.shape) < 2, sites.layout, sites.storage, sites.form.name, sites.edges, sites.present,
-            values.arrays_of, values.fields_of, values.tables_of, tuple(self.kinds.functions), self.kinds.versions, self.kinds.walls,
-        )  # fmt: skip
+            sites.device,
+            sites.count < LEAST_MERGED,
+            sites.dense,
+            sites.placed,
+            sites.framed,
+            sites.row_block,
+            boxes.fitting(sites.shape),
+            min(sites.shape) < 2,
+            sites.layout,
+            sites.storage,
+            sites.form.name,
+            sites.edges,
+            sites.present,
+            values.arrays_of,
+            values.fields_of,
+            values.tables_of,
+            tuple(self.kinds.functions),
+            self.kinds.versions,
+            self.kinds.walls,
+        )
 
     def arguments(
-        self, sites: Sites, step: int, fresh: bool, values: SiteValues, functions: tuple[Update, ...] | None = None
+        self,
+        sites: Sites,
+        step: int,
+        fresh: bool,
+        values: SiteValues,
+        functions: tuple[Update, ...] | None = None,
     ) -> SitewiseArguments:
-        """What a kernel is specialised to: of a step, or with `functions` of a look at what arrives."""
+        """What a kernel is specialised to.
+
+        Of a step, or with `functions` of a look at what arrives.
+        """
         walls = self.kinds.walls_of(sites)
         return SitewiseArguments(
-            lattice=self.kinds.lattice, edges=sites.edges, phase=sites.form.phase(step, fresh=fresh), storage=sites.storage,
-            real=self.kinds.real, layout=sites.layout, updates=functions or tuple(f.update for f in self.kinds.updates(sites)),
-            walls=walls, solids=any(w.number in sites.present for w in walls), two=len(sites.copies) > 1,
-            arrays=values.arrays_of, uniforms=values.uniforms_of, puts=functions is None, marked=sites.marks is not None, dense=sites.dense,
-            thin=min(sites.shape) < 2, placed=sites.placed, framed=sites.framed, row_block=sites.row_block,
+            lattice=self.kinds.lattice,
+            edges=sites.edges,
+            phase=sites.form.phase(step, fresh=fresh),
+            storage=sites.storage,
+            real=self.kinds.real,
+            layout=sites.layout,
+            updates=functions or tuple(f.update for f in self.kinds.updates(sites)),
+            walls=walls,
+            solids=any(w.number in sites.present for w in walls),
+            two=len(sites.copies) > 1,
+            arrays=values.arrays_of,
+            uniforms=values.uniforms_of,
+            puts=functions is None,
+            marked=sites.marks is not None,
+            dense=sites.dense,
+            thin=min(sites.shape) < 2,
+            placed=sites.placed,
+            framed=sites.framed,
+            row_block=sites.row_block,
             moving_sites=any(w.velocity is not None and w.number in sites.present for w in walls),
-            fields=values.fields_of, state=tuple(self.kinds.state.items()), tables=values.tables_of,
-        )  # fmt: skip
+            fields=values.fields_of,
+            state=tuple(self.kinds.state.items()),
+            tables=values.tables_of,
+        )
 
-    def _looking(self, sites: Sites, step: int, values: SiteValues, *, fresh: bool) -> SitewiseArguments:
-        return replace(self.arguments(sites, step, fresh, values, (self.kinds.main.update,)), fields=())
+    def _looking(
+        self, sites: Sites, step: int, values: SiteValues, *, fresh: bool
+    ) -> SitewiseArguments:
+        return replace(
+            self.arguments(sites, step, fresh, values, (self.kinds.main.update,)), fields=()
+        )
 
     def _plain(self, sites: Sites, step: int, values: SiteValues) -> SitewiseArguments:
         """Of kernels over lists of sites: these read their flags."""
-        return replace(self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False)
+        return replace(
+            self._looking(sites, step, values, fresh=False), dense=False, placed=False, framed=False
+        )
 
 
 def _untested(lowered: Lowered) -> Lowered:

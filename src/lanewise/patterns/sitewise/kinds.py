@@ -1,4 +1,7 @@
-"""What sites and the faces of their box are: kinds, which the numbers of a mask mean, and edges: periodic, slip, or a wall."""
+"""What sites and the faces of their box are: kinds, which the numbers of a mask mean, and edges.
+
+Periodic, slip, or a wall.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,16 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
 
 MOST = 32  # five bits of a flags
-OUTFLOW = MOST + 1  # of a face that the flow leaves through: its links are cut, and filled between steps
+# of a face that the flow leaves through: its links are cut, and filled between steps
+OUTFLOW = MOST + 1
 REST = MOST  # the kind of a wall that no mask names: where different walls meet, at rest
 
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Sites that are not updated, and that half-way bounce-back takes for a wall; `velocity` names the uniform that moves it.
+    """Sites that are not updated, and that half-way bounce-back takes for a wall.
+
+    `velocity` names the uniform that moves it.
 
     fields: (field, the uniform that it has there), for fields that are read through its links.
     """
@@ -31,7 +37,8 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
     """Refuse a kind whose number or name is out of range or in use."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < MOST:
         raise ArgumentError(
-            f"kind {shown(number)} ({shown(name)}): wanted a whole number from 1 to {MOST - 1}; 0 is the function itself"
+            f"kind {shown(number)} ({shown(name)}): wanted a whole number from 1 to {MOST - 1}; 0 "
+            "is the function itself"
         )
     if not isinstance(name, str) or not name:
         raise ArgumentError(f'kind {number} needs a name, for example "inlet"; found {shown(name)}')
@@ -39,9 +46,13 @@ def check_new(number: object, name: object, taken: Iterable[tuple[int, str]]) ->
         raise ArgumentError(f"kind {number}: {name!r} is a rule of the edges; choose another name")
     for other, label in taken:
         if other == number:
-            raise ArgumentError(f"kind {number} is {label!r} already; choose another number for {name!r}")
+            raise ArgumentError(
+                f"kind {number} is {label!r} already; choose another number for {name!r}"
+            )
         if label == name:
-            raise ArgumentError(f"{name!r} is kind {other} already; choose another name for kind {number}")
+            raise ArgumentError(
+                f"{name!r} is kind {other} already; choose another name for kind {number}"
+            )
 
 
 AXES = "xyz"
@@ -76,10 +87,12 @@ class Edges:
 
 
 def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[str, int]) -> Edges:
-    """Check the user's rules, `{"x": "periodic", "y": ("wall", "lid")}`; an axis without one is periodic.
+    """Check the user's rules, `{"x": "periodic", "y": ("wall", "lid")}`.
 
-    `walls` are the numbers of the kinds of walls by name. Raises `ArgumentError` for unknown axes and rules, and for an axis that is
-    periodic at one end only.
+    An axis without one is periodic.
+
+    `walls` are the numbers of the kinds of walls by name. Raises `ArgumentError` for unknown axes
+    and rules, and for an axis that is periodic at one end only.
     """
     axes = AXES[:dimension]
     rules = _by_axis(edges)
@@ -94,7 +107,8 @@ def _by_axis(edges: object) -> dict[str, object]:
         return {}
     if not isinstance(edges, Mapping):
         raise ArgumentError(
-            f'edges are rules by axis, for example {{"x": "slip", "y": "periodic"}}; found {shown(edges)}'
+            'edges are rules by axis, for example {"x": "slip", "y": "periodic"}; found '
+            f"{shown(edges)}"
         )
     return {str(axis): rule for axis, rule in edges.items()}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
@@ -102,7 +116,9 @@ def _by_axis(edges: object) -> dict[str, object]:
 def _pair(axis: str, rule: object, walls: Mapping[str, int]) -> tuple[Face, Face]:
     both = rule if isinstance(rule, Sequence) and not isinstance(rule, str) else (rule, rule)
     if len(both) != 2:
-        raise ArgumentError(f"the edges of {axis} are one rule, or two: (low, high); found {shown(rule)}")
+        raise ArgumentError(
+            f"the edges of {axis} are one rule, or two: (low, high); found {shown(rule)}"
+        )
     low, high = _face(axis, both[0], walls), _face(axis, both[1], walls)
     if (low == "periodic") != (high == "periodic"):
         raise ArgumentError(f"{axis} is periodic at both ends or at none, found {shown(rule)}")

@@ -1,4 +1,7 @@
-"""What kernels over the sites of a lattice share, whether these hold populations or fields: kinds, steps, what is compiled."""
+"""What kernels over the sites of a lattice share, whether these hold populations or fields.
+
+Kinds, steps, what is compiled.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ from lanewise.support.errors import LanewiseError, brief, shortened
 
 
 class LatticeKernel(ABC):
-    """A lattice, the function of its sites of kind 0, and the other kinds. Calling it runs one step."""
+    """A lattice, the function of its sites of kind 0, and the other kinds.
+
+    Calling it runs one step.
+    """
 
     def __init__(self, kinds: SiteKinds) -> None:
         function = kinds.main.python
@@ -49,7 +55,8 @@ class LatticeKernel(ABC):
         return self._kernels
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # with the kinds that its module gave it: found by name, or not at all
+        # with the kinds that its module gave it: found by name, or not at all
+        return self.__qualname__
 
     def __copy__(self) -> Self:
         return self
@@ -59,7 +66,9 @@ class LatticeKernel(ABC):
 
     # ------------------------------------------------------------ steps
 
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+    def __call__(
+        self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any
+    ) -> None:
         """One step."""
         try:
             self._run(sites, 1, plan, checks, values)
@@ -67,15 +76,26 @@ class LatticeKernel(ABC):
             raise shortened(error)  # noqa: B904  (its own cause stays)
 
     @brief
-    def run(self, sites: Sites, steps: int, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> None:
+    def run(
+        self,
+        sites: Sites,
+        steps: int,
+        *,
+        plan: Plan | None = None,
+        checks: bool = False,
+        **values: Any,
+    ) -> None:
         """So many steps, inside graphs on a GPU; it returns when they are done.
 
-        checks: test before each step that every index into a table is inside, as far as nothing proves it; raises `VerificationError` with
-        the first site that is not, before that step has changed anything.
+        checks: test before each step that every index into a table is inside, as far as nothing
+        proves it; raises `VerificationError` with the first site that is not, before that step has
+        changed anything.
         """
         self._run(sites, steps, plan, checks, values)
 
-    def _run(self, sites: Sites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]) -> None:
+    def _run(
+        self, sites: Sites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]
+    ) -> None:
         if not self.kernels.asks_for_tests(sites, checks):
             self._stepper_of_run(sites, plan, values).run(steps)
             return
@@ -88,14 +108,22 @@ class LatticeKernel(ABC):
 
     @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
-        """What `run` makes for given values: bound once, to run again and again, or to be coupled (`lw.couple`)."""
+        """What `run` makes for given values.
+
+        Bound once, to run again and again, or to be coupled (`lw.couple`).
+        """
         return self._stepper(sites, plan, self._proved(sites, values))
 
     @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
-        """The kernel of the next step, without running it: its plan, source, resources, explanation."""
+        """The kernel of the next step, without running it.
+
+        Its plan, source, resources, explanation.
+        """
         classified = self._proved(sites, values)
-        return replace(self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites)
+        return replace(
+            self.kernels.step(sites, sites.step, sites.fresh, classified, plan), sites=sites
+        )
 
     @abstractmethod
     def _launches(
@@ -106,13 +134,25 @@ class LatticeKernel(ABC):
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
-        """What takes steps of these sites with values that are checked; `bound`: what an earlier one of the same has bound."""
-        observed = () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
-        launches = partial(self._launches, sites, plan, values)
-        return SiteStepper(self.__name__, sites, launches, bound=bound, observed=observed, copied=values.copied)
+        """What takes steps of these sites with values that are checked; `bound`.
 
-    def _stepper_of_run(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> SiteStepper:
-        """The stepper of the run before, if nothing has changed since: graphs and all. The sites keep what is bound to their memory."""
+        What an earlier one of the same has bound.
+        """
+        observed = (
+            () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
+        )
+        launches = partial(self._launches, sites, plan, values)
+        return SiteStepper(
+            self.__name__, sites, launches, bound=bound, observed=observed, copied=values.copied
+        )
+
+    def _stepper_of_run(
+        self, sites: Sites, plan: Plan | None, values: dict[str, Any]
+    ) -> SiteStepper:
+        """The stepper of the run before, if nothing has changed since: graphs and all.
+
+        The sites keep what is bound to their memory.
+        """
         versions = self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
@@ -129,7 +169,8 @@ class LatticeKernel(ABC):
 
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""
-        classified = self.kinds.values(sites, values)  # which checks that the sites are of this kernel
+        # which checks that the sites are of this kernel
+        classified = self.kinds.values(sites, values)
         self.kinds.check_motion(sites, classified)
         self.kernels.prove_all(sites, classified, self.kinds.updates(sites))
         return classified

@@ -1,7 +1,7 @@
 """Links between sites: where a direction leads, which wall cuts it, and what a moving wall adds.
 
-Everything here is for special sites, which know their flags (`patterns/sitewise/flags.py`) and compute their coordinates. Bulk sites
-take `offset` and nothing else.
+Everything here is for special sites, which know their flags (`patterns/sitewise/flags.py`) and
+compute their coordinates. Bulk sites take `offset` and nothing else.
 """
 
 from __future__ import annotations
@@ -22,12 +22,16 @@ EXTENTS = tuple(own(f"n{a}") for a in AXES)
 PLANE = own("plane")  # sites of a layer: nx * ny
 MAGIC = tuple(own(f"magic.{a}") for a in AXES)  # what stands for a division by an extent
 SHIFT = tuple(own(f"shift.{a}") for a in AXES)
-ROW, LAYER = own("row.blocks"), own("layer.blocks")  # blocks of sites in a row along x, and in a layer
+# blocks of sites in a row along x, and in a layer
+ROW, LAYER = own("row.blocks"), own("layer.blocks")
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """The links of the sites of a box. `site` is the index of the site in the kernel, `index` its type."""
+    """The links of the sites of a box.
+
+    `site` is the index of the site in the kernel, `index` its type.
+    """
 
     lattice: Lattice
     edges: Edges
@@ -73,7 +77,9 @@ class Links:
         return place
 
     def order(self, q: int, sign: int) -> int:
-        """Whether that neighbour comes before (-1) or after (1) the site in a box at least two sites wide; 0 for the site itself."""
+        """Whether that neighbour comes before (-1) or after (1) the site in a box at least two
+        sites wide; 0 for the site itself.
+        """
         steps = (sign * c for c in reversed(self.lattice.velocities[q]))
         return next((s for s in steps if s), 0)
 
@@ -97,26 +103,40 @@ class Links:
                 rest = further
             here = ir.Local(name, self.index)
             body.append(ir.Assign(at_face(axis, -1).name, build.equal(here, 0)))
-            body.append(ir.Assign(at_face(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))))
+            body.append(
+                ir.Assign(
+                    at_face(axis, 1).name, build.equal(here, build.subtract(self.extent(axis), 1))
+                )
+            )
         return tuple(body)
 
     def quotient(self, value: ir.Expression, axis: int) -> ir.Expression:
         """`value // extent` for values below 2**31, as a product and a shift.
 
-        T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, PLDI 1994.
+        T. Granlund, P. L. Montgomery, Division by invariant integers using multiplication, PLDI
+        1994.
         """
         wide = ir.Cast(ir.Cast(value, U32), I64)
         product = build.multiply(wide, ir.Cast(ir.Local(MAGIC[axis], U32), I64))
-        return ir.Cast(build.shift_right(product, ir.Cast(ir.Local(SHIFT[axis], U32), I64)), self.index)
+        return ir.Cast(
+            build.shift_right(product, ir.Cast(ir.Local(SHIFT[axis], U32), I64)), self.index
+        )
 
     def distances(self) -> ir.Block:
-        """How far it is to the neighbours along each axis, around faces that wrap; nowhere at others."""
+        """How far it is to the neighbours along each axis, around faces that wrap.
+
+        Nowhere at others.
+        """
         body: list[ir.Statement] = []
         for axis in range(self.lattice.dimension):
             stride, extent = self.unit(axis), self.extent(axis)
             for step in (-1, 1):
                 wraps = self.edges.face(axis, step) == "periodic"
-                around = build.multiply(build.subtract(extent, 1), stride) if wraps else ir.Literal(0, self.index)
+                around = (
+                    build.multiply(build.subtract(extent, 1), stride)
+                    if wraps
+                    else ir.Literal(0, self.index)
+                )
                 if step < 0:
                     further = build.subtract(ir.Literal(0, self.index), stride)
                 else:
@@ -126,7 +146,10 @@ class Links:
         return tuple(body)
 
     def unit(self, axis: int) -> ir.Expression:
-        """The distance of neighbours along an axis in the unit of `distance`: sites, or whole blocks of them."""
+        """The distance of neighbours along an axis in the unit of `distance`.
+
+        Sites, or whole blocks of them.
+        """
         if axis and self.row_block:
             return ir.Local((ROW, LAYER)[axis - 1], self.index)
         return self.stride(axis)
@@ -135,16 +158,24 @@ class Links:
         return ir.Local(own(f"{'back' if step < 0 else 'ahead'}.{AXES[axis]}"), self.index)
 
     def neighbour(self, q: int, sign: int) -> ir.Expression:
-        """The site along (1) or against (-1) direction q, when every site computes where it lies."""
+        """The site along (1) or against (-1) direction q, when every site computes where it
+        lies.
+        """
         moves = [self.distance(a, sign * c) for a, c in enumerate(self.lattice.velocities[q]) if c]
         near: ir.Expression = self.site
         far: ir.Expression = ir.Literal(0, self.index)
-        for axis, move in zip((a for a, c in enumerate(self.lattice.velocities[q]) if c), moves, strict=True):
+        for axis, move in zip(
+            (a for a, c in enumerate(self.lattice.velocities[q]) if c), moves, strict=True
+        ):
             if axis and self.row_block:
                 far = build.add(far, move)
             else:
                 near = build.add(near, move)
-        return build.add(near, build.multiply(far, self.row_block)) if far != ir.Literal(0, self.index) else near
+        return (
+            build.add(near, build.multiply(far, self.row_block))
+            if far != ir.Literal(0, self.index)
+            else near
+        )
 
     def at_wall(self, q: int) -> ir.Expression:
         """Whether the link that arrives along direction q comes through a wall at a face."""
@@ -156,12 +187,20 @@ class Links:
         return condition
 
     def at_moving_face(self) -> ir.Expression | None:
-        """Whether the site lies at a face that moves; None where sites of the mask may move, too."""
+        """Whether the site lies at a face that moves.
+
+        None where sites of the mask may move, too.
+        """
         if self.solids and self.moving_sites:
             return None
         moving = {w.number for w in self.moving}
         condition: ir.Expression = build.FALSE
-        faces = ((a, s) for a in range(self.lattice.dimension) for s in (-1, 1) if self.edges.face(a, s) in moving)
+        faces = (
+            (a, s)
+            for a in range(self.lattice.dimension)
+            for s in (-1, 1)
+            if self.edges.face(a, s) in moving
+        )
         for axis, step in faces:
             at = at_face(axis, step)
             condition = at if condition == build.FALSE else ir.Logical("or", condition, at)
@@ -174,7 +213,9 @@ class Links:
         return _bit(ir.Local(FLAG_WORD, U32), q - 1)
 
     def bends(self, q: int, sign: int) -> ir.Expression | None:
-        """Whether the link along or against q wraps or is mirrored at a face; None where no face does that.
+        """Whether the link along or against q wraps or is mirrored at a face.
+
+        None where no face does that.
 
         Where every site computes where it lies, links that wrap are like others.
         """
@@ -187,8 +228,13 @@ class Links:
                 condition = at if condition is None else ir.Logical("or", condition, at)
         return condition
 
-    def towards(self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]) -> ir.Block:
-        """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic faces, mirrored at slip faces."""
+    def towards(
+        self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]
+    ) -> ir.Block:
+        """`give(place, leaf)` for the end of an uncut link along or against q.
+
+        Wrapped at periodic faces, mirrored at slip faces.
+        """
         return self.follow(tuple(sign * c for c in self.lattice.velocities[q]), leaf, give)
 
     def follow(
@@ -199,7 +245,9 @@ class Links:
         axis: int = 0,
         place: ir.Expression | None = None,
     ) -> ir.Block:
-        """`give(place, leaf)` for the site that lies so many steps away along each axis, from `axis` and `place` on."""
+        """`give(place, leaf)` for the site that lies so many steps away along each axis, from
+        `axis` and `place` on.
+        """
         place = self.site if place is None else place
         if axis == self.lattice.dimension:
             return give(place, leaf)
@@ -213,19 +261,28 @@ class Links:
             then = self.follow(steps, mirrored, give, axis + 1, place)
             return (ir.If(crossing, then, self.follow(steps, leaf, give, axis + 1, moved)),)
         if face == "periodic":
-            around = build.multiply(build.multiply(self.extent(axis), stride), ir.Literal(-step, self.index))
-            moved = build.add(moved, ir.Select(crossing, around, ir.Literal(0, self.index), self.index))
+            around = build.multiply(
+                build.multiply(self.extent(axis), stride), ir.Literal(-step, self.index)
+            )
+            moved = build.add(
+                moved, ir.Select(crossing, around, ir.Literal(0, self.index), self.index)
+            )
         return self.follow(steps, leaf, give, axis + 1, moved)
 
     def face_met(self, steps: tuple[int, ...]) -> ir.Expression:
-        """The kind of the wall at the faces that these steps cross (i32): 0 for none, `REST` for different ones."""
+        """The kind of the wall at the faces that these steps cross (i32).
+
+        0 for none, `REST` for different ones.
+        """
         met: ir.Expression = ir.Literal(0, I32)
         for axis, step in enumerate(steps):
             face = self.edges.face(axis, step) if step else "periodic"
             if isinstance(face, int):
                 own_kind, rest = ir.Literal(face, I32), ir.Literal(REST, I32)
                 alike = ir.Logical("or", build.equal(met, 0), build.equal(met, face))
-                nearer = own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
+                nearer = (
+                    own_kind if met == ir.Literal(0, I32) else ir.Select(alike, own_kind, rest, I32)
+                )
                 met = ir.Select(at_face(axis, step), nearer, met, I32)
         return met
 
@@ -263,7 +320,9 @@ class Links:
                 continue
             factor = ir.Literal(6.0 * float(self.lattice.weights[q]), self.real)
             term = ir.Binary("*", factor, along, self.real)
-            one = ir.Select(build.equal(met, wall.number), term, ir.Literal(0.0, self.real), self.real)
+            one = ir.Select(
+                build.equal(met, wall.number), term, ir.Literal(0.0, self.real), self.real
+            )
             total = one if total is None else ir.Binary("+", total, one, self.real)
         return total
 
@@ -312,7 +371,10 @@ def _bit(flag_word: ir.Expression, position: int) -> ir.Expression:
 
 
 def rest_of(axis: int, index: Scalar = I32) -> ir.Local:
-    """What is left of a site's number without its coordinates up to this axis: after x the number of its row."""
+    """What is left of a site's number without its coordinates up to this axis.
+
+    After x the number of its row.
+    """
     return ir.Local(own(f"rest.{AXES[axis]}"), index)
 
 

@@ -1,4 +1,7 @@
-"""What sites are made of: what the user gives is checked and completed before anything is allocated."""
+"""What sites are made of.
+
+What the user gives is checked and completed before anything is allocated.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ from lanewise.support.errors import ArgumentError
 
 STORAGES = {s.name: s for s in (F16, F32, F64)}
 WARP = 32
-LINE = 128  # bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
+# bytes of a population in a block of the default layout on a GPU (bench/results/gpu_lbm.md)
+LINE = 128
 LONG_LINE = 256  # the same among many walls: sectors that are passed over then lie together
 
 
@@ -39,11 +43,15 @@ def site_memory(
     streaming: str | None,
     layout: Layout | None,
 ) -> tuple[Scalar, Form, Layout]:
-    """How the populations of sites are stored, as wanted or by default, once it is known that they fit the memory."""
+    """How the populations of sites are stored, as wanted or by default, once it is known that they
+    fit the memory.
+    """
     stored = _storage(storage, real, device)
     form = form_by_name(target_of(device).streaming if streaming is None else streaming)
     arranged, count = _layout(layout, device, stored, size[-1]), math.prod(size)
-    require_memory(device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}")
+    require_memory(
+        device, _bytes(lattice, count, stored, form, arranged), f"{count:,} sites of {lattice.name}"
+    )
     return stored, form, arranged
 
 
@@ -58,7 +66,11 @@ def field_memory(
     """How the fields of a stencil's sites are stored, once it is known that they fit the memory."""
     stored = _storage(storage, real, device)
     arranged, count = SoA() if layout is None else checked_layout(layout), math.prod(size)
-    nbytes = 2 * arranged.arrange(record_of(stored).leaves).nbytes(count) + 4 * count + 2 * 4 * -(-count // 32)
+    nbytes = (
+        2 * arranged.arrange(record_of(stored).leaves).nbytes(count)
+        + 4 * count
+        + 2 * 4 * -(-count // 32)
+    )
     require_memory(device, nbytes, f"{count:,} sites of a stencil")
     return stored, arranged
 
@@ -73,13 +85,25 @@ def layout_among_walls(
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
-    """What the populations, flags and bits of sites take at most: known before anything is allocated."""
+    """What the populations, flags and bits of sites take at most.
+
+    Known before anything is allocated.
+    """
     bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
-    return form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count) + 4 * count + bits
+    return (
+        form.buffers * layout.arrange(population_record(lattice, storage).leaves).nbytes(count)
+        + 4 * count
+        + bits
+    )
 
 
-def _layout(layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE) -> Layout:
-    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then."""
+def _layout(
+    layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE
+) -> Layout:
+    """The wanted one, or a default.
+
+    On a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then.
+    """
     if layout is not None:
         return checked_layout(layout)
     if not target_of(device).has_blocks:
@@ -97,7 +121,8 @@ def site_shape(lattice: Lattice, shape: Any) -> tuple[int, ...]:
         size = ()
     if len(size) != lattice.dimension or any(n < 1 for n in size):
         raise ArgumentError(
-            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found {shown(shape)}"
+            f"sites of {lattice.name} have the shape ({', '.join(axes)}), each at least 1; found "
+            f"{shown(shape)}"
         )
     return size
 
@@ -107,10 +132,14 @@ def site_kinds(mask: Any, shape: tuple[int, ...], allowed: frozenset[int]) -> np
     if mask is None:
         return np.zeros(shape, np.uint8)
     kinds = (
-        brought("the mask", mask, "cpu") if hasattr(mask, "__cuda_array_interface__") else host_array("the mask", mask)
+        brought("the mask", mask, "cpu")
+        if hasattr(mask, "__cuda_array_interface__")
+        else host_array("the mask", mask)
     )
     if kinds.dtype.kind not in "biu":
-        raise ArgumentError(f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {kinds.dtype}")
+        raise ArgumentError(
+            f"the mask holds kinds, whole numbers from 0 to {MOST - 1}; found {kinds.dtype}"
+        )
     if kinds.shape != shape:
         raise ArgumentError(f"the mask has the shape {kinds.shape}, and the sites {shape}")
     for kind in np.unique(kinds):
@@ -119,7 +148,8 @@ def site_kinds(mask: Any, shape: tuple[int, ...], allowed: frozenset[int]) -> np
             times = int(np.count_nonzero(kinds == kind))
             names = ", ".join(map(str, sorted(allowed)))
             raise ArgumentError(
-                f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are {names} "
+                f"the mask has kind {int(kind)} {times:,} times, first at {place}; the kinds are "
+                f"{names} "
                 "(@flow.kind(number, name) and flow.wall(number, name) make others)"
             )
     return np.ascontiguousarray(kinds.astype(np.uint8))
@@ -129,13 +159,17 @@ def _storage(name: str | None, real: Scalar, device: str) -> Scalar:
     asked: Any = name
     storage = STORAGES.get(asked or real.name) if asked is None or isinstance(asked, str) else None
     if storage is None:
-        raise ArgumentError(f"storage={shown(asked)}: wanted one of {', '.join(map(repr, STORAGES))}")
+        raise ArgumentError(
+            f"storage={shown(asked)}: wanted one of {', '.join(map(repr, STORAGES))}"
+        )
     if storage.size > real.size:
         raise ArgumentError(
-            f"storage={name!r} holds more than the {real} that the function computes; wanted {real.name!r} or less"
+            f"storage={name!r} holds more than the {real} that the function computes; wanted "
+            f"{real.name!r} or less"
         )
     if storage == F16 and not target_of(device).converts_f16:
         raise ArgumentError(
-            "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose 'f32'"
+            "storage='f16' is for GPUs, which convert float16 in one instruction; on a CPU choose "
+            "'f32'"
         )
     return storage

@@ -1,8 +1,12 @@
-"""The momentum that walls take from the fluid in a step: a sum over the links that they cut, for every special fluid site.
+"""The momentum that walls take from the fluid in a step.
 
-    force(n) = sum over cut links q of (e_out - u_w) f_out - (e_in - u_w) f_in,   e_in = e_q = -e_out
-f_in is what arrives along q, f_out what left towards the wall: f_in without what the moving wall added, and without what interpolation
-added where the wall is not half-way (`patterns/sitewise/interpolated_walls.py`). A link that is at rest between two different walls
+A sum over the links that they cut, for every special fluid site.
+
+    force(n) = sum over cut links q of (e_out - u_w) f_out - (e_in - u_w) f_in,   e_in = e_q =
+    -e_out
+f_in is what arrives along q, f_out what left towards the wall: f_in without what the moving wall
+added, and without what interpolation added where the wall is not half-way
+(`patterns/sitewise/interpolated_walls.py`). A link that is at rest between two different walls
 belongs to neither.
 """
 
@@ -20,7 +24,12 @@ from lanewise.language.types import F64, I32
 from lanewise.layouts import SoA
 from lanewise.patterns.sitewise.builder import SiteBuilder, SitewiseArguments
 from lanewise.patterns.sitewise.fractions import weight_leaves
-from lanewise.patterns.sitewise.interpolated_walls import WEIGHTS, interpolated, load_weights, unadded
+from lanewise.patterns.sitewise.interpolated_walls import (
+    WEIGHTS,
+    interpolated,
+    load_weights,
+    unadded,
+)
 from lanewise.patterns.sitewise.kinds import AXES
 from lanewise.patterns.sitewise.links import FLAG_WORD, FLAGS, Links
 from lanewise.patterns.sitewise.pattern import SITEWISE
@@ -31,12 +40,20 @@ WALLED, WALLED_COUNT, RESULT = own("walled"), own("walled.count"), own("result")
 
 
 def build_momentum_exchange(
-    arguments: SitewiseArguments, index: t.Scalar, measured: tuple[int, ...], weights: bool, *, curved: bool = False
+    arguments: SitewiseArguments,
+    index: t.Scalar,
+    measured: tuple[int, ...],
+    weights: bool,
+    *,
+    curved: bool = False,
 ) -> ir.Kernel:
-    """The kernel over the sites whose links walls cut (`$walled`); element i of the result is the force at the i-th of them.
+    """The kernel over the sites whose links walls cut (`$walled`).
 
-    `measured` are the kinds of walls whose force is wanted; `weights` adds the lattice's to the populations. curved: some walls
-    are interpolated, and `$weights` has a record for each of the sites.
+    Element i of the result is the force at the i-th of them.
+
+    `measured` are the kinds of walls whose force is wanted; `weights` adds the lattice's to the
+    populations. curved: some walls are interpolated, and `$weights` has a record for each of the
+    sites.
     """
     # Whose force it is asks for the kind of a wall of the mask, whether that moves or not.
     builder = SiteBuilder(replace(arguments, puts=False, collects=True, moving_sites=True), index)
@@ -44,7 +61,11 @@ def build_momentum_exchange(
     place = ir.Local(own("i"), index)
     vector = t.Vector(F64, arguments.lattice.dimension)
     linked = phase.load_links
-    loads = (*load_bulk(builder), *corrections(builder)) if linked else load_own(builder, phase.load_opposite)
+    loads = (
+        (*load_bulk(builder), *corrections(builder))
+        if linked
+        else load_own(builder, phase.load_opposite)
+    )
     sums = [ir.Local(variable, F64) for _, variable in pairs(RESULT, vector)]
     body: ir.Block = (
         ir.LoadRecord(WALLED, place, (("value", builder.site.name),)),
@@ -59,13 +80,17 @@ def build_momentum_exchange(
             if links.can_be_cut
             for s in _link(builder, q, sums, measured, weights=weights, curved=curved)
         ),
-        ir.StoreRecord(RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))),
+        ir.StoreRecord(
+            RESULT, place, tuple((leaf, ir.Local(v, F64)) for leaf, v in pairs(RESULT, vector))
+        ),
     )
     used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     declared = (
         *builder.arrays(),
         value_array(WALLED, index, written=False),
-        record_array(WEIGHTS, weight_leaves(arguments.lattice, arguments.real), SoA(), written=False),
+        record_array(
+            WEIGHTS, weight_leaves(arguments.lattice, arguments.real), SoA(), written=False
+        ),
         value_array(RESULT, vector, written=True),
     )
     arrays = tuple(a for a in declared if a.name in used)
@@ -77,11 +102,19 @@ def build_momentum_exchange(
         for leaf in t.leaves(name, kind)
         if name in {w.velocity for w in links.moving}
     )
-    return ir.Kernel("momentum_exchange", SITEWISE, arrays, uniforms, (count, total, *builder.counts()), (loop,))
+    return ir.Kernel(
+        "momentum_exchange", SITEWISE, arrays, uniforms, (count, total, *builder.counts()), (loop,)
+    )
 
 
 def _link(
-    builder: SiteBuilder, q: int, sums: list[ir.Local], measured: tuple[int, ...], *, weights: bool, curved: bool
+    builder: SiteBuilder,
+    q: int,
+    sums: list[ir.Local],
+    measured: tuple[int, ...],
+    *,
+    weights: bool,
+    curved: bool,
 ) -> ir.Block:
     """Add what goes through one link, if a wall that is measured cuts it."""
     links, value = builder.links, builder.value(q)
@@ -105,14 +138,18 @@ def _link(
     for axis, total in enumerate(sums):
         if change_of_sum := _component(links, q, axis, hit, into, out):
             body.append(ir.Assign(total.name, ir.Binary("+", total, change_of_sum, F64)))
-    return (ir.If(links.is_cut(q), (*mover_met(links, q, hit.name), ir.If(is_measured, tuple(body)))),)
+    return (
+        ir.If(links.is_cut(q), (*mover_met(links, q, hit.name), ir.If(is_measured, tuple(body)))),
+    )
 
 
 def _double(value: ir.Expression) -> ir.Expression:
     return value if value.type == F64 else ir.Cast(value, F64)
 
 
-def _component(links: Links, q: int, axis: int, hit: ir.Local, into: ir.Local, out: ir.Local) -> ir.Expression | None:
+def _component(
+    links: Links, q: int, axis: int, hit: ir.Local, into: ir.Local, out: ir.Local
+) -> ir.Expression | None:
     """-e (f_out + f_in) + u_w (f_in - f_out) along an axis."""
     step = links.lattice.velocities[q][axis]
     total: ir.Expression | None = None

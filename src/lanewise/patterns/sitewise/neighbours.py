@@ -1,13 +1,15 @@
-"""Fields at the neighbours of a site: from where a site reads what stands at the other end of a link, and what it reads of a wall.
+"""Fields at the neighbours of a site.
 
-The neighbour in direction q is where the population of the opposite direction comes from, so links, edges and cut links are those of
-populations. Fields are complete before the kernel that reads them begins, so no streaming form can tear them: an observer wrote them in
-a kernel of its own, or they are the other copy of what the kernel writes.
+From where a site reads what stands at the other end of a link, and what it reads of a wall.
 
-    periodic    the site at the other side
-    slip        the mirror image: the link is not followed across the face
-    a wall      what the wall has, if its kind names a value for the field; else the site's own, as if it were insulated
-    outflow     the site's own
+The neighbour in direction q is where the population of the opposite direction comes from, so links,
+edges and cut links are those of populations. Fields are complete before the kernel that reads them
+begins, so no streaming form can tear them: an observer wrote them in a kernel of its own, or they
+are the other copy of what the kernel writes.
+
+    periodic    the site at the other side slip        the mirror image: the link is not followed
+    across the face a wall      what the wall has, if its kind names a value for the field; else the
+    site's own, as if it were insulated outflow     the site's own
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from lanewise.patterns.sitewise.builder import SiteBuilder, converted
 
 @dataclass(frozen=True, slots=True)
 class FieldRead:
-    """A field that some function of the kernel reads in direction q: where it is stored, and the variable that it becomes."""
+    """A field that some function of the kernel reads in direction q.
+
+    Where it is stored, and the variable that it becomes.
+    """
 
     name: str
     q: int
@@ -42,7 +47,14 @@ def field_reads(b: SiteBuilder) -> Iterator[FieldRead]:
         for q in range(b.a.lattice.size):
             variable = f"{name}.q{q}"
             if variable in used and name in state:
-                yield FieldRead(name, q, b.populations, name, b.a.storage, ir.Local(own(variable), used[variable]))
+                yield FieldRead(
+                    name,
+                    q,
+                    b.populations,
+                    name,
+                    b.a.storage,
+                    ir.Local(own(variable), used[variable]),
+                )
             elif variable in used:
                 yield FieldRead(name, q, name, "value", kind, ir.Local(variable, used[variable]))
 
@@ -58,7 +70,9 @@ def correct_fields(b: SiteBuilder) -> ir.Block:
 
 
 def load_fields_by_flags(b: SiteBuilder) -> ir.Block:
-    """Every neighbour once, from the place that the site's flags or the faces that it lies at say."""
+    """Every neighbour once, from the place that the site's flags or the faces that it lies at
+    say.
+    """
     every = list(field_reads(b))
     zeros = (ir.Assign(r.variable.name, ir.Literal(0.0, r.variable.type)) for r in every)
     return (*zeros, *(s for r in every for s in _load_anew(b, r, bulk=True)))
@@ -71,7 +85,10 @@ def _bulk_place(b: SiteBuilder, q: int) -> ir.Expression:
 
 
 def inside(b: SiteBuilder, place: ir.Expression, order: int) -> ir.Expression:
-    """A place of the array, also for special sites at its ends; `order` tells at which end it could lie outside."""
+    """A place of the array, also for special sites at its ends.
+
+    `order` tells at which end it could lie outside.
+    """
     last = build.subtract(ir.Local(COUNT, b.site.type), 1)
     if order < 0 or (order and b.a.thin):
         place = build.maximum(place, 0)
@@ -110,7 +127,10 @@ def _of_wall(b: SiteBuilder, r: FieldRead, back: int) -> ir.Block:
         return ()
     met = ir.Local(own(f"{r.name}.met.{r.q}"), I32)
     has = tuple(
-        ir.If(build.equal(met, number), (ir.Assign(r.variable.name, ir.Local(value, r.variable.type)),))
+        ir.If(
+            build.equal(met, number),
+            (ir.Assign(r.variable.name, ir.Local(value, r.variable.type)),),
+        )
         for number, value in values
     )
     return (*b.links.wall_met(back, met.name, sites=True), *has)

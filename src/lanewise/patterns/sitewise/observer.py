@@ -30,13 +30,17 @@ from lanewise.runtime.memory import array_module, module_of
 from lanewise.runtime.prepared import Flat, Prepared
 from lanewise.support.errors import ArgumentError, brief
 
-# Bytes of results that a look keeps whose launches are bound to them; with more, binding is the smaller part.
+# Bytes of results that a look keeps whose launches are bound to them; with more, binding is the
+# smaller part.
 MOST_KEPT = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A look that is bound to the memory of some sites, and waits for arrays to fill. checks: that the memory lies where it did."""
+    """A look that is bound to the memory of some sites, and waits for arrays to fill. checks.
+
+    That the memory lies where it did.
+    """
 
     template: Flat
     checks: tuple[Callable[[], None], ...]
@@ -52,7 +56,10 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Looks:
-    """What an observer has bound to the memory of some sites, by where they stand in a cycle. It holds neither, as the sites hold it."""
+    """What an observer has bound to the memory of some sites, by where they stand in a cycle.
+
+    It holds neither, as the sites hold it.
+    """
 
     made_of: tuple[Any, ...]
     values: dict[str, Any]
@@ -61,17 +68,24 @@ class _Looks:
 
 @dataclass(eq=False)
 class Observer:
-    """A function that looks at the populations that arrive, and returns a value or several for each site."""
+    """A function that looks at the populations that arrive, and returns a value or several for each
+    site.
+    """
 
     kernels: SiteKernels
     function: SiteFunction
     compiled: dict[Any, Executable] = field(default_factory=dict[Any, Executable])
 
     @brief
-    def __call__(self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any) -> Any:
-        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of them; zeros at walls.
+    def __call__(
+        self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any
+    ) -> Any:
+        """Arrays of shape (count,) or (count, components) on the sites' device.
 
-        checks: test every index into a table before; raises `VerificationError` with the first site that is outside.
+        One, or a tuple of them; zeros at walls.
+
+        checks: test every index into a table before; raises `VerificationError` with the first site
+        that is outside.
         """
         check_plan(self.function.name, plan)
         if checks is False and (again := self._again(sites, plan, values)) is not None:
@@ -79,7 +93,9 @@ class Observer:
         self.kernels.kinds.check_sites(sites)
         sites.whole.check()
         classified = self._values(sites, values)
-        if refuse_checks(self.function.name, {"checks": checks}, (n for x in self._functions for n in x.tables)):
+        if refuse_checks(
+            self.function.name, {"checks": checks}, (n for x in self._functions for n in x.tables)
+        ):
             self.kernels.examine_step(sites, classified, (self.function,))
         look, arrays, needs = self._bound(sites, sites.step, sites.fresh, plan, classified)
         for o in in_order(needs):
@@ -90,11 +106,17 @@ class Observer:
             arrays = self._keep(sites, plan, values, look, arrays)
         return arrays[0] if len(arrays) == 1 else arrays
 
-    def _again(self, sites: Sites, plan: Plan | None, values: dict[str, Any]) -> tuple[Any, ...] | None:
+    def _again(
+        self, sites: Sites, plan: Plan | None, values: dict[str, Any]
+    ) -> tuple[Any, ...] | None:
         """The results of a call like an earlier one on these sites; None where there was none."""
         self.function.notice()
         looks = sites.kept.get(self) if isinstance(sites, Sites) else None  # pyright: ignore[reportUnnecessaryIsInstance]
-        if looks is None or looks.made_of != self._made_of(sites, plan) or not same_values(looks.values, values):
+        if (
+            looks is None
+            or looks.made_of != self._made_of(sites, plan)
+            or not same_values(looks.values, values)
+        ):
             return None
         if (look := looks.by_place.get(sites.place)) is None:
             return None
@@ -105,18 +127,31 @@ class Observer:
         for check in look.checks:
             check()
         arrays = self._room(sites)
-        look.template.launch(views_of(dict(zip(result_names(len(arrays)), arrays, strict=True)), sites.device), {})
+        look.template.launch(
+            views_of(dict(zip(result_names(len(arrays)), arrays, strict=True)), sites.device), {}
+        )
         return arrays
 
     def _keep(
-        self, sites: Sites, plan: Plan | None, values: dict[str, Any], call: SiteCall, results: tuple[Any, ...]
+        self,
+        sites: Sites,
+        plan: Plan | None,
+        values: dict[str, Any],
+        call: SiteCall,
+        results: tuple[Any, ...],
     ) -> tuple[Any, ...]:
-        """Let the sites keep a look for calls like it, where its values stay the same; what its caller gets."""
+        """Let the sites keep a look for calls like it, where its values stay the same.
+
+        What its caller gets.
+        """
         if not all(map(is_unchanging, values.values())):
             return results
         names, launch = frozenset(result_names(len(results))), call.launch
         given = results
-        if isinstance(launch, Prepared) and (template := launch.opened(names, frozenset())) is not None:
+        if (
+            isinstance(launch, Prepared)
+            and (template := launch.opened(names, frozenset())) is not None
+        ):
             look = _Waiting(template, launch.checks)
         elif sum(a.nbytes for a in results) <= MOST_KEPT:
             look, given = _Filling(launch, results), _copies(results)
@@ -132,12 +167,20 @@ class Observer:
         """What decides about a look beside its values."""
         kinds = self.kernels.kinds
         return (
-            plan, self.function.version, kinds.versions, tuple(kinds.functions), tuple(kinds.fields), kinds.walls, sites.interpolation,
-        )  # fmt: skip
+            plan,
+            self.function.version,
+            kinds.versions,
+            tuple(kinds.functions),
+            tuple(kinds.fields),
+            kinds.walls,
+            sites.interpolation,
+        )
 
     @brief
     def of(self, sites: Sites, **values: Any) -> Observed:
-        """What it sees of these sites at the beginning of every step, as a value of another call: see `lw.couple`.
+        """What it sees of these sites at the beginning of every step, as a value of another call.
+
+        See `lw.couple`.
 
         Raises `ArgumentError` unless it returns one value.
         """
@@ -146,7 +189,8 @@ class Observer:
         results = self.function.update.lowered.results
         if len(results) != 1:
             raise ArgumentError(
-                f"{self.function.name} returns {len(results)} values; observed is one: wanted an observer for each"
+                f"{self.function.name} returns {len(results)} values; observed is one: wanted an "
+                "observer for each"
             )
         (array,) = self._room(sites)
 
@@ -176,7 +220,10 @@ class Observer:
         return (self.function, *self.kernels.kinds.writers(self.function.fields))
 
     def _values(self, sites: Sites, values: dict[str, Any]) -> SiteValues:
-        """What a call gives, for the function itself and for what writes the fields that it reads. No index surely leads out of a table."""
+        """What a call gives, for the function itself and for what writes the fields that it reads.
+
+        No index surely leads out of a table.
+        """
         kinds, f = self.kernels.kinds, self.function
         f.notice()
         if f.real != kinds.real:
@@ -184,10 +231,24 @@ class Observer:
         parameters = check_uniforms([(x.name, x.parameters) for x in self._functions])
         tables = check_tables([(x.name, x.tables) for x in self._functions])
         read = {n: k for n, k in f.fields.items() if n not in kinds.state}
-        needed = {value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields}
-        of_walls = {n: k for n, k in kinds.wall_velocities(sites).items() if isinstance(k, t.Vector) or n in needed}
+        needed = {
+            value for w in kinds.walls_of(sites) for field, value in w.fields if field in f.fields
+        }
+        of_walls = {
+            n: k
+            for n, k in kinds.wall_velocities(sites).items()
+            if isinstance(k, t.Vector) or n in needed
+        }
         classified = classify_values(
-            f.name, sites, values, parameters, kinds.known_values(), of_walls, read, frozenset(kinds.fields), tables
+            f.name,
+            sites,
+            values,
+            parameters,
+            kinds.known_values(),
+            of_walls,
+            read,
+            frozenset(kinds.fields),
+            tables,
         )
         self.kernels.prove_all(sites, classified, (f,))
         if not f.update.lowered.results:
@@ -198,21 +259,39 @@ class Observer:
         """An array for each result, on the sites' device."""
         module = array_module(sites.device)
         return tuple(
-            module.zeros((sites.count, k.length) if isinstance(k, t.Vector) else sites.count, t.scalar_of(k).dtype)
+            module.zeros(
+                (sites.count, k.length) if isinstance(k, t.Vector) else sites.count,
+                t.scalar_of(k).dtype,
+            )
             for k in self.function.update.lowered.results
         )
 
     def _call(
-        self, sites: Sites, step: int, fresh: bool, plan: Plan | None, values: SiteValues, arrays: tuple[Any, ...]
+        self,
+        sites: Sites,
+        step: int,
+        fresh: bool,
+        plan: Plan | None,
+        values: SiteValues,
+        arrays: tuple[Any, ...],
     ) -> SiteCall:
         """The look itself, which fills the arrays."""
         kernels, f = self.kernels, self.function
-        key = (f.version, sites.form.phase(step, fresh=fresh).name, plan, *kernels.specialisation(sites, values))
+        key = (
+            f.version,
+            sites.form.phase(step, fresh=fresh).name,
+            plan,
+            *kernels.specialisation(sites, values),
+        )
         if key not in self.compiled:
             arguments = kernels.arguments(sites, step, fresh, values, (f.update,))
             self.compiled[key] = compile_phase(partial(build_sitewise, arguments), sites, plan)
         return bind_phase(
-            self.compiled[key], sites, step, values, tuple(zip(arrays, f.update.lowered.results, strict=True))
+            self.compiled[key],
+            sites,
+            step,
+            values,
+            tuple(zip(arrays, f.update.lowered.results, strict=True)),
         )
 
 

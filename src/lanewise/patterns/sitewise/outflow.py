@@ -1,9 +1,12 @@
 """Convective outflow at a face: what arrives from outside follows what arrives one site further in.
 
-    d f_q / dt + U d f_q / dn = 0,   implicit in time and upwind:   f_q(x, t+1) = (f_q(x, t) + U f_q(x - n, t+1)) / (1 + U)
-for the directions q that come in through the face (Z. Yang, Lattice Boltzmann outflow treatments: convective conditions and others,
-Computers and Mathematics with Applications 65 (2013), 160-171). The links of the face are cut, as by a wall, and what would be the
-reflected population lies in a place that nobody else reads: this kernel overwrites it between two steps. `$before` keeps f_q(x, t).
+    d f_q / dt + U d f_q / dn = 0,   implicit in time and upwind:   f_q(x, t+1) = (f_q(x, t) + U
+    f_q(x - n, t+1)) / (1 + U)
+for the directions q that come in through the face (Z. Yang, Lattice Boltzmann outflow treatments:
+convective conditions and others, Computers and Mathematics with Applications 65 (2013), 160-171).
+The links of the face are cut, as by a wall, and what would be the reflected population lies in a
+place that nobody else reads: this kernel overwrites it between two steps. `$before` keeps f_q(x,
+t).
 """
 
 from __future__ import annotations
@@ -65,11 +68,15 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
         update = _update(builder, q, slot, place, edge)
         beside = _cut_beside(builder, outlet, q)
         body += update if beside is None else (ir.If(ir.Unary("not", beside, BOOL), update),)
-    used = {s.array for s in statements(tuple(body)) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
+    used = {
+        s.array for s in statements(tuple(body)) if isinstance(s, ir.LoadRecord | ir.StoreRecord)
+    }
     declared = (
         *(replace(a, written=a.name == builder.populations) for a in builder.arrays()),
         value_array(OUTLET, index, written=False),
-        record_array(BEFORE, before_leaves(arguments.lattice, outlet, arguments.real), AoS(), written=True),
+        record_array(
+            BEFORE, before_leaves(arguments.lattice, outlet, arguments.real), AoS(), written=True
+        ),
     )
     count, total = ir.Parameter(OUTLET_COUNT, index), ir.Parameter(COUNT, index)
     moving = {w.velocity for w in links.moving}
@@ -81,9 +88,13 @@ def build_outflow(arguments: SitewiseArguments, index: t.Scalar, outlet: Outlet)
     )
     loop = ir.Parallel(place.name, ir.Local(count.name, index), tuple(body))
     return ir.Kernel(
-        "outflow", SITEWISE, tuple(a for a in declared if a.name in used),
-        (*uniforms, ir.Parameter(WEIGHT, arguments.real)), (count, total, *builder.counts()), (loop,),
-    )  # fmt: skip
+        "outflow",
+        SITEWISE,
+        tuple(a for a in declared if a.name in used),
+        (*uniforms, ir.Parameter(WEIGHT, arguments.real)),
+        (count, total, *builder.counts()),
+        (loop,),
+    )
 
 
 def _update(builder: SiteBuilder, q: int, slot: int, place: ir.Local, edge: ir.Local) -> ir.Block:
@@ -110,7 +121,10 @@ def _arriving(builder: SiteBuilder, q: int) -> ir.Block:
     return (
         ir.Assign(stored.name, ir.Literal(0.0, storage)),
         *load_anew(builder, q, stored, bulk=True),
-        ir.Assign(builder.value(q).name, stored if storage == builder.a.real else ir.Cast(stored, builder.a.real)),
+        ir.Assign(
+            builder.value(q).name,
+            stored if storage == builder.a.real else ir.Cast(stored, builder.a.real),
+        ),
         *add_at_moving_wall(builder, q),
     )
 
@@ -119,7 +133,11 @@ def _cut_beside(builder: SiteBuilder, outlet: Outlet, q: int) -> ir.Expression |
     """Whether a wall beside the face cuts the link, too: then it stays one of the wall."""
     condition: ir.Expression | None = None
     for axis, component in enumerate(builder.a.lattice.velocities[q]):
-        if axis == outlet.axis or not component or not isinstance(builder.a.edges.face(axis, -component), int):
+        if (
+            axis == outlet.axis
+            or not component
+            or not isinstance(builder.a.edges.face(axis, -component), int)
+        ):
             continue
         at = at_face(axis, -component)
         condition = at if condition is None else ir.Logical("or", condition, at)

@@ -1,4 +1,5 @@
-"""The pattern of sites of a lattice, each updated by itself from what arrives at it, and its default plans.
+"""The pattern of sites of a lattice, each updated by itself from what arrives at it, and its
+default plans.
 
 The plans are rules of thumb, each from a measurement (bench/results).
 """
@@ -19,11 +20,17 @@ from lanewise.patterns.sitewise.passes import boxes, merging, runs, splitting
 from lanewise.planning.plan import NEUTRAL, Decisions, Plan
 
 NO_SUMS = "its sites sum nothing over sources"
-DEPARTING = "what departs from a site is computed from all that arrives there: no population is a result by itself"
+DEPARTING = (
+    "what departs from a site is computed from all that arrives there: no population is a result "
+    "by itself"
+)
 
 
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """The bulk and each kind of site; on a CPU the loop of the bulk takes all sites whose links lead alike."""
+    """The bulk and each kind of site.
+
+    On a CPU the loop of the bulk takes all sites whose links lead alike.
+    """
     parts = splitting.apply(kernel, spans=not target.has_blocks)
     bulk, *special = (checked("branch splitting", k) for k in parts)
     if not target.has_blocks and runs.legal(bulk) is None:
@@ -32,12 +39,19 @@ def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kern
 
 
 def whole(kernel: ir.Kernel) -> str | None:
-    """Why loop splitting does not apply: populations depart from its sites. An observer only looks."""
-    populations = (a for a in kernel.arrays if a.written and (not is_own(a.name) or a.name == own("next")))
+    """Why loop splitting does not apply: populations depart from its sites.
+
+    An observer only looks.
+    """
+    populations = (
+        a for a in kernel.arrays if a.written and (not is_own(a.name) or a.name == own("next"))
+    )
     return DEPARTING if any(populations) else None
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
+def shape(
+    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+) -> tuple[ir.Kernel, ...]:
     """Sites in a row, or boxes of them for each thread and each block."""
     if not target.has_blocks:
         return (kernel,)
@@ -48,7 +62,12 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
         raise refuse("thread merging", kernel, reason)
     chosen = shape_of(plan, rank)
     merged = checked("boxes of sites", boxes.apply(kernel, chosen.points[::-1]))
-    return (checked("mapping to threads", mapping.blocks(merged, plan.block, plan.min_blocks, chosen.threads)),)
+    return (
+        checked(
+            "mapping to threads",
+            mapping.blocks(merged, plan.block, plan.min_blocks, chosen.threads),
+        ),
+    )
 
 
 SITEWISE = Pattern(
@@ -66,10 +85,14 @@ SITEWISE = Pattern(
 
 LEAST_MERGED = 1 << 18  # sites that fill a GPU when a thread updates several of them
 MOST_POPULATIONS = 40  # that a thread with four sites may hold
-FLAT, FLAT_ALONE = Plan(targets=4, rows=4, block=256, across=64), Plan(targets=1, rows=8, block=256, across=128)
+FLAT, FLAT_ALONE = (
+    Plan(targets=4, rows=4, block=256, across=64),
+    Plan(targets=1, rows=8, block=256, across=128),
+)
 DEEP = Plan(targets=4, rows=2, layers=4, block=256, across=32, down=4)
 DEEP_ALONE = Plan(targets=1, rows=2, layers=4, block=256, across=64, down=4)
-# Of stencils, by the axes of the box and the bytes of a field: the first is for rows of whole vectors (bench/results/gpu_stencil.md).
+# Of stencils, by the axes of the box and the bytes of a field: the first is for rows of whole
+# vectors (bench/results/gpu_stencil.md).
 BOX_PLANS: dict[tuple[int, int], tuple[Plan, ...]] = {
     (2, 2): (FLAT, FLAT_ALONE),
     (2, 4): (FLAT, FLAT_ALONE),
@@ -81,12 +104,18 @@ BOX_PLANS: dict[tuple[int, int], tuple[Plan, ...]] = {
 
 
 def complete_site_plan(
-    wish: Plan | None, machine: Machine, reference: ir.Kernel, count: int = LEAST_MERGED, shape: tuple[int, ...] = ()
+    wish: Plan | None,
+    machine: Machine,
+    reference: ir.Kernel,
+    count: int = LEAST_MERGED,
+    shape: tuple[int, ...] = (),
 ) -> Decisions:
-    """As `plans.complete_plan`, for a kernel over that many sites of a lattice, in a box of that shape if it is known.
+    """As `plans.complete_plan`, for a kernel over that many sites of a lattice, in a box of that
+    shape if it is known.
 
-    One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is nothing to split.
-    Raises `PlanError` for a wish to keep classes apart that the kernel does not allow.
+    One plan serves all phases of a streaming form. Where all sites of a phase do the same, there is
+    nothing to split. Raises `PlanError` for a wish to keep classes apart that the kernel does not
+    allow.
     """
     wish = wish or Plan()
     on_gpu = machine.target.has_blocks
@@ -94,16 +123,21 @@ def complete_site_plan(
     divided = undivided is None
     default = Plan(
         targets=_sites_of_a_thread(reference) if on_gpu and count >= LEAST_MERGED else 1,
-        # Many loads of few bytes, or sites that all read their flags first: small blocks wait less for each other.
+        # Many loads of few bytes, or sites that all read their flags first: small blocks wait less
+        # for each other.
         block=0
         if not on_gpu
         else 64
         if reference.arrays[0].leaves[0].type.size == 2 or undivided == splitting.DENSE
         else 256,
-        # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists (bench/results/gpu_lbm.md).
+        # SIMD loops run over the bulk alone; on a GPU the marks cost less than lists
+        # (bench/results/gpu_lbm.md).
         branches="apart" if divided and not on_gpu else "together",
-        # In place every line that is stored was read, and whole registers pay; two copies leave the width to the compiler.
-        vector_bits=512 if not on_gpu and machine.vector_bits == 512 and _in_place(reference) else 0,
+        # In place every line that is stored was read, and whole registers pay; two copies leave the
+        # width to the compiler.
+        vector_bits=512
+        if not on_gpu and machine.vector_bits == 512 and _in_place(reference)
+        else 0,
     ).filled(NEUTRAL)
     if on_gpu and count >= LEAST_MERGED and (boxed := _boxes(wish, reference, shape)) is not None:
         default = boxed.filled(default)
@@ -117,12 +151,19 @@ def complete_site_plan(
     if not on_gpu:
         return plan
     if wish.targets not in (None, 1):
-        raise refuse("thread merging", reference, "with its branches apart special sites come from lists, one a thread")
+        raise refuse(
+            "thread merging",
+            reference,
+            "with its branches apart special sites come from lists, one a thread",
+        )
     return Plan(targets=1).filled(plan)
 
 
 def _sites_of_a_thread(reference: ir.Kernel) -> int:
-    """With two bytes a population accesses of single sites are too small; a thread has registers for 4 or 2 (bench/results/gpu_lbm.md)."""
+    """With two bytes a population accesses of single sites are too small.
+
+    A thread has registers for 4 or 2 (bench/results/gpu_lbm.md).
+    """
     leaves = reference.arrays[0].leaves
     if (
         reference.arrays[0].name == FIELDS
@@ -147,12 +188,17 @@ def _boxes(wish: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | N
 
 
 def _reads_fields(reference: ir.Kernel) -> bool:
-    """Whether sites read arrays other than populations at their neighbours: two of them share what they read."""
+    """Whether sites read arrays other than populations at their neighbours.
+
+    Two of them share what they read.
+    """
     (loop,) = reference.body
     assert isinstance(loop, ir.Parallel)
     values = {a.name for a in reference.arrays[1:] if not is_own(a.name)}
     site = loop.variable
-    loads = (s for s in statements(reference.body) if isinstance(s, ir.LoadRecord) and s.array in values)
+    loads = (
+        s for s in statements(reference.body) if isinstance(s, ir.LoadRecord) and s.array in values
+    )
     return any(s.index != ir.Local(site, s.index.type) for s in loads)
 
 

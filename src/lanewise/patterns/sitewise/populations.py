@@ -1,7 +1,7 @@
 """The populations that arrive at a site, and those that depart from it.
 
-They arrive from the places of the bulk, corrected by the site's flags, or each from its own place. They depart to the site's own record,
-along its links, or with the walls of its sector.
+They arrive from the places of the bulk, corrected by the site's flags, or each from its own place.
+They depart to the site's own record, along its links, or with the walls of its sector.
 """
 
 from __future__ import annotations
@@ -21,12 +21,19 @@ from lanewise.patterns.sitewise.builder import (
     negated,
 )
 from lanewise.patterns.sitewise.flags import SHARES
-from lanewise.patterns.sitewise.neighbours import correct_fields, inside, load_bulk_fields, load_fields_by_flags
+from lanewise.patterns.sitewise.neighbours import (
+    correct_fields,
+    inside,
+    load_bulk_fields,
+    load_fields_by_flags,
+)
 from lanewise.patterns.sitewise.resting import mover_met
 
 
 def loads(b: SiteBuilder) -> ir.Block:
-    """All populations that arrive and the fields of neighbours, however this phase and kind of box find them."""
+    """All populations that arrive and the fields of neighbours, however this phase and kind of box
+    find them.
+    """
     phase = b.a.phase
     if b.framed and b.reads_fields:
         arriving = _load_by_flags(b) if phase.load_links else load_own(b, phase.load_opposite)
@@ -61,7 +68,9 @@ def _directions(b: SiteBuilder) -> range:
 
 
 def _load_by_flags(b: SiteBuilder) -> ir.Block:
-    """Every population once, from the place that the site's flags says, or the faces that it lies at."""
+    """Every population once, from the place that the site's flags says, or the faces that it lies
+    at.
+    """
     size = _directions(b)
     stored = [ir.Local(own(f"anew.{q}"), b.a.storage) for q in size]
     zeros = (ir.Assign(v.name, ir.Literal(0.0, b.a.storage)) for v in stored)
@@ -105,7 +114,9 @@ def load(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> i
 
 
 def corrections(b: SiteBuilder) -> ir.Block:
-    """What a special site loads anew: populations from cut links, and from links that wrap or are mirrored.
+    """What a special site loads anew.
+
+    Populations from cut links, and from links that wrap or are mirrored.
 
     All loads come before all uses, so that they wait for memory together.
     """
@@ -156,8 +167,15 @@ def puts(b: SiteBuilder) -> ir.Block:
     phase, size = b.a.phase, b.a.lattice.size
     if not phase.put_links:
         writes = ((f"q{b.leaf(q, phase.put_opposite)}", b.value(q)) for q in range(size))
-        return (ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in writes)),)
-    bulk = tuple(_put(b, b.links.offset(q, 1), b.leaf(q, phase.put_opposite), b.value(q)) for q in range(size))
+        return (
+            ir.StoreRecord(
+                b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in writes)
+            ),
+        )
+    bulk = tuple(
+        _put(b, b.links.offset(q, 1), b.leaf(q, phase.put_opposite), b.value(q))
+        for q in range(size)
+    )
     special = tuple(s for q in range(size) for s in _put_special(b, q))
     return (ir.If(b.special, special, bulk),)
 
@@ -166,7 +184,9 @@ def put_fields(b: SiteBuilder) -> ir.Block:
     """What the function of a stencil returned becomes the fields of the site, in the other copy."""
     values = [ir.Local(name, kind) for name, kind in _result_names(b)]
     pairs = zip((name for name, _ in b.a.state), values, strict=True)
-    return (ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in pairs)),)
+    return (
+        ir.StoreRecord(b.target, b.site, tuple((n, converted(v, b.a.storage)) for n, v in pairs)),
+    )
 
 
 def _result_names(b: SiteBuilder) -> list[tuple[str, Scalar]]:
@@ -182,7 +202,9 @@ def _put_special(b: SiteBuilder, q: int) -> ir.Block:
     if q == 0:
         return (_put(b, b.site, leaf, b.value(0)),)
     back = b.a.lattice.opposite[q]  # the direction in which it comes back from a wall
-    free = b.links.towards(q, 1, leaf, lambda place, mirrored: (_put(b, place, mirrored, b.value(q)),))
+    free = b.links.towards(
+        q, 1, leaf, lambda place, mirrored: (_put(b, place, mirrored, b.value(q)),)
+    )
     if not b.links.can_be_cut:
         return free
     value: ir.Expression = b.value(q)

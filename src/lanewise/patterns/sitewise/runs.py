@@ -1,8 +1,9 @@
 """Runs: neighbouring sites whose links lead alike, and the places that they lead to.
 
-Sites of kind 0 with the same flags that lie at the same faces are a class; class 0 is the bulk. Population q of every site of a class
-arrives from the site's index plus one number, `places[class, q]`: a leaf and a distance at once, counted in scalars from the start of
-the memory of the populations. So one loop without a test serves the bulk, sites at walls and sites at faces.
+Sites of kind 0 with the same flags that lie at the same faces are a class; class 0 is the bulk.
+Population q of every site of a class arrives from the site's index plus one number, `places[class,
+q]`: a leaf and a distance at once, counted in scalars from the start of the memory of the
+populations. So one loop without a test serves the bulk, sites at walls and sites at faces.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from lanewise.patterns.sitewise.kinds import Edges
 from lanewise.patterns.sitewise.streaming import Phase
 
 Whole = npt.NDArray[np.int64]
-MOST_CLASSES = 4096  # whose places stay in a second-level cache; sites of rarer classes ask their flags
+# whose places stay in a second-level cache; sites of rarer classes ask their flags
+MOST_CLASSES = 4096
 SHORT = 16  # sites: less than a SIMD register of them
 FACE_BITS = 6  # low and high face of three axes
 KINDS = np.uint32(31 << KIND_SHIFT)
@@ -29,8 +31,9 @@ KINDS = np.uint32(31 << KIND_SHIFT)
 class Classes:
     """What the sites of each class have in common; class 0 is the bulk.
 
-    flags, faces: shape (classes,); bit 2 a of `faces` is the low face of axis a, bit 2 a + 1 the high one. of_site: the class of
-    every site, shape (count,); -1 for sites of other kinds, at walls that move, and of rare classes.
+    flags, faces: shape (classes,); bit 2 a of `faces` is the low face of axis a, bit 2 a + 1 the
+    high one. of_site: the class of every site, shape (count,); -1 for sites of other kinds, at
+    walls that move, and of rare classes.
     """
 
     flags: Whole
@@ -39,9 +42,16 @@ class Classes:
 
 
 def make_classes(
-    flags: npt.NDArray[np.uint32], shape: tuple[int, ...], edges: Edges, moving: frozenset[int], moving_sites: bool
+    flags: npt.NDArray[np.uint32],
+    shape: tuple[int, ...],
+    edges: Edges,
+    moving: frozenset[int],
+    moving_sites: bool,
 ) -> Classes:
-    """The classes of the sites of a box, the most frequent first. `moving`: walls that move; `moving_sites`: sites are among them."""
+    """The classes of the sites of a box, the most frequent first. `moving`: walls that move.
+
+    `moving_sites`: sites are among them.
+    """
     special = np.flatnonzero((flags != 0) & (flags & KINDS == 0))
     faces = _faces(special, shape)
     keys = flags[special].astype(np.int64) << FACE_BITS | faces
@@ -57,10 +67,11 @@ def make_classes(
 
 
 def make_runs(of_site: npt.NDArray[np.int32], longest: int) -> Whole:
-    """(first, behind the last, class) of the runs of neighbouring sites of one class, none longer than `longest`; shape (runs, 3).
+    """(first, behind the last, class) of the runs of neighbouring sites of one class, none longer
+    than `longest`; shape (runs, 3).
 
-    In each group of `longest` sites the short runs come last: single sites at faces find their neighbours in the caches, and SIMD
-    loops are not held up by them.
+    In each group of `longest` sites the short runs come last: single sites at faces find their
+    neighbours in the caches, and SIMD loops are not held up by them.
     """
     starts = np.concatenate([[0], np.flatnonzero(np.diff(of_site)) + 1])
     stops = np.append(starts[1:], len(of_site))
@@ -75,9 +86,15 @@ def make_runs(of_site: npt.NDArray[np.int32], longest: int) -> Whole:
 
 
 def make_places(
-    classes: Classes, lattice: Lattice, shape: tuple[int, ...], edges: Edges, phase: Phase, starts: Sequence[int]
+    classes: Classes,
+    lattice: Lattice,
+    shape: tuple[int, ...],
+    edges: Edges,
+    phase: Phase,
+    starts: Sequence[int],
 ) -> Whole:
-    """Where population q of a site of each class arrives from, less the site's index, shape (classes, Q).
+    """Where population q of a site of each class arrives from, less the site's index, shape
+    (classes, Q).
 
     `starts`: the first scalar of every leaf. The rules are those of `patterns/sitewise/links.py`.
     """
@@ -87,7 +104,10 @@ def make_places(
         leaves, distance = _free(classes, lattice, shape, edges, q, leaf)
         if q:
             cut = classes.flags >> (q - 1) & 1 != 0
-            leaves, distance = np.where(cut, lattice.opposite[leaf], leaves), np.where(cut, 0, distance)
+            leaves, distance = (
+                np.where(cut, lattice.opposite[leaf], leaves),
+                np.where(cut, 0, distance),
+            )
         columns.append(np.asarray(starts)[leaves] + distance)
     return np.stack(columns, axis=1).astype(np.int64)
 
@@ -95,7 +115,10 @@ def make_places(
 def _free(
     classes: Classes, lattice: Lattice, shape: tuple[int, ...], edges: Edges, q: int, leaf: int
 ) -> tuple[Whole, Whole]:
-    """Leaf and distance of what arrives along q where no wall cuts the link: wrapped, or mirrored by slip faces."""
+    """Leaf and distance of what arrives along q where no wall cuts the link.
+
+    Wrapped, or mirrored by slip faces.
+    """
     leaves, distance = np.full(len(classes.flags), leaf), np.zeros(len(classes.flags), np.int64)
     stride = 1
     for axis, component in enumerate(lattice.velocities[q]):
@@ -104,11 +127,15 @@ def _free(
             crossing = classes.faces >> (2 * axis + (component < 0)) & 1 != 0
             match edges.face(axis, -component):
                 case "slip":
-                    mirrored = np.array([lattice.mirror(i, frozenset({axis})) for i in range(lattice.size)])
+                    mirrored = np.array(
+                        [lattice.mirror(i, frozenset({axis})) for i in range(lattice.size)]
+                    )
                     leaves = np.where(crossing, mirrored[leaves], leaves)
                     distance += np.where(crossing, 0, -component * stride)
                 case "periodic":
-                    distance += np.where(crossing, component * (extent - 1) * stride, -component * stride)
+                    distance += np.where(
+                        crossing, component * (extent - 1) * stride, -component * stride
+                    )
                 case _:
                     distance -= component * stride
         stride *= extent
@@ -124,8 +151,13 @@ def _faces(sites: Whole, shape: tuple[int, ...]) -> Whole:
     return bits
 
 
-def _may_move(keys: Whole, edges: Edges, moving: frozenset[int], moving_sites: bool) -> npt.NDArray[np.bool_]:
-    """Whether a wall that moves may cut a link of a class: it then adds what only the moment knows."""
+def _may_move(
+    keys: Whole, edges: Edges, moving: frozenset[int], moving_sites: bool
+) -> npt.NDArray[np.bool_]:
+    """Whether a wall that moves may cut a link of a class.
+
+    It then adds what only the moment knows.
+    """
     cut = keys >> FACE_BITS & int(LINKS) != 0
     at = sum(
         1 << 2 * axis + high

@@ -36,13 +36,18 @@ from lanewise.support.errors import ArgumentError
 
 LEAST_DENSE = 65_536  # sites of a box that is worth telling dense from sparse
 VECTOR = 4  # sites that a thread may load at once
-DENSE = 0.1  # share of special sites from which on a GPU every site reads its flags first (bench/results/gpu_lbm.md)
+# share of special sites from which on a GPU every site reads its flags first
+# (bench/results/gpu_lbm.md)
+DENSE = 0.1
 
 
 class Sites:
-    """The sites of a box: populations in a streaming form, storage type and layout, and the flags of every site.
+    """The sites of a box.
 
-    Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps that were stopped in the middle.
+    Populations in a streaming form, storage type and layout, and the flags of every site.
+
+    Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps
+    that were stopped in the middle.
     """
 
     def __init__(
@@ -60,22 +65,36 @@ class Sites:
         record: Record | None = None,
     ) -> None:
         """`record`: what a site holds in place of populations."""
-        self.lattice, self.shape, self.form, self.storage, self.device = lattice, shape, form, storage, device
+        self.lattice, self.shape, self.form, self.storage, self.device = (
+            lattice,
+            shape,
+            form,
+            storage,
+            device,
+        )
         self.edges: Edges = read_edges(edges, lattice.dimension, {w.name: w.number for w in walls})
         self.layout = layout
-        self.present = frozenset(int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST)))
+        self.present = frozenset(
+            int(k) for k in np.flatnonzero(np.bincount(kinds.reshape(-1), minlength=MOST))
+        )
         held = record or population_record(lattice, storage)
         self.copies = [_zeros(held, self.count, self.layout, device) for _ in range(form.buffers)]
         numbers = frozenset(w.number for w in walls)
-        # On a GPU every site computes where it lies, when that is all that it takes to find its neighbours.
+        # On a GPU every site computes where it lies, when that is all that it takes to find its
+        # neighbours.
         self.placed = target_of(device).has_blocks and form.name in ("pull", "two-copies")
         self.framed = self.placed and not kinds.any()
-        self.row_block = 0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
+        self.row_block = (
+            0 if not self.placed else row_block_of(layout, shape[-1], plain=record is not None)
+        )
         flags = make_flags(lattice, kinds, self.edges, numbers, placed=self.placed)
-        # In place memory counts: there every site reads its flags instead of a bit that says whether it has to.
+        # In place memory counts: there every site reads its flags instead of a bit that says
+        # whether it has to.
         self.special = int(np.count_nonzero(flags))
         large = target_of(device).has_blocks and self.count >= LEAST_DENSE and record is None
-        self.dense = large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
+        self.dense = (
+            large and form.buffers > 1 and not self.framed and self.special > DENSE * self.count
+        )
         marked = form.buffers > 1 and not self.dense
         solid = solid_sites(kinds, walls).reshape(-1) if self.present & numbers else None
         if solid is not None and self.dense:
@@ -85,7 +104,9 @@ class Sites:
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
         self.step, self.fresh = 0, True
-        self.whole = WholeSteps("these sites", "set their populations again, or go on from a checkpoint")
+        self.whole = WholeSteps(
+            "these sites", "set their populations again, or go on from a checkpoint"
+        )
         self._parts: dict[int | None, Any] = {}
         self._classes: Classes | None = None
         self._moving = frozenset(w.number for w in walls if w.velocity is not None)
@@ -94,9 +115,11 @@ class Sites:
         self.outflow: dict[tuple[int, int], Any] = {}
         self.interpolation: Interpolation | None = None
         self._walled_weights: Any = None
-        self.fields: dict[tuple[str, Scalar], Any] = {}  # one number a site, written by observers before each step
+        # one number a site, written by observers before each step
+        self.fields: dict[tuple[str, Scalar], Any] = {}
         self._balances: dict[tuple[tuple[int, tuple[float, ...]], ...], Balance] = {}
-        self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # of kernels, what they have bound to this memory
+        # of kernels, what they have bound to this memory
+        self.kept: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
         _check_outlets(self.edges, self.shape)
 
     def field(self, name: str, kind: Scalar) -> Any:
@@ -110,7 +133,9 @@ class Sites:
         key = tuple(sorted(velocities.items()))
         if key not in self._balances:
             self._balances.clear()  # of the last velocities alone
-            self._balances[key] = wall_balance(self.lattice, self.kinds, self.edges, self._walls, velocities)
+            self._balances[key] = wall_balance(
+                self.lattice, self.kinds, self.edges, self._walls, velocities
+            )
         return self._balances[key]
 
     @property
@@ -121,17 +146,26 @@ class Sites:
     def nbytes(self) -> int:
         """Bytes of populations, flags and marks on the device."""
         arrays = (self.flags, self.marks, self.solids)
-        return sum(c.nbytes for c in self.copies) + sum(int(x.nbytes) for x in arrays if x is not None)
+        return sum(c.nbytes for c in self.copies) + sum(
+            int(x.nbytes) for x in arrays if x is not None
+        )
 
     @property
     def fetched_bytes(self) -> int | None:
-        """How many bytes at a time memory should be asked for; None: as always. Among many walls fewer are loaded in vain."""
+        """How many bytes at a time memory should be asked for; None: as always.
+
+        Among many walls fewer are loaded in vain.
+        """
         return SECTOR if self.dense else None
 
     @property
     def kinds(self) -> npt.NDArray[np.uint8]:
         """The kind of every site, in the lattice's shape."""
-        return (to_host(self.flags) >> np.uint32(KIND_SHIFT) & np.uint32(31)).astype(np.uint8).reshape(self.shape)
+        return (
+            (to_host(self.flags) >> np.uint32(KIND_SHIFT) & np.uint32(31))
+            .astype(np.uint8)
+            .reshape(self.shape)
+        )
 
     @property
     def phase(self) -> Phase:
@@ -149,12 +183,17 @@ class Sites:
         return self.copies[(self.step + 1) % len(self.copies)]
 
     def _places(self, numbers: npt.NDArray[np.int64]) -> Any:
-        """Indices of sites, or spans of them, on the device, in the type that its kernels count in."""
+        """Indices of sites, or spans of them, on the device, in the type that its kernels count
+        in.
+        """
         index = target_of(self.device).index.dtype
         return bring(np.ascontiguousarray(numbers.astype(index)), self.device)
 
     def part(self, kind: int | None) -> Any:
-        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls), as indices on the device."""
+        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1.
+
+        Of all but walls), as indices on the device.
+        """
         if kind not in self._parts:
             flags, kinds = to_host(self.flags), self.kinds.reshape(-1)
             if kind is None:
@@ -181,7 +220,9 @@ class Sites:
         """The classes of sites whose links lead alike."""
         if self._classes is None:
             moving_sites = bool(self._moving & self.present)
-            self._classes = make_classes(to_host(self.flags), self.shape, self.edges, self._moving, moving_sites)
+            self._classes = make_classes(
+                to_host(self.flags), self.shape, self.edges, self._moving, moving_sites
+            )
         return self._classes
 
     def runs(self) -> Any:
@@ -189,10 +230,17 @@ class Sites:
         return self._places(make_runs(self.classes.of_site, SLAB_UNIT))
 
     def places(self, phase: Phase) -> Any:
-        """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the device; for one array a population."""
-        arrangement, size = self.layout.arrange(population_record(self.lattice, self.storage).leaves), self.storage.size
+        """Where the populations of each class arrive from in a phase, (classes, Q) scalars on the
+        device; for one array a population.
+        """
+        arrangement, size = (
+            self.layout.arrange(population_record(self.lattice, self.storage).leaves),
+            self.storage.size,
+        )
         starts = [n // size for n in arrangement.starts(self.count)]
-        return self._places(make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts))
+        return self._places(
+            make_places(self.classes, self.lattice, self.shape, self.edges, phase, starts)
+        )
 
     def unclassed(self, kind: int) -> Any:
         """The sites of `part(kind)` that belong to no class."""
@@ -201,7 +249,9 @@ class Sites:
 
     @property
     def walled(self) -> Any:
-        """The sites of no wall that have links cut by walls, as an array of indices on the device."""
+        """The sites of no wall that have links cut by walls, as an array of indices on the
+        device.
+        """
         if self._walled is None:
             solid = np.isin(self.kinds.reshape(-1), sorted(self._walls))
             self._walled = self._places(np.flatnonzero((to_host(self.flags) & LINKS != 0) & ~solid))
@@ -209,13 +259,18 @@ class Sites:
 
     @property
     def walled_weights(self) -> RecordArray:
-        """The weights of interpolated links for each of the sites `walled`, zeros where there are none."""
+        """The weights of interpolated links for each of the sites `walled`, zeros where there are
+        none.
+        """
         if self._walled_weights is None:
             interpolation = self.interpolation
             assert interpolation is not None
             walled = to_host(self.walled)
             rows = np.zeros((len(WEIGHTS), len(walled), self.lattice.size))
-            weights, places = interpolation.weights.numpy(), np.searchsorted(walled, to_host(interpolation.places))
+            weights, places = (
+                interpolation.weights.numpy(),
+                np.searchsorted(walled, to_host(interpolation.places)),
+            )
             for values, name in zip(rows, WEIGHTS, strict=True):
                 for q in range(1, self.lattice.size):
                     values[places, q] = weights[f"{name}{q}"]
@@ -224,7 +279,9 @@ class Sites:
         return self._walled_weights
 
     def outlet(self, axis: int, step: int) -> Any:
-        """The sites of an outflow face that are no walls, nor behind one, as indices on the device."""
+        """The sites of an outflow face that are no walls, nor behind one, as indices on the
+        device.
+        """
         if (axis, step) not in self._outlets:
             open_sites = ~np.isin(self.kinds, sorted(self._walls))
             ends: list[Any] = [slice(None)] * len(self.shape)
@@ -236,7 +293,10 @@ class Sites:
         return self._outlets[axis, step]
 
     def before(self, axis: int, step: int, real: Scalar) -> Any:
-        """What arrived through an outflow face, (sites, unknown directions) on the device: part of the state, as populations are."""
+        """What arrived through an outflow face, (sites, unknown directions) on the device.
+
+        Part of the state, as populations are.
+        """
         if (axis, step) not in self.outflow:
             unknown = sum(e[axis] == -step for e in self.lattice.velocities)
             shape = (len(self.outlet(axis, step)), unknown)
@@ -246,7 +306,8 @@ class Sites:
     def __repr__(self) -> str:
         size = " x ".join(map(str, reversed(self.shape)))
         return (
-            f"<{size} sites of {self.lattice.name}, {self.storage}, {self.form.name}, {self.layout} on {self.device}>"
+            f"<{size} sites of {self.lattice.name}, {self.storage}, {self.form.name}, "
+            f"{self.layout} on {self.device}>"
         )
 
 
@@ -285,7 +346,8 @@ def _check_outlets(edges: Edges, shape: tuple[int, ...]) -> None:
     for axis, _ in edges.outlets:
         if shape[-1 - axis] < 2:
             raise ArgumentError(
-                f"an outflow looks one site further in: wanted at least 2 sites along {AXES[axis]}, found 1"
+                "an outflow looks one site further in: wanted at least 2 sites along "
+                f"{AXES[axis]}, found 1"
             )
 
 

@@ -1,7 +1,8 @@
 """`@stencil(lattice)`: the next value of a site's fields, from those of its neighbours.
 
-A stencil is a sitewise function on a lattice without populations: its sites hold the fields themselves, in two copies. Everything else
-is shared: the box and its edges, kinds, walls, masks, layouts, the bulk apart from special sites (design/0029-fields-and-stencils.md).
+A stencil is a sitewise function on a lattice without populations: its sites hold the fields
+themselves, in two copies. Everything else is shared: the box and its edges, kinds, walls, masks,
+layouts, the bulk apart from special sites (design/0029-fields-and-stencils.md).
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ from lanewise.support.errors import ArgumentError, brief
 
 @sealed()
 class Stencil(LatticeKernel):
-    """A function of sites whose fields are read at their neighbours, as `@lw.stencil` makes it. Calling it runs one step."""
+    """A function of sites whose fields are read at their neighbours, as `@lw.stencil` makes it.
+
+    Calling it runs one step.
+    """
 
     def __init__(self, lattice: Lattice, function: Callable[..., Any]) -> None:
         super().__init__(SiteKinds(lattice, function, stencil=True))
@@ -50,14 +54,18 @@ class Stencil(LatticeKernel):
     # ------------------------------------------------------------ kinds
 
     def kind(self, number: int, name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """Give sites of another kind their function: `@heat.kind(1, "heater")`. The function itself is returned."""
+        """Give sites of another kind their function: `@heat.kind(1, "heater")`.
+
+        The function itself is returned.
+        """
         return self.kinds.add_function(number, name)
 
     def wall(self, number: int, name: str, **fields: str) -> None:
         """Make a kind of walls. Its sites are not updated, and no neighbour reads them.
 
-        `fields`: by the name of a field, the name of the value that neighbours read of it there: `wall(1, "hot", t="hot_value")`. Of
-        a field without one they read their own value: nothing flows through such a wall.
+        `fields`: by the name of a field, the name of the value that neighbours read of it there:
+        `wall(1, "hot", t="hot_value")`. Of a field without one they read their own value: nothing
+        flows through such a wall.
         """
         self.kinds.add_wall(Wall(number, name, None, tuple(fields.items())))
 
@@ -77,10 +85,11 @@ class Stencil(LatticeKernel):
     ) -> Sites:
         """The sites of a box.
 
-        shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that shape. edges: the rule of an axis, or
-        of its (low, high) face: "periodic", "slip", "outflow" or the name of a wall. storage: "f16" (GPU), "f32" or "f64". fields: where
-        they begin, numbers or arrays of that shape; zero without. Raises `ArgumentError` for what does not fit, `DeviceError` when it
-        does not fit the memory, before anything is allocated.
+        shape: (nx,), (ny, nx) or (nz, ny, nx). mask: the kind of every site, whole numbers of that
+        shape. edges: the rule of an axis, or of its (low, high) face: "periodic", "slip", "outflow"
+        or the name of a wall. storage: "f16" (GPU), "f32" or "f64". fields: where they begin,
+        numbers or arrays of that shape; zero without. Raises `ArgumentError` for what does not fit,
+        `DeviceError` when it does not fit the memory, before anything is allocated.
         """
         where, size = resolve(device), site_shape(self.lattice, shape)
 
@@ -89,26 +98,44 @@ class Stencil(LatticeKernel):
 
         stored, arranged = field_memory(record_of, size, self.kinds.real, where, storage, layout)
         sites = Sites(
-            self.lattice, size, kinds=site_kinds(mask, size, self.kinds.numbers), walls=self.kinds.walls, edges=edges,
-            storage=stored, form=TWO_COPIES, layout=arranged, device=where, record=record_of(stored),
-        )  # fmt: skip
+            self.lattice,
+            size,
+            kinds=site_kinds(mask, size, self.kinds.numbers),
+            walls=self.kinds.walls,
+            edges=edges,
+            storage=stored,
+            form=TWO_COPIES,
+            layout=arranged,
+            device=where,
+            record=record_of(stored),
+        )
         self.set_fields(sites, **fields)
         return sites
 
     def set_fields(self, sites: Sites, **fields: Any) -> None:
-        """Give fields their values: numbers or arrays of the box's shape; walls have zeros. The count of steps goes on.
+        """Give fields their values: numbers or arrays of the box's shape; walls have zeros.
 
-        Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and numbers that do not fit the storage type.
+        The count of steps goes on.
+
+        Raises `ArgumentError`, with the sites as they were, for unknown names, other shapes, and
+        numbers that do not fit the storage type.
         """
         self.kinds.check_sites(sites)
         values: dict[str, Any] = {}
         for name, value in fields.items():
             if name not in self.fields:
-                raise ArgumentError(f"{self.__name__} has no field {name!r}; its fields are {', '.join(self.fields)}")
-            array = brought(f"the field {name!r}", value, sites.device)
-            if array.shape not in ((), sites.shape, (sites.count,)) or array.dtype.kind not in "biuf":
                 raise ArgumentError(
-                    f"the field {name!r} is a number or an array of shape {sites.shape}, found {describe(value)}"
+                    f"{self.__name__} has no field {name!r}; its fields are "
+                    f"{', '.join(self.fields)}"
+                )
+            array = brought(f"the field {name!r}", value, sites.device)
+            if (
+                array.shape not in ((), sites.shape, (sites.count,))
+                or array.dtype.kind not in "biuf"
+            ):
+                raise ArgumentError(
+                    f"the field {name!r} is a number or an array of shape {sites.shape}, found "
+                    f"{describe(value)}"
                 )
             check_fits(f"the field {name!r}", [array], sites.storage)
             values[name] = array
@@ -118,11 +145,16 @@ class Stencil(LatticeKernel):
                 setattr(sites.current, name, array.astype(sites.storage.dtype).reshape(-1) * fluid)
 
     def field(self, sites: Sites, name: str) -> Any:
-        """A field as an array of the box's shape on the sites' device, of the type that sites compute in. Writing to it changes nothing."""
+        """A field as an array of the box's shape on the sites' device, of the type that sites
+        compute in. Writing to it changes nothing.
+        """
         self.kinds.check_sites(sites)
         sites.whole.check()
         if name not in self.fields:
-            raise ArgumentError(f"{self.__name__} has no field {shown(name)}; its fields are {', '.join(self.fields)}")
+            raise ArgumentError(
+                f"{self.__name__} has no field {shown(name)}; its fields are "
+                f"{', '.join(self.fields)}"
+            )
         with on(sites.device):
             return getattr(sites.current, name).astype(self.kinds.real.dtype).reshape(sites.shape)
 
@@ -135,18 +167,26 @@ class Stencil(LatticeKernel):
 
     @brief
     def observer(self, function: Callable[..., Any]) -> Observer:
-        """A function of a site and its neighbours that returns values, for sites of every kind but walls."""
+        """A function of a site and its neighbours that returns values, for sites of every kind but
+        walls.
+        """
         checked = plain_function("stencil.observer", function)
         return Observer(self.kernels, SiteFunction(checked, self.lattice, looks=True, stencil=True))
 
 
 def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
-    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u: Field[f32], rate: f32) -> f32: ...`.
+    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u.
 
-    `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What is returned are the next values of the
-    fields that come first among the parameters; fields beyond them are read only, and a call brings them.
+    Field[f32], rate: f32) -> f32: ...`.
+
+    `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What
+    is returned are the next values of the fields that come first among the parameters; fields
+    beyond them are read only, and a call brings them.
     """
     argument: Any = lattice
     if not isinstance(argument, Lattice):
-        raise ArgumentError(f"@lw.stencil takes a lattice, for example @lw.stencil(lw.D2Q5); found {shown(argument)}")
+        raise ArgumentError(
+            "@lw.stencil takes a lattice, for example @lw.stencil(lw.D2Q5); found "
+            f"{shown(argument)}"
+        )
     return lambda function: Stencil(lattice, plain_function("stencil(lattice)", function))

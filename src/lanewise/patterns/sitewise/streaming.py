@@ -1,11 +1,13 @@
-"""Streaming forms: from which place a site loads population q, and to which it puts it, phase by phase.
+"""Streaming forms: from which place a site loads population q, and to which it puts it, phase by
+phase.
 
-A place is the site's own record or the one a link away, under the leaf of q or of its opposite. Where a wall cuts the link, the place is
-the site's own and the leaf is the opposite one; where slip faces mirror a set of axes, the link is not followed along them and the leaf
-is mirrored along them.
+A place is the site's own record or the one a link away, under the leaf of q or of its opposite.
+Where a wall cuts the link, the place is the site's own and the leaf is the opposite one; where slip
+faces mirror a set of axes, the link is not followed along them and the leaf is mirrored along them.
 
-AA pattern: P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, Accelerating lattice Boltzmann fluid flow simulations using graphics
-processors, International Conference on Parallel Processing (2009), 550-557.
+AA pattern: P. Bailey, J. Myre, S. Walsh, D. Lilja, M. Saar, Accelerating lattice Boltzmann fluid
+flow simulations using graphics processors, International Conference on Parallel Processing (2009),
+550-557.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ Streaming = Literal["pull", "push", "in-place"]
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One step: whether links are followed when loading and putting, and whether the leaf is the opposite one."""
+    """One step: whether links are followed when loading and putting, and whether the leaf is the
+    opposite one.
+    """
 
     name: str
     load_links: bool = False
@@ -34,13 +38,16 @@ PULL = Phase("pull", load_links=True)
 PUSH = Phase("push", put_links=True)
 EVEN = Phase("even", put_opposite=True)
 ODD = Phase("odd", load_links=True, load_opposite=True, put_links=True)
-FIELDS = Phase("fields", load_links=True)  # no populations: sites read the fields of their neighbours
+# no populations: sites read the fields of their neighbours
+FIELDS = Phase("fields", load_links=True)
 FIRST_PULL = Phase("first")  # the populations lie where they arrive, as they were set
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A streaming form: its phases, one a step, again and again, and how many copies of the populations it needs."""
+    """A streaming form: its phases, one a step, again and again, and how many copies of the
+    populations it needs.
+    """
 
     name: Streaming | Literal["two-copies"]
     phases: tuple[Phase, ...]
@@ -49,7 +56,9 @@ class Form:
 
     def phase(self, step: int, *, fresh: bool) -> Phase:
         """The phase of a step; `fresh` when the populations were set and no step has run since."""
-        return self.first if fresh and self.first is not None else self.phases[step % len(self.phases)]
+        return (
+            self.first if fresh and self.first is not None else self.phases[step % len(self.phases)]
+        )
 
 
 TWO_COPIES = Form("two-copies", (FIELDS,), 2)  # of a stencil: nothing streams
@@ -64,5 +73,7 @@ def form_by_name(name: str) -> Form:
     """A streaming form; raises `ArgumentError` for another name."""
     argument: Any = name
     if not isinstance(argument, str) or name not in FORMS:
-        raise ArgumentError(f"streaming={shown(argument)}: wanted one of {', '.join(map(repr, FORMS))}")
+        raise ArgumentError(
+            f"streaming={shown(argument)}: wanted one of {', '.join(map(repr, FORMS))}"
+        )
     return FORMS[name]

@@ -1,8 +1,12 @@
-"""Tune the step of a flow: plans are measured on some sites, held against the default plan's bits, and the fastest is remembered.
+"""Tune the step of a flow.
 
-What is timed are whole steps, with what corrects populations between them. Sites are computed one by one, so plans seldom change a
-bit; where a compiler fuses other products with sums, one does, and is refused: a flow goes on with the same bits after it was tuned.
-The caller's populations stay as they are.
+Plans are measured on some sites, held against the default plan's bits, and the fastest is
+remembered.
+
+What is timed are whole steps, with what corrects populations between them. Sites are computed one
+by one, so plans seldom change a bit; where a compiler fuses other products with sums, one does, and
+is refused: a flow goes on with the same bits after it was tuned. The caller's populations stay as
+they are.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ if TYPE_CHECKING:
     from lanewise.tuning.search import Progress
 
 AXES = {"cuda": ("targets", "block", "branches", "min_blocks"), "cpu": ("vector_bits", "branches")}
-BLOCKS = (64, 128, 256, 512)  # smaller ones leave a multiprocessor half empty, larger ones have no registers
+# smaller ones leave a multiprocessor half empty, larger ones have no registers
+BLOCKS = (64, 128, 256, 512)
 MIN_BLOCKS = (0, 4)
 NOISE = 1e-4  # on populations, so that every one of them counts when results are compared
 ROUNDS = 2  # cycles of steps before anything is measured, and between two looks at the bits
@@ -49,7 +54,8 @@ ROUNDS = 2  # cycles of steps before anything is measured, and between two looks
 class SiteJob:
     """What is tuned: the steps of a flow on some sites.
 
-    given: the values of a call; values: the same, bound. adopt: told what was chosen, so that later steps in this process use it.
+    given: the values of a call; values: the same, bound. adopt: told what was chosen, so that later
+    steps in this process use it.
     note: what the report says besides.
     """
 
@@ -97,12 +103,17 @@ def tune_sites(
 
 
 class SiteSpace:
-    """All plans of a step that differ in the fields that matter to sites. What a kernel does not allow, its passes say."""
+    """All plans of a step that differ in the fields that matter to sites.
+
+    What a kernel does not allow, its passes say.
+    """
 
     def __init__(self, job: SiteJob) -> None:
         self.default, self.refused = job.default, list[tuple[str, Any, str]]()
         axes = {name: _values(name, job) for name in AXES[job.kind]}
-        self.families = (Family("sites", job.default, {n: v for n, v in axes.items() if len(v) > 1}),)
+        self.families = (
+            Family("sites", job.default, {n: v for n, v in axes.items() if len(v) > 1}),
+        )
 
     def examine(self, plan: Decisions) -> Examined:
         """Nothing is known of a plan before it is compiled."""
@@ -111,7 +122,9 @@ class SiteSpace:
 
 
 def _values(name: str, job: SiteJob) -> tuple[Any, ...]:
-    few = {"block": BLOCKS, "min_blocks": MIN_BLOCKS}.get(name) or optimisation(name).values(job.kind, SITEWISE)
+    few = {"block": BLOCKS, "min_blocks": MIN_BLOCKS}.get(name) or optimisation(name).values(
+        job.kind, SITEWISE
+    )
     return tuple(dict.fromkeys((getattr(job.default, name), *few)))
 
 
@@ -146,7 +159,10 @@ class _Ready:
 
 
 class StepMeasurer:
-    """A `Measurer` of plans of a step. All of them run on the same sites, from the same populations."""
+    """A `Measurer` of plans of a step.
+
+    All of them run on the same sites, from the same populations.
+    """
 
     compilers = 1
 
@@ -180,7 +196,9 @@ class StepMeasurer:
             for o in observed:
                 o.look(step, step == 0)()
             after = kernels.between(sites, step + 1, job.values, first=step == 0)
-            _one_after_another([kernels.step(sites, step, step == 0, job.values, default), *after])()
+            _one_after_another(
+                [kernels.step(sites, step, step == 0, job.values, default), *after]
+            )()
         sites.step, sites.fresh = ROUNDS * self._cycle, False
         self._start = [c.data.copy() for c in sites.copies]
         self._outflow = {face: a.copy() for face, a in sites.outflow.items()}
@@ -194,10 +212,14 @@ class StepMeasurer:
             return Failure("illegal", str(error))
         except LanewiseError as error:
             return Failure("failed", first_lines(error))
-        except Exception as error:  # whatever a driver says of a launch: the plan is out, the search goes on
+        except Exception as error:
+            # whatever a driver says of a launch: the plan is out, the search goes on
             return Failure("failed", first_lines(error))
         if ready.bits != self._expected:
-            return Failure("wrong", "its populations have other bits than the default plan's; a flow keeps its bits")
+            return Failure(
+                "wrong",
+                "its populations have other bits than the default plan's; a flow keeps its bits",
+            )
         self._ready[plan] = ready
         return None
 
@@ -214,9 +236,16 @@ class StepMeasurer:
         steps: list[Callable[[], None]] = []
         for step in range(sites.step, sites.step + self._cycle):
             call = kernels.step(sites, step, False, job.values, plan)
-            if plan != job.default and (lacking := misfit(call.executable, device_of(job))) is not None:
+            if (
+                plan != job.default
+                and (lacking := misfit(call.executable, device_of(job))) is not None
+            ):
                 raise LanewiseError(lacking.reason)
-            steps.append(_one_after_another([call, *kernels.between(sites, step + 1, job.values, first=False)]))
+            steps.append(
+                _one_after_another(
+                    [call, *kernels.between(sites, step + 1, job.values, first=False)]
+                )
+            )
         return steps
 
     def _take(self, steps: Sequence[Callable[[], None]]) -> bytes:

@@ -25,16 +25,25 @@ NOTHING: Tables = {}
 
 
 def with_tables(signature: Signature, values: Mapping[str, Any], *, with_arrays: bool) -> Arguments:
-    """The arguments of a call, those that are tables among them; with_arrays: values may be arrays of any shape. Raises `ArgumentError`."""
-    result = classify_arguments(signature, values, arrays_allowed=with_arrays, any_shape=with_arrays)
+    """The arguments of a call, those that are tables among them; with_arrays.
+
+    Values may be arrays of any shape. Raises `ArgumentError`.
+    """
+    result = classify_arguments(
+        signature, values, arrays_allowed=with_arrays, any_shape=with_arrays
+    )
     bring_tables(signature.source.name, signature.tables, values, result)
     return result
 
 
-WITH_ARRAYS, WITHOUT_ARRAYS = (partial(with_tables, with_arrays=allowed) for allowed in (True, False))
+WITH_ARRAYS, WITHOUT_ARRAYS = (
+    partial(with_tables, with_arrays=allowed) for allowed in (True, False)
+)
 
 
-def bring_tables(kernel: str, tables: Tables, values: Mapping[str, Any], arguments: Arguments) -> None:
+def bring_tables(
+    kernel: str, tables: Tables, values: Mapping[str, Any], arguments: Arguments
+) -> None:
     """Check the tables among the values of a call, and add them to its arguments."""
     for name, kind in tables.items():
         array = values[name]
@@ -54,7 +63,10 @@ def check_table(place: str, array: Any, kind: ArrayType, device: str) -> None:
     check_shaped(place, array, kind, False)
     check_place(place, array, device)
     if array.size > NARROW:
-        raise ArgumentError(f"{place} has {array.size:,} elements; a table has at most {NARROW:,}, which 32 bits count")
+        raise ArgumentError(
+            f"{place} has {array.size:,} elements; a table has at most {NARROW:,}, which 32 bits "
+            "count"
+        )
 
 
 def check_place(place: str, array: Any, device: str) -> None:
@@ -63,7 +75,8 @@ def check_place(place: str, array: Any, device: str) -> None:
     if there != here:
         where, wanted = ("the host" if x == CPU.name else repr(x) for x in (there, here))
         raise ArgumentError(
-            f"{place} lies on {where}, and the call runs on {wanted}; nothing is copied: bring it there once, before the calls"
+            f"{place} lies on {where}, and the call runs on {wanted}; nothing is copied: bring it "
+            "there once, before the calls"
         )
 
 
@@ -83,7 +96,10 @@ def bound_tables(tables: Mapping[str, Any], kinds: Tables) -> dict[str, BoundArr
 
 
 def numbers(lowered: Lowered, indices: Mapping[str, ir.Expression]) -> dict[str, ir.Expression]:
-    """What a function takes as the indices of its elements. indices: by parameter, in the type that the kernel counts in."""
+    """What a function takes as the indices of its elements. indices.
+
+    By parameter, in the type that the kernel counts in.
+    """
     return {index_name(n): _narrow(indices[n]) for n in lowered.numbered}
 
 
@@ -92,7 +108,13 @@ def _narrow(e: ir.Expression) -> ir.Expression:
 
 
 def check_countable(kernel: str, counts: Mapping[str, int]) -> None:
-    """Refuse a call whose elements have indices beyond 32 bits. counts: of the elements, by parameter."""
+    """Refuse a call whose elements have indices beyond 32 bits. counts.
+
+    Of the elements, by parameter.
+    """
     for name, count in counts.items():
         if count > 2**31:
-            raise ArgumentError(f"{kernel}: {name!r} has {count:,} elements, and lw.index_of counts them with 32 bits")
+            raise ArgumentError(
+                f"{kernel}: {name!r} has {count:,} elements, and lw.index_of counts them with 32 "
+                "bits"
+            )

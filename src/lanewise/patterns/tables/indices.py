@@ -1,8 +1,9 @@
-"""Arithmetic that makes an index stays within its type, so that passes and compilers may take sums for sums.
+"""Arithmetic that makes an index stays within its type, so that passes and compilers may take sums
+for sums.
 
     i = y * 2; load a[i + 1, x]: a_1   ->   the same, with `bounded` sums and products
-A sum that wrapped could still be a place in the array. The interpreter reports one. What an index is taken from by other operations
-(`a[h & 255]`, `a[h % n]`) may wrap as elsewhere.
+A sum that wrapped could still be a place in the array. The interpreter reports one. What an index
+is taken from by other operations (`a[h & 255]`, `a[h % n]`) may wrap as elsewhere.
 """
 
 from __future__ import annotations
@@ -88,7 +89,9 @@ def _marked(block: ir.Block, names: set[str]) -> ir.Block:
             case ir.Assign() if s.name in names:
                 s = replace(s, value=_bounded(s.value))
             case ir.For() if s.variable in names:
-                s = replace(s, start=_bounded(s.start), stop=_bounded(s.stop), step=_bounded(s.step))
+                s = replace(
+                    s, start=_bounded(s.start), stop=_bounded(s.stop), step=_bounded(s.step)
+                )
             case _:
                 pass
         done.append(s)

@@ -1,6 +1,9 @@
-"""Indices into tables that are proved to be inside, or refused because they surely are not; the others are tested with `checks=True`.
+"""Indices into tables that are proved to be inside, or refused because they surely are not.
 
-The tests are a kernel of their own, which runs before the call's: where one fails nothing has been changed yet.
+The others are tested with `checks=True`.
+
+The tests are a kernel of their own, which runs before the call's: where one fails nothing has been
+changed yet.
 """
 
 from __future__ import annotations
@@ -42,17 +45,25 @@ Counts = Mapping[str, int]
 
 
 def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]) -> bool:
-    """Whether a call asks for tests; raises `ArgumentError` for what is neither True nor False, and where there is nothing to test."""
+    """Whether a call asks for tests.
+
+    Raises `ArgumentError` for what is neither True nor False, and where there is nothing to test.
+    """
     checks = options.get(CHECKS, False)
     if not isinstance(checks, bool):
         raise ArgumentError(f"{kernel}: checks= is True or False, found {shown(checks)}")
     if checks and not any(True for _ in tables):
-        raise ArgumentError(f"{kernel}: checks=True tests the indices into tables, and {kernel} has none")
+        raise ArgumentError(
+            f"{kernel}: checks=True tests the indices into tables, and {kernel} has none"
+        )
     return checks
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse a call some index of which surely is outside of its table; with `checks=True`, see to tests of what is not proved."""
+    """Refuse a call some index of which surely is outside of its table.
+
+    With `checks=True`, see to tests of what is not proved.
+    """
     if calls.lowered.numbered:
         check_countable(calls.name, element_counts(calls, arguments))
     checks = refuse_checks(calls.name, arguments.options, calls.signature.arrays)
@@ -62,9 +73,14 @@ def prove(calls: Calls, arguments: Arguments) -> None:
     refuse(calls.name, places, arguments.lengths)
     if checks and (tested := guards_of(places)):
         arguments.tests = TableTests(
-            calls.name, calls.lowered, tested, calls.signature.arrays, arguments.lengths,
-            of_pairs=not calls.wing.pattern.one_record, axes=arguments.axes,
-        )  # fmt: skip
+            calls.name,
+            calls.lowered,
+            tested,
+            calls.signature.arrays,
+            arguments.lengths,
+            of_pairs=not calls.wing.pattern.one_record,
+            axes=arguments.axes,
+        )
 
 
 def refuse(kernel: str, places: tuple[Reached, ...], lengths: Counts) -> None:
@@ -87,7 +103,9 @@ def shape_of(s: ir.ElementAccess, lengths: Counts) -> tuple[int, ...]:
 
 
 def element_counts(calls: Calls, arguments: Arguments) -> dict[str, int]:
-    """How many elements each parameter of a call has that is an array, or whose index is asked for."""
+    """How many elements each parameter of a call has that is an array, or whose index is asked
+    for.
+    """
     counts = {n: len(a) for n, a in (*arguments.records.items(), *arguments.arrays.items())}
     return {**dict.fromkeys(calls.lowered.numbered, max(counts.values(), default=0)), **counts}
 
@@ -95,10 +113,15 @@ def element_counts(calls: Calls, arguments: Arguments) -> dict[str, int]:
 def places_reached(
     lowered: Lowered, tables: Mapping[str, ArrayType], counts: Counts, numbers: Counts
 ) -> tuple[Reached, ...]:
-    """Where the indices into tables go. counts: of elements, by parameter. numbers: lengths and whole uniform values."""
+    """Where the indices into tables go. counts: of elements, by parameter. numbers.
+
+    Lengths and whole uniform values.
+    """
     if lowered.indexed is None:
         return ()
-    shapes = {n: tuple(numbers[length_of(n, d)] for d in range(kind.rank)) for n, kind in tables.items()}
+    shapes = {
+        n: tuple(numbers[length_of(n, d)] for d in range(kind.rank)) for n, kind in tables.items()
+    }
     extents = {index_name(n): counts[n] for n in lowered.numbered}
     return reached(lowered.indexed.body, extents, numbers, shapes) if all(counts.values()) else ()
 
@@ -116,38 +139,66 @@ def _whole_numbers(signature: Signature, names: Iterable[str]) -> list[str]:
 
 
 def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reached, ...]:
-    """Where the indices of a call go. It takes some tenths of a millisecond, so that the last answers are remembered."""
+    """Where the indices of a call go.
+
+    It takes some tenths of a millisecond, so that the last answers are remembered.
+    """
     uniforms = {
-        n: int(v) for n, v in arguments.uniforms.items() if n in _whole_numbers(calls.signature, arguments.uniforms)
+        n: int(v)
+        for n, v in arguments.uniforms.items()
+        if n in _whole_numbers(calls.signature, arguments.uniforms)
     }
     if "reached" not in calls.kept:
 
         @lru_cache(maxsize=VALUES)
-        def places(counts: tuple[tuple[str, int], ...], numbers: tuple[tuple[str, int], ...]) -> tuple[Reached, ...]:
-            return places_reached(calls.lowered, calls.signature.arrays, dict(counts), dict(numbers))
+        def places(
+            counts: tuple[tuple[str, int], ...], numbers: tuple[tuple[str, int], ...]
+        ) -> tuple[Reached, ...]:
+            return places_reached(
+                calls.lowered, calls.signature.arrays, dict(counts), dict(numbers)
+            )
 
         calls.kept["reached"] = places
-    return calls.kept["reached"](tuple(counts.items()), (*arguments.lengths.items(), *uniforms.items()))
+    return calls.kept["reached"](
+        tuple(counts.items()), (*arguments.lengths.items(), *uniforms.items())
+    )
 
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
-    """What calls like this one have to be like: no table in memory that is written, no value that leads out of a table."""
-    there = None if not arguments.arrays or target_of(arguments.device).host_memory else arguments.device
+    """What calls like this one have to be like.
+
+    No table in memory that is written, no value that leads out of a table.
+    """
+    there = (
+        None
+        if not arguments.arrays or target_of(arguments.device).host_memory
+        else arguments.device
+    )
     device_of = partial(device_without_records, there)
     names: tuple[str, ...] = ()
     if calls.lowered.indexed is not None:
-        names = decisive(calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms))
+        names = decisive(
+            calls.lowered.indexed.body, _whole_numbers(calls.signature, arguments.uniforms)
+        )
     written = [n for n in arguments.records if calls.wing.in_place][:1]
     apart = tuple((w, n) for w in written for n in calls.signature.arrays)
     return Repeats(device_of, apart, _holding(calls, arguments, names) if names else None)
 
 
-def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], bool]:
+def _holding(
+    calls: Calls, arguments: Arguments, names: tuple[str, ...]
+) -> Callable[[Mapping[str, Any]], bool]:
     """Whether no index surely is outside for other values."""
-    counts, uniforms, lengths = element_counts(calls, arguments), dict(arguments.uniforms), dict(arguments.lengths)
+    counts, uniforms, lengths = (
+        element_counts(calls, arguments),
+        dict(arguments.uniforms),
+        dict(arguments.lengths),
+    )
 
     def holds(values: Mapping[str, Any]) -> bool:
-        other = Arguments(uniforms={**uniforms, **{n: int(values[n]) for n in names}}, lengths=lengths)
+        other = Arguments(
+            uniforms={**uniforms, **{n: int(values[n]) for n in names}}, lengths=lengths
+        )
         return not any(r.sure and (r.below or r.beyond) for r in _reached(calls, other, counts))
 
     return holds
@@ -160,7 +211,8 @@ def _holding(calls: Calls, arguments: Arguments, names: tuple[str, ...]) -> Call
 class TableTests:
     """The tests of a call: which indices nothing proves, and how a failure is told.
 
-    tables: with the arrays that are scattered to; wide: those whose lengths have 64 bits. row: of the shape that sites are counted in.
+    tables: with the arrays that are scattered to; wide: those whose lengths have 64 bits. row: of
+    the shape that sites are counted in.
     of_pairs: each element is the target of many pairs. axes: of the elements, if there are several.
     """
 
@@ -182,7 +234,10 @@ class TableTests:
         kinds = {n: kind.element for n, kind in self.tables.items()}
         function = testing(indexed, self.tested, kinds, self.wide)
         return replace(
-            self.function, function=with_flat_tables(function, self.tables), results=(t.I64,), indexed=function
+            self.function,
+            function=with_flat_tables(function, self.tables),
+            results=(t.I64,),
+            indexed=function,
         )
 
     def outside(self, count: int, device: str) -> Any:
@@ -190,7 +245,10 @@ class TableTests:
         return array_module(device).full(count, NONE, np.int64)
 
     def examine(self, outside: Any) -> None:
-        """Raise `VerificationError` for the first element that was outside. Waits for the kernel."""
+        """Raise `VerificationError` for the first element that was outside.
+
+        Waits for the kernel.
+        """
         outside = to_host(outside)
         if not outside.size or int(outside.min()) == NONE:
             return
@@ -214,12 +272,15 @@ def _index(number: int, axes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def smallest(kernel: ir.Kernel) -> ir.Kernel:
-    """A kernel that adds the numbers of failures, as one that keeps the smallest of each element."""
+    """A kernel that adds the numbers of failures, as one that keeps the smallest of each
+    element.
+    """
     total = sum_name(RESULT)
 
     def visit(s: ir.Statement) -> ir.Block:
         match s:
-            case ir.Assign(name=n, value=ir.Literal()) if n in (total, RESULT):  # RESULT: of walls, which have none
+            case ir.Assign(name=n, value=ir.Literal()) if n in (total, RESULT):
+                # RESULT: of walls, which have none
                 return (replace(s, value=ir.Literal(NONE, t.I64)),)
             case ir.Assign(name=n, value=ir.Binary(left=left, right=right)) if n == total:
                 return (replace(s, value=ir.Call("min", (left, right), t.I64)),)

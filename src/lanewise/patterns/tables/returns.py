@@ -36,9 +36,14 @@ def _without(block: ir.Block) -> tuple[ir.Block, bool]:
         ends = _ends(s.then), _ends(s.otherwise)
         if any(ends) or not rest:  # the rest belongs to the side that goes on
             then, one = _without(s.then if ends[0] else (*s.then, *rest))
-            otherwise, other = _without(s.otherwise if ends[1] or not ends[0] else (*s.otherwise, *rest))
+            otherwise, other = _without(
+                s.otherwise if ends[1] or not ends[0] else (*s.otherwise, *rest)
+            )
             if not then:
-                return (*before, replace(s, condition=negated(s.condition), then=otherwise, otherwise=())), one or other
+                return (
+                    *before,
+                    replace(s, condition=negated(s.condition), then=otherwise, otherwise=()),
+                ), one or other
             return (*before, replace(s, then=then, otherwise=otherwise)), one or other
         then, otherwise = _flagging(s.then), _flagging(s.otherwise)
         after, _ = _without(rest)
@@ -66,13 +71,19 @@ _OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
 
 
 def negated(e: ir.Expression) -> ir.Expression:
-    """The opposite of a condition, as comparisons where they have one: no comparison of floats has, because of NaN."""
+    """The opposite of a condition, as comparisons where they have one.
+
+    No comparison of floats has, because of NaN.
+    """
     match e:
         case ir.Compare() if not e.left.type.is_float:
             return replace(e, operator=_OPPOSITE[e.operator])
         case ir.Logical():
             return replace(
-                e, operator="or" if e.operator == "and" else "and", left=negated(e.left), right=negated(e.right)
+                e,
+                operator="or" if e.operator == "and" else "and",
+                left=negated(e.left),
+                right=negated(e.right),
             )
         case ir.Unary(operator="not"):
             return e.operand
@@ -87,7 +98,8 @@ def _returns(s: ir.Statement) -> bool:
 def _ends(block: ir.Block) -> bool:
     """Whether every path through a block returns."""
     return any(
-        isinstance(s, ir.Return) or (isinstance(s, ir.If) and _ends(s.then) and _ends(s.otherwise)) for s in block
+        isinstance(s, ir.Return) or (isinstance(s, ir.If) and _ends(s.then) and _ends(s.otherwise))
+        for s in block
     )
 
 

@@ -15,8 +15,14 @@ from lanewise.runtime.device import get_device
 
 
 def add_words(signature: Signature, arrays: Mapping[str, Any], arguments: Arguments) -> None:
-    """Words of exact sums stand in place of arrays of floats that are added to, and are added to these behind the kernel."""
-    rows = {n: arrays[n].reshape(-1) for n in arrays if n in summed_arrays(signature.source, signature.arrays)}
+    """Words of exact sums stand in place of arrays of floats that are added to, and are added to
+    these behind the kernel.
+    """
+    rows = {
+        n: arrays[n].reshape(-1)
+        for n in arrays
+        if n in summed_arrays(signature.source, signature.arrays)
+    }
     if not rows:
         return
     words = {n: words_for(row, arguments.device) for n, row in rows.items()}

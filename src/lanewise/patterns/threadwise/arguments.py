@@ -1,4 +1,7 @@
-"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index, uniform values."""
+"""The arguments of a threadwise call.
+
+Arrays as they lie in memory, an extent for each index, uniform values.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,11 @@ WIDEST = 16  # bytes of an access
 def written_arrays(signature: Signature) -> tuple[str, ...]:
     """The arrays that a function assigns to, or scatters to."""
     tree = signature.source.tree
-    stores = (n.value for n in ast.walk(tree) if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store))
+    stores = (
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)
+    )
     names = {n.id for n in stores if isinstance(n, ast.Name)} | scattered_arrays(signature.source)
     return tuple(n for n in signature.arrays if n in names)
 
@@ -52,7 +59,8 @@ def call_arguments(signature: Signature, values: Mapping[str, Any]) -> Arguments
         result.added[name] = (array.reshape(-1), signature.arrays[name].element)
     add_words(signature, arrays, result)
     wide = any(n > NARROW for n in result.totals.values())
-    wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)  # a sum has a loop over rows of rows
+    # a sum has a loop over rows of rows
+    wide = wide or (bool(signature.results) and math.prod(extents) > NARROW)
     narrow = all(a.size <= NARROW for a in arrays.values())
     multiples = tuple(_multiple(a) for a in arrays.values())
     result.variant = (wide, narrow, multiples) if max(multiples, default=1) > 1 else (wide, narrow)
@@ -76,18 +84,28 @@ def repeats(signature: Signature, arguments: Arguments) -> Repeats:
 
 
 def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, Any]) -> int:
-    """About how many turns of inner loops a value of the slowest index takes: a user's loop is taken for as long as an array."""
+    """About how many turns of inner loops a value of the slowest index takes.
+
+    A user's loop is taken for as long as an array.
+    """
     loops = any(isinstance(n, ast.For | ast.While) for n in ast.walk(signature.source.tree))
     longest = max((n for a in arrays.values() for n in a.shape), default=1) if loops else 1
     return math.prod(extents[1:]) * longest
 
 
 def _multiple(array: Any) -> int:
-    """How many elements a GPU may read at once from the beginning of each row of an array: 16 bytes at most."""
+    """How many elements a GPU may read at once from the beginning of each row of an array.
+
+    16 bytes at most.
+    """
     if isinstance(array, np.ndarray) or not array.size:
         return 1
     widths = (w for w in (4, 2) if w * array.itemsize <= WIDEST)
-    fits = (w for w in widths if array.shape[-1] % w == 0 and int(array.data.ptr) % (w * array.itemsize) == 0)
+    fits = (
+        w
+        for w in widths
+        if array.shape[-1] % w == 0 and int(array.data.ptr) % (w * array.itemsize) == 0
+    )
     return next(fits, 1)
 
 
@@ -99,8 +117,12 @@ def _device(kernel: str, arrays: Mapping[str, Any]) -> str:
     places = {n: device_of(a) for n, a in arrays.items()}
     kinds = set(places.values())
     if len(kinds) > 1:
-        lie = ", ".join(f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items())
-        raise ArgumentError(f"{kernel}: the arrays lie on different devices ({lie}); bring them to one")
+        lie = ", ".join(
+            f"{n} on {'the host' if p == CPU.name else repr(p)}" for n, p in places.items()
+        )
+        raise ArgumentError(
+            f"{kernel}: the arrays lie on different devices ({lie}); bring them to one"
+        )
     device = kinds.pop()
     return _host_device() if device == CPU.name else device
 
@@ -116,7 +138,8 @@ def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...
         for other in arrays:
             if other != name and overlap(arrays[name], arrays[other]):
                 raise ArgumentError(
-                    f"{kernel}: {name!r} is written, and shares memory with {other!r}; give it memory of its own"
+                    f"{kernel}: {name!r} is written, and shares memory with {other!r}; give it "
+                    "memory of its own"
                 )
 
 
@@ -124,17 +147,26 @@ def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...
 
 
 def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int, ...]:
-    """How many values each index has, by `grid=`: a number for a single index, else a tuple with one for each."""
+    """How many values each index has, by `grid=`.
+
+    A number for a single index, else a tuple with one for each.
+    """
     extents: tuple[Any, ...] = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in extents)
     if not whole or len(extents) != len(indices) or any(n < 0 for n in extents):
         names = f"{indices[0]}" if len(indices) == 1 else f"({', '.join(indices)})"
-        example = "grid=len(a)" if len(indices) == 1 else f"grid=({', '.join('n' for _ in indices)})"
+        example = (
+            "grid=len(a)" if len(indices) == 1 else f"grid=({', '.join('n' for _ in indices)})"
+        )
         raise ArgumentError(
-            f"{kernel}: grid= says how many values {names} {'has' if len(indices) == 1 else 'have'}: wanted {example}, "
-            f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 on, found {grid!r}"
+            f"{kernel}: grid= says how many values {names} "
+            f"{'has' if len(indices) == 1 else 'have'}: wanted {example}, "
+            f"{'a whole number' if len(indices) == 1 else f'{len(indices)} whole numbers'} from 0 "
+            f"on, found {grid!r}"
         )
     lengths = tuple(int(n) for n in extents)
     if (points := math.prod(lengths)) > MOST:
-        raise ArgumentError(f"{kernel}: grid={grid!r} has {points:,} points; 64 bits count up to {MOST:,}")
+        raise ArgumentError(
+            f"{kernel}: grid={grid!r} has {points:,} points; 64 bits count up to {MOST:,}"
+        )
     return lengths

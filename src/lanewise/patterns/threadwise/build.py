@@ -33,11 +33,13 @@ from lanewise.patterns.threadwise.totals import RESULT, summed, with_value
 
 @dataclass(frozen=True, slots=True)
 class ThreadwiseArguments:
-    """The indices (the slowest first), the arrays (type of an element, number of dimensions) and the uniform arguments.
+    """The indices (the slowest first), the arrays (type of an element, number of dimensions) and
+    the uniform arguments.
 
-    index: the type of the indices. narrow: no array has more elements than 32 bits count. multiples: of how many elements the
-    rows of an array begin at multiples. guards: the tests of indices; without any there is no array for what fails. summed: whether a
-    result is summed over the index space, or left in its variable.
+    index: the type of the indices. narrow: no array has more elements than 32 bits count.
+    multiples: of how many elements the rows of an array begin at multiples. guards: the tests of
+    indices; without any there is no array for what fails. summed: whether a result is summed over
+    the index space, or left in its variable.
     """
 
     indices: tuple[str, ...]
@@ -51,14 +53,21 @@ class ThreadwiseArguments:
 
 
 def build_kernel(
-    lowered: Lowered, signature: Signature, classified: Arguments, *, guards: Guards = (), summed: bool = True
+    lowered: Lowered,
+    signature: Signature,
+    classified: Arguments,
+    *,
+    guards: Guards = (),
+    summed: bool = True,
 ) -> ir.Kernel:
     """The reference kernel of a call; its indices are as wide as the call needs."""
     wide, narrow, *rest = classified.variant
     multiples: Any = rest[0] if rest else (1,) * len(signature.arrays)
     function = lower_function(signature, index=t.I64).function if wide else lowered.function
     sums = summed_arrays(signature.source, signature.arrays)
-    arrays = {n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()}
+    arrays = {
+        n: (t.I64 if n in sums else kind.element, kind.rank) for n, kind in signature.arrays.items()
+    }
     uniforms = {n: value_type(signature.parameters[n]) for n in signature.parameters}
     arguments = ThreadwiseArguments(
         signature.indices, arrays, uniforms, t.I64 if wide else t.I32, narrow=bool(narrow),
@@ -68,14 +77,20 @@ def build_kernel(
 
 
 def one_thread(function: ir.Function) -> ir.Block:
-    """The statements of a thread: no return, and a result in a variable. Raises `CompileError` for a return in a loop."""
+    """The statements of a thread: no return, and a result in a variable.
+
+    Raises `CompileError` for a return in a loop.
+    """
     result = function.results[0].type if function.results else None
     body = function.body if result is None else with_value(function.body, result)
     return with_bounded_indices(without_returns(body))
 
 
 def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> ir.Kernel:
-    """The reference kernel: the function's body for each point of the index space. Raises `CompileError` for a return in a loop."""
+    """The reference kernel: the function's body for each point of the index space.
+
+    Raises `CompileError` for a return in a loop.
+    """
     index = arguments.index
     result = function.results[0].type if function.results and arguments.summed else None
     body = one_thread(function)
@@ -106,18 +121,33 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
     body = _with_own_values(body, uniforms)
     if result is not None:
         body = summed(body, result, arguments.indices, index)
-        arrays.append(replace(value_array(RESULT, total_type(result), written=True), shape=(1,), narrow=True))
+        arrays.append(
+            replace(value_array(RESULT, total_type(result), written=True), shape=(1,), narrow=True)
+        )
     else:
         for i in reversed(arguments.indices):
             body = (ir.Parallel(i, ir.Local(extent_of(i), index), body),)
     return ir.Kernel(
-        identifier(function.name), THREADWISE, tuple(arrays), uniforms, tuple(counts), body, location=function.location
+        identifier(function.name),
+        THREADWISE,
+        tuple(arrays),
+        uniforms,
+        tuple(counts),
+        body,
+        location=function.location,
     )
 
 
 def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
-    """A thread that assigns to an argument has a copy of its own: the next point, in the same loop, begins with the call's value."""
+    """A thread that assigns to an argument has a copy of its own.
+
+    The next point, in the same loop, begins with the call's value.
+    """
     changed = {n for s in statements(body) for n in writes(s)}
     own_names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}
-    first = tuple(ir.Assign(own_names[u.name], ir.Local(u.name, u.type)) for u in uniforms if u.name in changed)
+    first = tuple(
+        ir.Assign(own_names[u.name], ir.Local(u.name, u.type))
+        for u in uniforms
+        if u.name in changed
+    )
     return (*first, *rename(body, own_names)) if first else body

@@ -9,7 +9,16 @@ from lanewise.ir.pattern import Checked
 from lanewise.passes import free_sums, loop_sharing, loop_splitting
 from lanewise.passes.base import refuse
 from lanewise.passes.loop_sharing import Sharing
-from lanewise.passes.points import grouping, hosting, interchange, lanes, mapping, overlapping, packing, squares
+from lanewise.passes.points import (
+    grouping,
+    hosting,
+    interchange,
+    lanes,
+    mapping,
+    overlapping,
+    packing,
+    squares,
+)
 from lanewise.passes.points.merging import nest
 from lanewise.passes.points.shape import Shape
 from lanewise.planning.plan import NEUTRAL, Decisions
@@ -22,7 +31,10 @@ SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 
 
 def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all, parts of it."""
+    """Blocks of lanes where a plan has some. Else the slowest index in parallel.
+
+    Of a sum over all, parts of it.
+    """
     if plan.across:
         return (checked("SIMD lanes", _in_lanes(kernel, plan)),)
     if plan.unroll != 1:
@@ -32,14 +44,19 @@ def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     for name in SHAPING:
         if getattr(plan, name) != getattr(NEUTRAL, name):
             raise PlanError(
-                f"Plan({name}={getattr(plan, name)}): on a CPU points are taken together in lanes; choose across=16, or {name}="
+                f"Plan({name}={getattr(plan, name)}): on a CPU points are taken together in lanes; "
+                f"choose across=16, or {name}="
                 f"{getattr(NEUTRAL, name)}"
             )
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     if not isinstance(outer.extent, ir.Literal):
         freed = free_sums.apply(kernel)
-        return (checked("rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))),)
+        return (
+            checked(
+                "rows", mapping.rows(kernel if freed == kernel else checked("free sums", freed))
+            ),
+        )
     parts = [free_sums.apply(k) for k in loop_splitting.apply(kernel, HOST_PARTS, neighbours=True)]
     return tuple(checked("splitting of loops", mapping.rows(k)) for k in parts)
 
@@ -50,18 +67,35 @@ def _in_lanes(kernel: ir.Kernel, plan: Decisions) -> ir.Kernel:
         return interchange.apply(kernel, shape, plan.tile, plan.unroll)
     if plan.unroll != 1:
         raise refuse("unrolling", kernel, NO_TILES)
-    return squares.apply(kernel, shape, plan.tile) if lanes.turned(kernel) else lanes.apply(kernel, shape, plan.tile)
+    return (
+        squares.apply(kernel, shape, plan.tile)
+        if lanes.turned(kernel)
+        else lanes.apply(kernel, shape, plan.tile)
+    )
 
 
 def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:
-    """Whether tiles of a plan are those of points around which a loop runs, and neither packed rounds nor squares."""
-    if not plan.across or not plan.tile or plan.rows != 1 or plan.layers != 1 or lanes.turned(kernel):
+    """Whether tiles of a plan are those of points around which a loop runs, and neither packed
+    rounds nor squares.
+    """
+    if (
+        not plan.across
+        or not plan.tile
+        or plan.rows != 1
+        or plan.layers != 1
+        or lanes.turned(kernel)
+    ):
         return False
-    return bool(interchange.loops_of(kernel)) and not packing.operands(kernel, shape_of(kernel, plan), plan.tile)
+    return bool(interchange.loops_of(kernel)) and not packing.operands(
+        kernel, shape_of(kernel, plan), plan.tile
+    )
 
 
 def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU; of a sum over all, those of each part."""
+    """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU.
+
+    Of a sum over all, those of each part.
+    """
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
     first, *rest = _parts(kernel)
@@ -78,23 +112,37 @@ def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     return (
-        loop_splitting.apply(kernel, HOST_PARTS, neighbours=True) if isinstance(outer.extent, ir.Literal) else (kernel,)
+        loop_splitting.apply(kernel, HOST_PARTS, neighbours=True)
+        if isinstance(outer.extent, ir.Literal)
+        else (kernel,)
     )
 
 
 def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
-    """A kernel whose points have a block of lanes each. values: rounds whose values are kept where several loops compute them."""
-    plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))  # a lane takes one round
-    return hosting.apply(loop_sharing.apply(plain, Sharing("row", slices, 1, values=values, warp=slices)))
+    """A kernel whose points have a block of lanes each. values.
+
+    Rounds whose values are kept where several loops compute them.
+    """
+    # a lane takes one round
+    plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))
+    return hosting.apply(
+        loop_sharing.apply(plain, Sharing("row", slices, 1, values=values, warp=slices))
+    )
 
 
 def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
     """Why lanes cannot share the rounds of loops, or None."""
     for name in ("rows", "layers"):
         if getattr(plan, name) != getattr(NEUTRAL, name):
-            return f"lanes share the rounds of neighbours along the last index alone: {name} has to be {getattr(NEUTRAL, name)!r}"
+            return (
+                f"lanes share the rounds of neighbours along the last index alone: {name} has to "
+                f"be {getattr(NEUTRAL, name)!r}"
+            )
     if plan.slices not in SLICES:
-        return f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; {plan.slices} were asked for"
+        return (
+            f"a SIMD register has {', '.join(map(str, SLICES[:-1]))} or {SLICES[-1]} lanes; "
+            f"{plan.slices} were asked for"
+        )
     if reason := loop_sharing.legal(kernel):
         return reason
     first = _parts(kernel)[0]
@@ -103,7 +151,11 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
         if reason := grouping.legal(first, plan.targets):
             return reason
         first = grouping.apply(first, plan.targets)
-    if plan.tile and (reason := loop_sharing.values_problem(first, Sharing("row", plan.slices, 1, values=plan.tile))):
+    if plan.tile and (
+        reason := loop_sharing.values_problem(
+            first, Sharing("row", plan.slices, 1, values=plan.tile)
+        )
+    ):
         return reason
     hosted = sliced(first, plan.slices, plan.tile)
     if behind and (reason := overlapping.legal(hosted, plan.targets)):
@@ -112,12 +164,18 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
 
 
 def writes_rounds(kernel: ir.Kernel) -> bool:
-    """Whether loops whose rounds lanes share write elements: points then come one behind the other, and not side by side."""
+    """Whether loops whose rounds lanes share write elements.
+
+    Points then come one behind the other, and not side by side.
+    """
     return any(x.stores for x in loop_sharing.shareable_loops(kernel).values())
 
 
 def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:
-    """How a plan divides the points of an index space; raises `PlanError` for indices that there are not."""
+    """How a plan divides the points of an index space.
+
+    Raises `PlanError` for indices that there are not.
+    """
     rank = len(nest(kernel)[0])
     if (rank < 2 and plan.rows != 1) or (rank < 3 and plan.layers != 1):
         name = "layers" if plan.layers != 1 else "rows"

@@ -29,8 +29,12 @@ from lanewise.support.naming import by_name
 MOST = 3  # indices
 
 
-def build(lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar) -> ir.Kernel:
-    """The reference kernel; its indices are as wide as the call needs, whatever the device counts in."""
+def build(
+    lowered: Lowered, signature: Signature, classified: Arguments, index: Scalar
+) -> ir.Kernel:
+    """The reference kernel; its indices are as wide as the call needs, whatever the device counts
+    in.
+    """
     if lowered.uses_same:
         raise CompileError(
             "lw.same asks about the pairs of a pairwise function", lowered.function.location,
@@ -48,26 +52,33 @@ def checked(signature: Signature) -> Signature:
     first = tuple(a.arg for a in arguments[: len(signature.indices)])
     if not 1 <= len(signature.indices) <= MOST or first != signature.indices:
         raise source.error(
-            "a threadwise function starts with the indices of its thread", source.tree,
+            "a threadwise function starts with the indices of its thread",
+            source.tree,
             found=", ".join(ast.unparse(a) for a in arguments) or "no parameters",
-            wanted="one to three, the slowest first: y: lw.index, x: lw.index; then arrays and values",
-        )  # fmt: skip
+            wanted="one to three, the slowest first: y: lw.index, x: lw.index; then arrays and "
+            "values",
+        )
     for a in arguments:
         if isinstance(signature.parameters.get(a.arg), Record):
             raise source.error(
                 "a threadwise function has no records", a, found=ast.unparse(a),
                 wanted="an array for each field: mass: lw.Array1[lw.f32]",
             )  # fmt: skip
-    returned = next((n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None), None)
+    returned = next(
+        (n for n in ast.walk(source.tree) if isinstance(n, ast.Return) and n.value is not None),
+        None,
+    )
     if signature.results:
         return _summed(signature)
     if returned is not None:
         raise _returned(signature, returned)
     if not written_arrays(signature):
         raise source.error(
-            "this function changes nothing", source.tree, found="no assignment to an element of an array",
+            "this function changes nothing",
+            source.tree,
+            found="no assignment to an element of an array",
             wanted="c[y, x] = ..., with c: lw.Array2[lw.f32] among the parameters",
-        )  # fmt: skip
+        )
     return signature
 
 
@@ -77,11 +88,18 @@ def _returned(signature: Signature, returned: ast.Return) -> CompileError:
     summed = f"-> lw.{max(kinds, key=lambda kind: (kind.is_float, kind.size), default=t.I32)}"
     writes = bool(written_arrays(signature))
     return signature.source.error(
-        "a threadwise function that returns a value declares it", returned, found=ast.unparse(returned),
-        wanted="an assignment to an element, and no result" if writes
-        else f"{summed} behind the parameters, for the sum over all indices; or an assignment to an element",
-        hint=f"a sum over all indices is a function of its own: without assignments, and with {summed}" if writes else "",
-    )  # fmt: skip
+        "a threadwise function that returns a value declares it",
+        returned,
+        found=ast.unparse(returned),
+        wanted="an assignment to an element, and no result"
+        if writes
+        else f"{summed} behind the parameters, for the sum over all indices; or an assignment to "
+        "an element",
+        hint="a sum over all indices is a function of its own: without assignments, and with "
+        f"{summed}"
+        if writes
+        else "",
+    )
 
 
 def _summed(signature: Signature) -> Signature:
@@ -90,43 +108,60 @@ def _summed(signature: Signature) -> Signature:
     declared = source.tree.returns or source.tree
     if len(results) != 1 or not isinstance(results[0], Scalar):
         raise source.error(
-            "a threadwise function with a result is summed over its indices", declared, found=f"-> {ast.unparse(declared)}",
+            "a threadwise function with a result is summed over its indices",
+            declared,
+            found=f"-> {ast.unparse(declared)}",
             wanted="one number: -> lw.f32",
-        )  # fmt: skip
+        )
     if written := written_arrays(signature):
         raise source.error(
-            "a threadwise function writes arrays or has a result, and not both", declared,
-            found=f"-> {ast.unparse(declared)}, and assignments to {' and '.join(written)}", wanted="two functions",
-        )  # fmt: skip
+            "a threadwise function writes arrays or has a result, and not both",
+            declared,
+            found=f"-> {ast.unparse(declared)}, and assignments to {' and '.join(written)}",
+            wanted="two functions",
+        )
     if not signature.arrays:
         raise source.error(
-            "a threadwise function reads or writes arrays", source.tree, found="no array among the parameters",
+            "a threadwise function reads or writes arrays",
+            source.tree,
+            found="no array among the parameters",
             wanted="an array, which also says where it runs: a: lw.Array2[lw.f32]",
-        )  # fmt: skip
+        )
     return signature
 
 
 WING = Wing(
-    THREADWISE, build, counts, check=checked, arguments=call_arguments, threads=True, repeats=repeats, total=True,
-    options=(CHECKS,), prove=prove,
-)  # fmt: skip
+    THREADWISE,
+    build,
+    counts,
+    check=checked,
+    arguments=call_arguments,
+    threads=True,
+    repeats=repeats,
+    total=True,
+    options=(CHECKS,),
+    prove=prove,
+)
 
 
 @sealed()
 class Threadwise(AbstractKernel):
     """A kernel with a thread for each index.
 
-    Its function takes one to three indices, then arrays and values that all threads share. A call brings the arrays and the values, and by
-    `grid=` how many values each index has: `matmul(a, b, c, grid=c.shape)`. Arrays of NumPy are computed on the CPU, those of CuPy on
-    their GPU; what the function assigns to is changed in place. A call returns None.
+    Its function takes one to three indices, then arrays and values that all threads share. A call
+    brings the arrays and the values, and by `grid=` how many values each index has: `matmul(a, b,
+    c, grid=c.shape)`. Arrays of NumPy are computed on the CPU, those of CuPy on their GPU; what the
+    function assigns to is changed in place. A call returns None.
 
-    A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order that the plan fixes. A call returns the
-    sum as a number; with `out=`, an array of one float64 (int64 for whole numbers) on the device, it is put there and `out` is
-    returned, without waiting for it.
+    A function with a result (`-> lw.f32`) is summed over its indices, in 64 bits and in an order
+    that the plan fixes. A call returns the sum as a number; with `out=`, an array of one float64
+    (int64 for whole numbers) on the device, it is put there and `out` is returned, without waiting
+    for it.
 
-    A call some index of which surely is outside of its array raises `ArgumentError`, with the line. With `checks=True` every other index
-    that is not proved to be inside is tested as the kernel runs: an element outside reads as 0 and is not written, and behind the
-    kernel, for which the call waits, `VerificationError` tells the first thread, its line and its index.
+    A call some index of which surely is outside of its array raises `ArgumentError`, with the line.
+    With `checks=True` every other index that is not proved to be inside is tested as the kernel
+    runs: an element outside reads as 0 and is not written, and behind the kernel, for which the
+    call waits, `VerificationError` tells the first thread, its line and its index.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -137,7 +172,12 @@ class Threadwise(AbstractKernel):
 
     @brief
     def __call__(
-        self, *arguments: Any, out: Any = None, plan: Plan | None = None, checks: bool = False, **named: Any
+        self,
+        *arguments: Any,
+        out: Any = None,
+        plan: Plan | None = None,
+        checks: bool = False,
+        **named: Any,
     ) -> Any:
         """Run for all indices: None, or the sum of the results."""
         result = self._run(arguments, named, out, plan, checks)
@@ -146,5 +186,8 @@ class Threadwise(AbstractKernel):
 
 @brief
 def threadwise(function: Callable[..., Any]) -> Threadwise:
-    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a: lw.Array1[lw.f32]): a[i] = 2 * a[i]`."""
+    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a.
+
+    Lw.Array1[lw.f32]): a[i] = 2 * a[i]`.
+    """
     return Threadwise(plain_function("threadwise", function))

@@ -1,9 +1,12 @@
-"""Threads that surely meet at an element that one of them writes: two witnesses, found among some of the threads of a call.
+"""Threads that surely meet at an element that one of them writes.
+
+Two witnesses, found among some of the threads of a call.
 
     c[i] = c[i + 1]    grid=4  ->  i = 0 reads c[1], and i = 1 writes it
-Indices are evaluated with the numbers of a call, for all threads of a box at once, where they hang on nothing else and no condition or loop
-is around them. What is found is a race. What is not found may be one: threads that are not in the sample, places that data decide. Those
-are the interpreter's.
+Indices are evaluated with the numbers of a call, for all threads of a box at once, where they hang
+on nothing else and no condition or loop is around them. What is found is a race. What is not found
+may be one: threads that are not in the sample, places that data decide. Those are the
+interpreter's.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from lanewise.ir.printer import print_expression
 from lanewise.ir.traverse import statements, writes
 from lanewise.support.errors import ArgumentError, located
 
-THREADS = 2**14  # that are looked at, half of them from the beginning of each index and half from its end
+# that are looked at, half of them from the beginning of each index and half from its end
+THREADS = 2**14
 Threads = tuple[int, ...]
 
 
@@ -48,25 +52,38 @@ class Meeting:
 
 
 def may_meet(thread: ir.Block, indices: tuple[str, ...]) -> bool:
-    """Whether this is worth a look: there are arrays whose threads do not all have elements of their own."""
+    """Whether this is worth a look.
+
+    There are arrays whose threads do not all have elements of their own.
+    """
     every = accesses(thread, indices)
     for array in {a.array for a in every if isinstance(a.statement, ir.StoreElement)}:
         of_array = [a for a in every if a.array == array]
-        if any(a.indices != of_array[0].indices for a in of_array) or not of_array[0].keeps_apart(indices):
+        if any(a.indices != of_array[0].indices for a in of_array) or not of_array[0].keeps_apart(
+            indices
+        ):
             return True
     return False
 
 
 def meeting(
-    thread: ir.Block, extents: Mapping[str, int], numbers: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]
+    thread: ir.Block,
+    extents: Mapping[str, int],
+    numbers: Mapping[str, int],
+    shapes: Mapping[str, tuple[int, ...]],
 ) -> Meeting | None:
-    """The first two threads found that surely meet. extents: of the indices; numbers: of the call, whole ones, by name."""
+    """The first two threads found that surely meet. extents: of the indices; numbers.
+
+    Of the call, whole ones, by name.
+    """
     if min(extents.values()) < 1 or max(extents.values()) < 2:
         return None
     most = max(2, int(THREADS ** (1 / len(extents))))
     some = [_some(n, most) for n in extents.values()]
     boxes = [a.reshape(-1) for a in np.meshgrid(*some, indexing="ij")]
-    touched = _touched(thread, {**numbers, **dict(zip(extents, boxes, strict=True))}, shapes, boxes[0].size)
+    touched = _touched(
+        thread, {**numbers, **dict(zip(extents, boxes, strict=True))}, shapes, boxes[0].size
+    )
     for one, other in combinations_with_replacement(touched, 2):
         if one.statement.array != other.statement.array or not (one.writes or other.writes):
             continue
@@ -101,7 +118,7 @@ def _pair(written: Any, touched: Any) -> tuple[int, int] | None:
     return None
 
 
-# ------------------------------------------------------------ what all threads touch, whatever the data are
+# -------------------- what all threads touch, whatever the data are
 
 
 def _touched(
@@ -120,9 +137,12 @@ def _touched(
                 places = [_evaluated(i, values) for i in s.indices]
                 shape = shapes[s.array]
                 if all(p is not None for p in places) and all(
-                    np.all((np.asarray(p) >= 0) & (np.asarray(p) < n)) for p, n in zip(places, shape, strict=True)
+                    np.all((np.asarray(p) >= 0) & (np.asarray(p) < n))
+                    for p, n in zip(places, shape, strict=True)
                 ):
-                    flat = np.ravel_multi_index(tuple(np.broadcast_to(p, count) for p in places), shape)
+                    flat = np.ravel_multi_index(
+                        tuple(np.broadcast_to(p, count) for p in places), shape
+                    )
                     found.append(Touched(s, flat))
             case _:
                 pass
@@ -176,12 +196,15 @@ def refusal(kernel: str, indices: tuple[str, ...], met: Meeting, grid: str) -> A
     where = "" if met.other is s else f"in line {met.other.location.line}, {_place(met.other)}, "
     return ArgumentError(
         located(
-            f"{kernel}: threads meet at an element that one of them writes", s.location,
-            found=f"{_named(indices, one)} writes {element}, and {_named(indices, other)} {other_does} {where}with {grid}",
+            f"{kernel}: threads meet at an element that one of them writes",
+            s.location,
+            found=f"{_named(indices, one)} writes {element}, and {_named(indices, other)} "
+            f"{other_does} {where}with {grid}",
             wanted="elements of its own for every thread, as nothing says which thread comes first",
-            hint="write to another array, or let a condition leave one of the threads out; sums of many threads are lw.scatter_add",
+            hint="write to another array, or let a condition leave one of the threads out; sums of "
+            "many threads are lw.scatter_add",
         )
-    )  # fmt: skip
+    )
 
 
 def _place(s: ir.ElementAccess) -> str:

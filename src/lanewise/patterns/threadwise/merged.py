@@ -34,16 +34,28 @@ def merged(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
     loops, _ = merging.nest(kernel)
     indices = tuple(loop.variable for loop in loops)
     shape = shape_of(plan, len(loops))
-    kernel = checked("thread merging", merging.apply(kernel, shape, plan.order, plan.min_blocks, early=not plan.tile))
+    kernel = checked(
+        "thread merging",
+        merging.apply(kernel, shape, plan.order, plan.min_blocks, early=not plan.tile),
+    )
     if plan.tile:
-        kernel = checked("shared-memory tiles", staging.apply(kernel, shape, indices, plan.tile, plan.prefetch))
+        kernel = checked(
+            "shared-memory tiles", staging.apply(kernel, shape, indices, plan.tile, plan.prefetch)
+        )
     elif plan.prefetch != "none":
-        raise PlanError(f"Plan(prefetch={plan.prefetch!r}): only tiles are loaded ahead; choose a tile")
+        raise PlanError(
+            f"Plan(prefetch={plan.prefetch!r}): only tiles are loaded ahead; choose a tile"
+        )
     joined = None
-    if plan.tile and plan.prefetch == "none":  # loads that are made ahead would be told apart between those who compute
+    # loads that are made ahead would be told apart between those who compute
+    if plan.tile and plan.prefetch == "none":
         joined = joining.apply(kernel)
     if joined is not None:
         kernel = checked("inside and edges together", joined)
     if plan.unroll != 1:  # after staging, which makes the loops over rounds
-        kernel = checked("unrolling", unrolling.apply(kernel, plan.unroll, joined=joined is not None))
-    return checked("wide accesses", sharing.apply(kernel, shape, indices, joined=joined is not None))
+        kernel = checked(
+            "unrolling", unrolling.apply(kernel, plan.unroll, joined=joined is not None)
+        )
+    return checked(
+        "wide accesses", sharing.apply(kernel, shape, indices, joined=joined is not None)
+    )

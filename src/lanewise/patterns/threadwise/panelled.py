@@ -1,4 +1,6 @@
-"""Plans with panels: a recurrence as panels of rounds, which are divided into smaller panels, each with a kernel ahead of it."""
+"""Plans with panels: a recurrence as panels of rounds, which are divided into smaller panels, each
+with a kernel ahead of it.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,22 @@ from lanewise.patterns.threadwise.shared import is_shared
 from lanewise.planning.plan import Decisions
 from lanewise.support.errors import PlanError
 
-SMALLEST = 32  # rounds of a panel that is not divided again: their values fit the registers of a thread
+# rounds of a panel that is not divided again: their values fit the registers of a thread
+SMALLEST = 32
 DIVISION = 4  # panels within a panel
 SOLVING = 64  # threads of a block that go through the rounds of the smallest panels
 
 
 def panelled(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> Iterator[ir.Kernel]:
-    """The kernels of such a plan, mapped to threads, in the order of their launches, each made as it is asked for.
+    """The kernels of such a plan, mapped to threads, in the order of their launches, each made as
+    it is asked for.
 
     Raises `PlanError` where the plan does not fit.
     """
     if is_shared(plan):
         raise PlanError(
-            f"Plan(panel={plan.panel}, slices={plan.slices}, parts={plan.parts}): the threads of a panel have rounds of their own; "
+            f"Plan(panel={plan.panel}, slices={plan.slices}, parts={plan.parts}): the threads of a "
+            "panel have rounds of their own; "
             "choose slices=1 and parts=1"
         )
     rest, panel = kernel, plan.panel
@@ -49,6 +54,13 @@ def _mapped(ahead: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
 
 
 def _smaller(plan: Decisions) -> Decisions:
-    """Half as many points of a thread in both directions: small panels have few points, and need many blocks."""
-    halves = {n: max(1, getattr(plan, n) // 2) for n in ("rows", "targets", "adjacent") if getattr(plan, n) > 1}
+    """Half as many points of a thread in both directions.
+
+    Small panels have few points, and need many blocks.
+    """
+    halves = {
+        n: max(1, getattr(plan, n) // 2)
+        for n in ("rows", "targets", "adjacent")
+        if getattr(plan, n) > 1
+    }
     return replace(plan, **halves)

@@ -1,4 +1,7 @@
-"""The pattern of a thread for each index: blocks of neighbours on a GPU, rows of the slowest index on the threads of a CPU."""
+"""The pattern of a thread for each index.
+
+Blocks of neighbours on a GPU, rows of the slowest index on the threads of a CPU.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,19 @@ GRAIN = 4_096  # turns of inner loops worth handing to another thread of a CPU
 
 
 def grain(work: int) -> int:
-    """Values of the slowest index worth handing to another thread, where each is that many turns of inner loops."""
+    """Values of the slowest index worth handing to another thread, where each is that many turns of
+    inner loops.
+    """
     return max(1, GRAIN // max(1, work))
 
 
-def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) -> Iterable[ir.Kernel]:
-    """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and panels."""
+def shape(
+    kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
+) -> Iterable[ir.Kernel]:
+    """Blocks of threads on a GPU, a loop over rows on a CPU.
+
+    One kernel, or several for parts and panels.
+    """
     if not target.has_blocks:
         return on_cpu(kernel, plan, checked)
     if plan.panel:
@@ -41,7 +51,9 @@ def shape(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked) 
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
     """No kernels for the sides of a branch."""
     raise refuse(
-        "branch splitting", kernel, "which side a thread takes is known where its statements run, and not before"
+        "branch splitting",
+        kernel,
+        "which side a thread takes is known where its statements run, and not before",
     )
 
 
@@ -51,7 +63,16 @@ def whole(kernel: ir.Kernel) -> str:
 
 
 THREADWISE = Pattern(
-    "threadwise", over_points=True, inlined=True, host=HostCode(inline=True, widest_stride=None, separate=True), grain=grain,
-    shape=shape, divide=divide, whole=whole, default_plan=default_plan, suggest=suggested, describe=describe,
+    "threadwise",
+    over_points=True,
+    inlined=True,
+    host=HostCode(inline=True, widest_stride=None, separate=True),
+    grain=grain,
+    shape=shape,
+    divide=divide,
+    whole=whole,
+    default_plan=default_plan,
+    suggest=suggested,
+    describe=describe,
     no_sums="its sums are variables of the function: declare them as lw.f64",
-)  # fmt: skip
+)

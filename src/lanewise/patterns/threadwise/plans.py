@@ -1,8 +1,9 @@
 """Default plans of threadwise kernels, read off their accesses.
 
-What is read again along one index asks for several points of a thread along the other, and for tiles where a loop goes over it; what
-neighbouring threads read or write apart in memory asks for staging; what neighbours read together, for a few points of a thread;
-everything else for four points in one access.
+What is read again along one index asks for several points of a thread along the other, and for
+tiles where a loop goes over it; what neighbouring threads read or write apart in memory asks for
+staging; what neighbours read together, for a few points of a thread; everything else for four
+points in one access.
 """
 
 from __future__ import annotations
@@ -28,26 +29,31 @@ from lanewise.support.errors import PlanError
 SHAPING = (*FIELDS, "block", "min_blocks", "registers")
 PANEL, LONG = 512, 256  # rounds of a panel; and of a recurrence that is long enough for panels
 WAVES = 2  # blocks that each multiprocessor gets at least, or smaller ones are chosen
-LARGE, MANY = 256, 8  # threads of a block, above which each multiprocessor gets so many times as many of them at least
+# threads of a block, above which each multiprocessor gets so many times as many of them at least
+LARGE, MANY = 256, 8
 
 COPIED = (
-    Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="async", unroll=0, min_blocks=1),
+    Plan(
+        block=128, across=16, rows=8, targets=8, tile=16, prefetch="async", unroll=0, min_blocks=1
+    ),
     Plan(block=256, rows=4, targets=4, tile=16, prefetch="async", unroll=0),
     Plan(block=64, across=8, rows=4, targets=4, tile=16, prefetch="async", unroll=0),
     Plan(block=64, across=8, rows=2, targets=2, tile=16, prefetch="async", unroll=0),
-)  # fmt: skip
+)
 PRODUCTS = (
     *COPIED,
     Plan(block=128, across=16, rows=8, targets=8, tile=16, prefetch="registers", unroll=0),
     Plan(block=256, rows=8, targets=8, tile=16, unroll=0, min_blocks=2),
-    Plan(block=256, rows=4, targets=4, tile=16, unroll=0), Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
+    Plan(block=256, rows=4, targets=4, tile=16, unroll=0),
+    Plan(block=64, across=8, rows=4, targets=4, tile=16, unroll=0),
     Plan(block=64, across=8, rows=2, targets=2, tile=16, unroll=0),
-)  # fmt: skip
+)
 BATCHES = (Plan(block=64, across=4, down=4, rows=4, targets=4, tile=16, unroll=0),)
 WINDOWS = (
     Plan(block=128, across=4, rows=1, targets=16, adjacent=16, tile=16, unroll=0, min_blocks=1),
-    Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0), Plan(block=128, across=16, targets=2, tile=8, unroll=0),
-)  # fmt: skip
+    Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0),
+    Plan(block=128, across=16, targets=2, tile=8, unroll=0),
+)
 TURNED_ROWS = Plan(
     block=512, neighbours="first", across=16, rows=2, targets=4, tile=1
 )  # that begin at multiples of 16 bytes
@@ -57,12 +63,16 @@ TURNED = (
     Plan(block=256, neighbours="first", across=32, rows=4, tile=1),
 )  # fmt: skip
 APART = (
-    Plan(block=256, across=16, rows=4, targets=4, tile=16), Plan(block=256, across=16, rows=2, targets=2, tile=16),
-    Plan(block=256, across=32, rows=4, tile=16), Plan(block=128, tile=16),
-)  # fmt: skip
+    Plan(block=256, across=16, rows=4, targets=4, tile=16),
+    Plan(block=256, across=16, rows=2, targets=2, tile=16),
+    Plan(block=256, across=32, rows=4, tile=16),
+    Plan(block=128, tile=16),
+)
 NEAR = (
-    Plan(block=256, across=32, rows=4, targets=4), Plan(block=256, across=32, rows=2, targets=4), Plan(block=256, across=32, targets=4),
-)  # fmt: skip
+    Plan(block=256, across=32, rows=4, targets=4),
+    Plan(block=256, across=32, rows=2, targets=4),
+    Plan(block=256, across=32, targets=4),
+)
 LAYERS = (Plan(block=128, across=64, layers=4, rows=2, targets=2), *NEAR)
 STREAMS = (
     Plan(block=256, across=32, rows=2, targets=4),
@@ -72,7 +82,9 @@ STREAMS = (
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Every field decided. A wish about the shape of blocks or threads leaves everything else about it neutral."""
+    """Every field decided. A wish about the shape of blocks or threads leaves everything else about
+    it neutral.
+    """
     if not machine.target.has_blocks:
         return host_plan(machine, work, wish)
     if (together := sharing_plan(machine, work, wish)) is not None:
@@ -86,8 +98,14 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 
 
 def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the GPU."""
-    plain, rounds = Plan(block=BLOCK).filled(NEUTRAL), 0 if work.rounds is None else work.rounds.count
+    """Long recurrences go by panels.
+
+    What runs ahead of a panel has as many points as fill the GPU.
+    """
+    plain, rounds = (
+        Plan(block=BLOCK).filled(NEUTRAL),
+        0 if work.rounds is None else work.rounds.count,
+    )
     shaped = any(getattr(wish, name) is not None for name in (*SHAPING, "slices", "parts"))
     panel = wish.panel if wish.panel is not None else 0 if shaped or rounds < LONG else PANEL
     if shaped or not panel:
@@ -101,7 +119,9 @@ def _largest(machine: Machine, work: Work, points: int) -> Decisions | None:
     least = machine.multiprocessors
 
     def fits(plan: Plan) -> bool:
-        return (machine.copies or not _copies(plan)) and points >= _waves(plan) * _points(plan.filled(NEUTRAL)) * least
+        return (machine.copies or not _copies(plan)) and points >= _waves(plan) * _points(
+            plan.filled(NEUTRAL)
+        ) * least
 
     chosen = work.suggested and work.suggested.first(fits)
     return chosen.filled(NEUTRAL) if chosen else None
@@ -122,7 +142,10 @@ def _points(plan: Decisions) -> int:
 
 
 def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
-    """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel ahead of a panel."""
+    """Plans of a reference kernel for such devices.
+
+    On a GPU of a recurrence those of the kernel ahead of a panel.
+    """
     if not target.has_blocks:
         return suggested_on_host(kernel)
     if panels.legal(kernel, PANEL) is None:
@@ -135,7 +158,9 @@ def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
         return Suggestions((), lambda plan: False)  # threads go ways of their own
     sizes = [a.leaves[0].type.size for a in kernel.arrays]
     family = _family(all_accesses, indices)
-    if family is TURNED and all(a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays):
+    if family is TURNED and all(
+        a.multiple * a.leaves[0].type.size % WIDEST == 0 for a in kernel.arrays
+    ):
         family = (TURNED_ROWS, *family)
     size = max(sizes, default=4)
     small = min(sizes, default=4) < SMALLEST_COPY
@@ -150,7 +175,11 @@ def _family(accesses: tuple[Access, ...], indices: tuple[str, ...]) -> tuple[Pla
     windows = any(a.slides(indices) for a in inside)
     if rank > 1 and windows:
         return WINDOWS
-    if rank > 1 and any(a.way(indices[-2]) == "same" for a in inside) and any(a.way(last) == "same" for a in inside):
+    if (
+        rank > 1
+        and any(a.way(indices[-2]) == "same" for a in inside)
+        and any(a.way(last) == "same" for a in inside)
+    ):
         return PRODUCTS if rank == 2 else BATCHES
     if (
         rank == 2
@@ -170,7 +199,11 @@ def _narrower(plan: Plan, size: int) -> Plan:
     """Half as many points in each direction for numbers of 8 bytes."""
     if size <= 4:
         return plan
-    halves = {n: max(1, v // 2) for n in ("rows", "targets", "adjacent") if (v := getattr(plan, n)) is not None}
+    halves = {
+        n: max(1, v // 2)
+        for n in ("rows", "targets", "adjacent")
+        if (v := getattr(plan, n)) is not None
+    }
     return replace(plan, **halves)
 
 

@@ -1,4 +1,7 @@
-"""Indices of a call that are proved to be inside, or refused because they surely are not; the others are tested with `checks=True`."""
+"""Indices of a call that are proved to be inside, or refused because they surely are not.
+
+The others are tested with `checks=True`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,8 @@ VALUES = 64  # of uniforms, for which what was proved is remembered
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse a call some index of which surely is outside of its array, or whose threads surely meet at an element that one writes.
+    """Refuse a call some index of which surely is outside of its array, or whose threads surely
+    meet at an element that one writes.
 
     With `checks=True`, see to tests of indices that are not proved to be inside.
     """
@@ -81,11 +85,18 @@ def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Lau
     return run
 
 
-def _tested_before(tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch) -> Launch:
-    """A launch of a sum, whose loops stay as they are: it writes nothing, so that a kernel before it can make the tests."""
+def _tested_before(
+    tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch
+) -> Launch:
+    """A launch of a sum, whose loops stay as they are.
+
+    It writes nothing, so that a kernel before it can make the tests.
+    """
     key = ("tests", arguments.variant, tested, arguments.device)
     if key not in calls.kept:
-        reference = build_kernel(calls.lowered, calls.signature, arguments, guards=tested, summed=False)
+        reference = build_kernel(
+            calls.lowered, calls.signature, arguments, guards=tested, summed=False
+        )
         plan = neutral_plan(target_of(arguments.device), BLOCK)
         calls.kept[key] = compile_kernel(reference, plan, arguments.device)
     tests = calls.kept[key].prepare(calls.bound(arguments), calls.environment(arguments))
@@ -109,7 +120,10 @@ def repeats(calls: Calls, arguments: Arguments) -> Repeats:
 def _holding(
     calls: Calls, arguments: Arguments, environment: Mapping[str, Any], names: tuple[str, ...]
 ) -> Callable[[Mapping[str, Any]], bool]:
-    """Whether for other values no index surely is outside either, and no threads surely meet. It keeps no array of a call."""
+    """Whether for other values no index surely is outside either, and no threads surely meet.
+
+    It keeps no array of a call.
+    """
     alike = Arguments(variant=arguments.variant, device=arguments.device)
 
     @lru_cache(maxsize=VALUES)
@@ -132,8 +146,13 @@ def _thread(calls: Calls, arguments: Arguments) -> ir.Block:
     return calls.kept[key]
 
 
-def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> tuple[Reached, ...]:
-    """Where indices go with these numbers. It takes some tenths of a millisecond, so that the last answers are remembered."""
+def _reached(
+    calls: Calls, arguments: Arguments, environment: Mapping[str, Any]
+) -> tuple[Reached, ...]:
+    """Where indices go with these numbers.
+
+    It takes some tenths of a millisecond, so that the last answers are remembered.
+    """
     ranks = {n: kind.rank for n, kind in calls.signature.arrays.items()}
     lengths = [length_of(n, d) for n, rank in ranks.items() for d in range(rank)]
     names = (*lengths, *_whole_numbers(calls, environment))
@@ -144,7 +163,9 @@ def _reached(calls: Calls, arguments: Arguments, environment: Mapping[str, Any])
         @lru_cache(maxsize=VALUES)
         def places(extents: tuple[int, ...], values: tuple[int, ...]) -> tuple[Reached, ...]:
             numbers = dict(zip(names, values, strict=True))
-            shapes = {n: tuple(numbers[length_of(n, d)] for d in range(rank)) for n, rank in ranks.items()}
+            shapes = {
+                n: tuple(numbers[length_of(n, d)] for d in range(rank)) for n, rank in ranks.items()
+            }
             return reached(thread, dict(zip(indices, extents, strict=True)), numbers, shapes)
 
         calls.kept[key] = places
@@ -161,11 +182,16 @@ def _met(calls: Calls, arguments: Arguments, environment: Mapping[str, Any]) -> 
     if not calls.kept[key]:
         return None
     shapes = {
-        n: tuple(int(environment[length_of(n, d)]) for d in range(k.rank)) for n, k in calls.signature.arrays.items()
+        n: tuple(int(environment[length_of(n, d)]) for d in range(k.rank))
+        for n, k in calls.signature.arrays.items()
     }
-    lengths = {length_of(n, d): length for n, shape in shapes.items() for d, length in enumerate(shape)}
+    lengths = {
+        length_of(n, d): length for n, shape in shapes.items() for d, length in enumerate(shape)
+    }
     numbers = lengths | {n: int(environment[n]) for n in _whole_numbers(calls, environment)}
-    return meetings.meeting(thread, dict(zip(indices, _extents(calls, environment), strict=True)), numbers, shapes)
+    return meetings.meeting(
+        thread, dict(zip(indices, _extents(calls, environment), strict=True)), numbers, shapes
+    )
 
 
 def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
@@ -175,7 +201,9 @@ def _extents(calls: Calls, environment: Mapping[str, Any]) -> tuple[int, ...]:
 def _whole_numbers(calls: Calls, environment: Mapping[str, Any]) -> list[str]:
     """The values for all that are whole numbers."""
     kinds = calls.signature.parameters
-    return [n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer]
+    return [
+        n for n in environment if isinstance(kind := kinds.get(n), t.Scalar) and kind.is_integer
+    ]
 
 
 # ------------------------------------------------------------ errors
@@ -193,7 +221,10 @@ def _grid(calls: Calls, arguments: Arguments) -> str:
 
 
 def _examine(calls: Calls, arguments: Arguments, outside: Any) -> None:
-    """Raise `VerificationError` for the first thread that was outside of an array. Waits for the kernel."""
+    """Raise `VerificationError` for the first thread that was outside of an array.
+
+    Waits for the kernel.
+    """
     outside = to_host(outside)
     if not outside.size or int(outside.min()) == NONE:
         return

@@ -1,4 +1,7 @@
-"""Plans by which several threads share the loops of a point: which way, how many threads of a block, how many blocks."""
+"""Plans by which several threads share the loops of a point.
+
+Which way, how many threads of a block, how many blocks.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ UNROLL = 4
 FEW = 8  # times as many points would fill the GPU: too few to share what several of them read
 COLUMNS = 64  # neighbouring points of a block, whose loads fill whole lines of memory
 ROW_BYTES = 32_768  # of a row that a block keeps in shared memory
-OTHERS = tuple(n for n in FIELDS if n not in ("tile", "unroll"))  # fields of plans whose threads have several points
+# fields of plans whose threads have several points
+OTHERS = tuple(n for n in FIELDS if n not in ("tile", "unroll"))
 
 
 def is_shared(plan: Decisions) -> bool:
@@ -33,15 +37,21 @@ def shared(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Ker
     for name in OTHERS:
         if getattr(plan, name) != getattr(NEUTRAL, name):
             raise refuse(
-                "slicing", kernel, f"threads that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}"
+                "slicing",
+                kernel,
+                f"threads that share a point have one: {name} has to be {getattr(NEUTRAL, name)!r}",
             )
     sharing = _sharing(kernel, plan)
     if plan.parts == 1:
         mapped = loop_sharing.apply(kernel, sharing, min_blocks=plan.min_blocks)
         return (checked("slicing", mapped),)
-    first, second = (checked("splitting of loops", k) for k in loop_splitting.apply(kernel, plan.parts))
+    first, second = (
+        checked("splitting of loops", k) for k in loop_splitting.apply(kernel, plan.parts)
+    )
     done = loop_sharing.apply(first, sharing, min_blocks=plan.min_blocks)
-    return checked("slicing", done), checked("slicing", loop_sharing.apply(second, _joining(second, plan.parts)))
+    return checked("slicing", done), checked(
+        "slicing", loop_sharing.apply(second, _joining(second, plan.parts))
+    )
 
 
 def _sharing(kernel: ir.Kernel, plan: Decisions) -> Sharing:
@@ -51,15 +61,22 @@ def _sharing(kernel: ir.Kernel, plan: Decisions) -> Sharing:
     if reason := loop_sharing.legal(kernel):
         raise refuse("slicing", kernel, reason)
     if slices < 1 or threads % slices:
-        raise refuse("slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices")
+        raise refuse(
+            "slicing", kernel, f"a block of {threads} threads does not divide into {slices} slices"
+        )
     way = loop_sharing.best_way(kernel)
     if way == "row" and slices & (slices - 1):
-        raise refuse("slicing", kernel, f"neighbours of a warp meet in powers of two, and {slices} is none")
+        raise refuse(
+            "slicing", kernel, f"neighbours of a warp meet in powers of two, and {slices} is none"
+        )
     return Sharing(way, slices, threads // slices, plan.unroll, plan.tile)
 
 
 def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
-    """How the threads of the second kernel share the parts: all of a block where there is one point, else a few for each."""
+    """How the threads of the second kernel share the parts.
+
+    All of a block where there is one point, else a few for each.
+    """
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
     alone = isinstance(outer.extent, ir.Literal)
@@ -76,11 +93,16 @@ def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
 
 
 def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
-    """Slices and parts for calls of few points and long loops; None where a thread for each point is as good."""
+    """Slices and parts for calls of few points and long loops.
+
+    None where a thread for each point is as good.
+    """
     rounds = work.rounds
     if rounds is None or rounds.panels or not machine.target.has_blocks:
         return None
-    if any(getattr(wish, name) is not None for name in OTHERS) or (wish.slices == 1 and wish.parts in (None, 1)):
+    if any(getattr(wish, name) is not None for name in OTHERS) or (
+        wish.slices == 1 and wish.parts in (None, 1)
+    ):
         return None
     most_threads, threads = machine.multiprocessors * FULL, wish.block or COMBINE
     if rounds.alone:
@@ -89,7 +111,11 @@ def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
         return Plan(block=max(slices, WARP), slices=slices, parts=parts, unroll=UNROLL)
     if wish.slices is not None or wish.parts is not None:  # the rest is as neutral as it can be
         return Plan(block=max(threads, wish.slices or 1), slices=1, parts=1, unroll=UNROLL)
-    if wish.tile is not None or rounds.count < SHORT or (rounds.reused and work.targets * FEW >= most_threads):
+    if (
+        wish.tile is not None
+        or rounds.count < SHORT
+        or (rounds.reused and work.targets * FEW >= most_threads)
+    ):
         return None
     if rounds.columns:
         return _columns(work.targets, rounds, most_threads, threads)
@@ -97,20 +123,30 @@ def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
 
 
 def _columns(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
-    """A thread for each column, coalesced as it is: more threads only where there are few columns."""
+    """A thread for each column, coalesced as it is.
+
+    More threads only where there are few columns.
+    """
     short = -(-most_threads // max(1, points))
     if short <= 1:
         return None
     most = max(1, rounds.count // EACH)
     slices = _power(min(short, most, max(1, threads // COLUMNS)))
-    parts = _power(min(MOST_PARTS, -(-short * 2 // slices), max(1, most // slices))) if rounds.divided else 1
+    parts = (
+        _power(min(MOST_PARTS, -(-short * 2 // slices), max(1, most // slices)))
+        if rounds.divided
+        else 1
+    )
     if slices * parts == 1:
         return None
     return Plan(block=threads, slices=slices, parts=parts, unroll=UNROLL * 2)
 
 
 def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
-    """Neighbouring threads along the row, whose loads are coalesced; a block for each row where rows are long, or are kept."""
+    """Neighbouring threads along the row, whose loads are coalesced.
+
+    A block for each row where rows are long, or are kept.
+    """
     slices = _power(min(WARP, max(1, rounds.count // 4)))
     row = _power(rounds.count * 2 - 1)
     keep = row if rounds.kept and row * rounds.kept <= ROW_BYTES else 0
@@ -122,7 +158,14 @@ def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan 
     parts = 1
     if rounds.divided and points * slices < most_threads:
         parts = _power(
-            max(1, min(MOST_PARTS, -(-most_threads // (max(1, points) * slices)), rounds.count // (slices * EACH)))
+            max(
+                1,
+                min(
+                    MOST_PARTS,
+                    -(-most_threads // (max(1, points) * slices)),
+                    rounds.count // (slices * EACH),
+                ),
+            )
         )
     return Plan(block=threads, slices=slices, parts=parts, tile=keep, unroll=UNROLL)
 

@@ -1,7 +1,11 @@
-"""A function with a result: the sum of it over the index space, as a loop in a single thread, which passes divide like any other.
+"""A function with a result.
+
+The sum of it over the index space, as a loop in a single thread, which passes divide like any
+other.
 
     def total(y, x, a) -> f32: return a[y, x]
-->  parallel for point in range(1): sum: f64 = 0.0; for y: for x: load a[y, x]: a_1; value = a_1; sum += f64(value)
+->  parallel for point in range(1): sum: f64 = 0.0; for y: for x: load a[y, x]: a_1; value = a_1;
+sum += f64(value)
         store result[0] = sum
 Sums have 64 bits, as the other totals of lanewise.
 """
@@ -31,12 +35,17 @@ def with_value(body: ir.Block, kind: Scalar) -> ir.Block:
                 return (s,)
 
     several = sum(isinstance(s, ir.Return) for s in statements(body)) > 1
-    begin = (ir.Assign(_VALUE, neutral("or" if kind.kind == "b" else "+", kind)),) if several else ()
+    begin = (
+        (ir.Assign(_VALUE, neutral("or" if kind.kind == "b" else "+", kind)),) if several else ()
+    )
     return (*begin, *flat_map(body, visit))
 
 
 def summed(body: ir.Block, kind: Scalar, indices: tuple[str, ...], index: Scalar) -> ir.Block:
-    """The reference of a sum: loops over the index space in place of its threads. `body` is that of `with_value`, without returns."""
+    """The reference of a sum: loops over the index space in place of its threads.
+
+    `body` is that of `with_value`, without returns.
+    """
     wide = total_type(kind)
     value, total = ir.Local(_VALUE, kind), ir.Local(_SUM, wide)
     one = value if kind == wide else ir.Cast(value, wide)
@@ -56,7 +65,11 @@ def summed(body: ir.Block, kind: Scalar, indices: tuple[str, ...], index: Scalar
         case _:
             pass
     store = ir.StoreElement(RESULT, (ir.Local(POINT, index),), total)
-    return (ir.Parallel(POINT, ir.Literal(1, index), (ir.Assign(_SUM, neutral("+", wide)), *loops, store)),)
+    return (
+        ir.Parallel(
+            POINT, ir.Literal(1, index), (ir.Assign(_SUM, neutral("+", wide)), *loops, store)
+        ),
+    )
 
 
 def _over(variable: str, extent: ir.Expression, body: ir.Block) -> ir.For:

@@ -1,4 +1,7 @@
-"""What default plans ask of a threadwise call: whether a few points have long loops, and how the loads of these are coalesced."""
+"""What default plans ask of a threadwise call.
+
+Whether a few points have long loops, and how the loads of these are coalesced.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +32,12 @@ def describe(reference: ir.Kernel, work: Work) -> Work:
     kept = sum(r.type.size for r in loop_sharing.rows_of(reference, loops))
     rounds = Rounds(
         _counting(reference, tuple(x.inner for x in loops.values())),
-        columns=loop_sharing.best_way(reference) == "column", kept=kept,
-        divided=loop_splitting.legal(reference, 2) is None, alone=indices == (POINT,), reused=_reused(reference),
-    )  # fmt: skip
+        columns=loop_sharing.best_way(reference) == "column",
+        kept=kept,
+        divided=loop_splitting.legal(reference, 2) is None,
+        alone=indices == (POINT,),
+        reused=_reused(reference),
+    )
     return replace(work, rounds=rounds)
 
 
@@ -44,20 +50,31 @@ def _last(blocked: Recurrence) -> ir.Expression:
 
 
 def _reused(reference: ir.Kernel) -> bool:
-    """Whether several points read the same elements in the rounds of their loops, and not all of them the same: products and windows."""
+    """Whether several points read the same elements in the rounds of their loops, and not all of
+    them the same: products and windows.
+    """
     indices, body = nest_of(reference)
     loads = [a for a in accesses(body, indices) if a.loops and not a.is_store]
     ways = [[a.way(i) for i in indices] for a in loads]
-    return any("same" in w and set(w) != {"same"} for w in ways) or any(a.slides(indices) for a in loads)
+    return any("same" in w and set(w) != {"same"} for w in ways) or any(
+        a.slides(indices) for a in loads
+    )
 
 
-def _counting(reference: ir.Kernel, loops: tuple[ir.For, ...]) -> Callable[[Mapping[str, Any]], int]:
-    """The rounds of the longest of some loops; where their ends hang on more than a call's numbers, the longest row of an array."""
+def _counting(
+    reference: ir.Kernel, loops: tuple[ir.For, ...]
+) -> Callable[[Mapping[str, Any]], int]:
+    """The rounds of the longest of some loops.
+
+    Where their ends hang on more than a call's numbers, the longest row of an array.
+    """
     kinds = {p.name: p.type for p in reference.counts + reference.uniforms}
     shapes = [n for a in reference.arrays for n in a.shape if isinstance(n, str)]
 
     def count(environment: Mapping[str, Any]) -> int:
-        values = {n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment}
+        values = {
+            n: kind.dtype.type(environment[n]) for n, kind in kinds.items() if n in environment
+        }
         lengths = [
             int(evaluate(x.stop, values)) - int(evaluate(x.start, values))
             for x in loops

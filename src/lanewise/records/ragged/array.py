@@ -1,8 +1,9 @@
 """Ragged arrays: lists of different lengths, nested to any depth, in one allocation.
 
-The values, or records, of all lists lie in one flat array, one list after the other; for each level an offset vector says where its lists
-begin. `rows[i]` of a ragged array with one level is `data[offsets[0][i] : offsets[0][i + 1]]`, a view. With two levels `stacks[i]`
-is a ragged array with one level, which shares the memory.
+The values, or records, of all lists lie in one flat array, one list after the other; for each level
+an offset vector says where its lists begin. `rows[i]` of a ragged array with one level is
+`data[offsets[0][i] : offsets[0][i + 1]]`, a view. With two levels `stacks[i]` is a ragged array
+with one level, which shares the memory.
 """
 
 from __future__ import annotations
@@ -26,14 +27,19 @@ from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, ArgumentTypeError, brief
 from lanewise.support.installation import install
 
-PAD = WINDOW  # values behind the last list of floats that are not numbers: what kernels read in place of a value outside of a list
+# values behind the last list of floats that are not numbers: what kernels read in place of a value
+# outside of a list
+PAD = WINDOW
 LEVEL = "level {}"
 UNKNOWN = "not asked for"
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """What all lists hold together, before it has its memory: values or records, and how many there are."""
+    """What all lists hold together, before it has its memory.
+
+    Values or records, and how many there are.
+    """
 
     values: Any
     kind: Record | t.ValueType
@@ -43,8 +49,9 @@ class Flat:
 class RaggedArray:
     """Lists of different lengths in one allocation; made by `lw.ragged`.
 
-    Indexing gives the outermost lists: with one level a view of the values, of shape (n,) or (n, components), or a dict with a view of
-    each field of its records; with more levels a ragged array with one level less, on the same memory.
+    Indexing gives the outermost lists: with one level a view of the values, of shape (n,) or (n,
+    components), or a dict with a view of each field of its records; with more levels a ragged array
+    with one level less, on the same memory.
     """
 
     __slots__ = (
@@ -65,7 +72,13 @@ class RaggedArray:
     _views: tuple[Any, Any, Any] | None
 
     def __init__(
-        self, data: Any, offsets: tuple[Any, ...], kind: Record | t.ValueType, device: str, memory: Any, whole: bool
+        self,
+        data: Any,
+        offsets: tuple[Any, ...],
+        kind: Record | t.ValueType,
+        device: str,
+        memory: Any,
+        whole: bool,
     ) -> None:
         self._data, self._offsets, self._kind = data, offsets, kind
         self._device, self._memory, self._whole = device, memory, whole
@@ -75,18 +88,24 @@ class RaggedArray:
 
     @property
     def data(self) -> Any:
-        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n, components) on its device.
+        """All lists one after the other.
 
-        A `RecordArray` has the layout of the records that the lists were made of, and as many sides (`host_layout=`).
+        A `RecordArray`, or an array of shape (n,) or (n, components) on its device.
+
+        A `RecordArray` has the layout of the records that the lists were made of, and as many sides
+        (`host_layout=`).
         """
         return self._data
 
     @property
     def offsets(self) -> tuple[Any, ...]:
-        """For each level, outermost first, where its lists begin and the last one ends: int64, shape (lists + 1,).
+        """For each level, outermost first, where its lists begin and the last one ends.
 
-        They count lists of the next level; those of the last level count values or records of `data`. They are for reading: how many
-        lists there are of each level, and how many values, is fixed when the array is made.
+        Int64, shape (lists + 1,).
+
+        They count lists of the next level; those of the last level count values or records of
+        `data`. They are for reading: how many lists there are of each level, and how many values,
+        is fixed when the array is made.
         """
         return self._offsets
 
@@ -120,9 +139,12 @@ class RaggedArray:
 
     @property
     def outer_shape(self) -> tuple[int, ...] | None:
-        """How many lists each level has, where all lists of a level above the last have as many; else None.
+        """How many lists each level has, where all lists of a level above the last have as many.
 
-        Three stacks of two detectors each give (3, 2), whatever the lengths of the detectors' lists.
+        Else None.
+
+        Three stacks of two detectors each give (3, 2), whatever the lengths of the detectors'
+        lists.
         """
         if isinstance(self._outer, str):
             self._outer = _outer_shape(len(self), [to_host(o) for o in self._offsets[:-1]])
@@ -147,7 +169,8 @@ class RaggedArray:
         number: Any = index
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
             raise ArgumentTypeError(
-                f"the lists of a ragged array are taken one by one with a whole number, found {shown(number)}"
+                "the lists of a ragged array are taken one by one with a whole number, found "
+                f"{shown(number)}"
             )
         if not -len(self) <= index < len(self):
             raise IndexError(f"list {index} of {len(self):,}")
@@ -158,7 +181,8 @@ class RaggedArray:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         raise ArgumentTypeError(
-            "lists of different lengths are no array; take .data, which has all of them one after the other, or a list"
+            "lists of different lengths are no array; take .data, which has all of them one after "
+            "the other, or a list"
         )
 
     def __repr__(self) -> str:
@@ -199,9 +223,17 @@ class RaggedArray:
         return self._data[first:last]
 
     def numpy(self) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
-        """Copies on the host: the flat values (for records a dict of fields), and the offsets of every level, which begin at 0."""
+        """Copies on the host.
+
+        The flat values (for records a dict of fields), and the offsets of every level, which begin
+        at 0.
+        """
         own = self._own()
-        copied = {n: np.array(to_host(a)) for n, a in own.items()} if isinstance(own, dict) else np.array(to_host(own))
+        copied = (
+            {n: np.array(to_host(a)) for n, a in own.items()}
+            if isinstance(own, dict)
+            else np.array(to_host(own))
+        )
         return copied, tuple(self._ends())
 
     def tolist(self) -> list[Any]:
@@ -209,11 +241,15 @@ class RaggedArray:
         flat, ends = self.numpy()
         if isinstance(flat, dict):
             fields = {n: a.tolist() for n, a in cast("dict[str, Any]", flat).items()}
-            items: list[Any] = [dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)]
+            items: list[Any] = [
+                dict(zip(fields, row, strict=True)) for row in zip(*fields.values(), strict=True)
+            ]
         else:
             items = flat.tolist()
         for offsets in reversed(ends):
-            items = [items[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)]
+            items = [
+                items[a:b] for a, b in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+            ]
         return items
 
     def awkward(self) -> Any:
@@ -223,7 +259,9 @@ class RaggedArray:
         content: Any
         if isinstance(flat, dict):
             fields = cast("dict[str, Any]", flat)
-            content = ak.contents.RecordArray([ak.contents.NumpyArray(a) for a in fields.values()], list(fields))
+            content = ak.contents.RecordArray(
+                [ak.contents.NumpyArray(a) for a in fields.values()], list(fields)
+            )
         else:
             content = ak.contents.NumpyArray(flat)
         for offsets in reversed(ends):
@@ -234,12 +272,21 @@ class RaggedArray:
 
     @brief
     def to(self, device: str) -> RaggedArray:
-        """The same lists on another device: one copy of one allocation. What is part of another array comes alone."""
+        """The same lists on another device: one copy of one allocation.
+
+        What is part of another array comes alone.
+        """
         where = resolve(device)
         if not self._whole:
             return self.copy() if where == self._device else self.copy().to(where)
         host = _host_layout(self._data) if where == self._device else None
-        made = empty(Flat(None, self._kind, self._entries()), [len(o) for o in self._offsets], where, self._data, host)
+        made = empty(
+            Flat(None, self._kind, self._entries()),
+            [len(o) for o in self._offsets],
+            where,
+            self._data,
+            host,
+        )
         made._outer = self._outer
         if isinstance(self._data, RecordArray):
             side_of(self._data).read(EVERY)
@@ -250,7 +297,9 @@ class RaggedArray:
         """The same lists in an allocation of their own, on the same device."""
         if self._whole:
             return self.to(self._device)
-        return made_of(Flat(self._own(), self._kind, self._entries()), self._ends(), self._device, self._data)
+        return made_of(
+            Flat(self._own(), self._kind, self._entries()), self._ends(), self._device, self._data
+        )
 
     __copy__ = copy
 
@@ -258,7 +307,10 @@ class RaggedArray:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its values and offsets: it comes back on the same device, or not at all; `.to("cpu")` before is for other machines."""
+        """Its values and offsets: it comes back on the same device, or not at all.
+
+        `.to("cpu")` before is for other machines.
+        """
         whole = self if self._whole else self.copy()
         flat = whole._data if isinstance(self._kind, Record) else np.array(to_host(whole._data))
         return _restored, (flat, self._kind, whole._entries(), tuple(whole._ends()), self._device)
@@ -275,9 +327,15 @@ def _outer_shape(count: int, levels: Sequence[Any]) -> tuple[int, ...] | None:
     return tuple(shape)
 
 
-def _restored(flat: Any, kind: Record | t.ValueType, count: int, ends: tuple[Any, ...], device: str) -> RaggedArray:
+def _restored(
+    flat: Any, kind: Record | t.ValueType, count: int, ends: tuple[Any, ...], device: str
+) -> RaggedArray:
     """What pickle makes of the parts of a ragged array."""
-    values = flat if isinstance(flat, RecordArray) else brought("a pickled ragged array", flat, resolve(device))
+    values = (
+        flat
+        if isinstance(flat, RecordArray)
+        else brought("a pickled ragged array", flat, resolve(device))
+    )
     return made_of(Flat(values, kind, count), ends, resolve(device), flat)
 
 
@@ -290,7 +348,10 @@ def _sizes(flat: Flat, lengths: Sequence[int], like: Any) -> dict[str, int]:
         layout = _layout(flat, like)
         size = layout.arrange(flat.kind.leaves).nbytes(max(1, flat.count))
     else:
-        scalar, width = t.scalar_of(flat.kind), flat.kind.length if isinstance(flat.kind, t.Vector) else 1
+        scalar, width = (
+            t.scalar_of(flat.kind),
+            flat.kind.length if isinstance(flat.kind, t.Vector) else 1,
+        )
         size = (flat.count + (PAD if scalar.is_float else 0)) * width * scalar.size
     return {"data": size, **{LEVEL.format(n): 8 * length for n, length in enumerate(lengths)}}
 
@@ -303,8 +364,13 @@ def _host_layout(values: Any) -> Layout | None:
     return host_layout_of(values) if isinstance(values, RecordArray) else None
 
 
-def empty(flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None) -> RaggedArray:
-    """An array of these sizes whose memory holds anything. host: the layout of a second side of its records."""
+def empty(
+    flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None
+) -> RaggedArray:
+    """An array of these sizes whose memory holds anything. host.
+
+    The layout of a second side of its records.
+    """
     sizes = _sizes(flat, lengths, like)
     kind = flat.kind
     name = kind.name if isinstance(kind, Record) else str(kind)
@@ -361,9 +427,15 @@ def _filled(made: RaggedArray, flat: Flat, ends: Sequence[Any], device: str) -> 
 
 
 def padding(array: RaggedArray) -> Any:
-    """The values behind the last list, flat: what kernels read in place of a value outside of a list. Whole numbers have none."""
+    """The values behind the last list, flat.
+
+    What kernels read in place of a value outside of a list. Whole numbers have none.
+    """
     assert not isinstance(array.kind, Record)
-    scalar, width = t.scalar_of(array.kind), array.kind.length if isinstance(array.kind, t.Vector) else 1
+    scalar, width = (
+        t.scalar_of(array.kind),
+        array.kind.length if isinstance(array.kind, t.Vector) else 1,
+    )
     first = len(array.data) * width
     pad = PAD * width if scalar.is_float else 0
     memory = array._memory[: (first + pad) * scalar.size]  # pyright: ignore[reportPrivateUsage]
@@ -371,7 +443,10 @@ def padding(array: RaggedArray) -> Any:
 
 
 def views(array: RaggedArray) -> tuple[Any, Any, Any]:
-    """What a kernel reads of a whole array: where innermost lists begin and end, and its records, or its values with `padding`."""
+    """What a kernel reads of a whole array.
+
+    Where innermost lists begin and end, and its records, or its values with `padding`.
+    """
     if array._views is None:  # pyright: ignore[reportPrivateUsage]
         ends = array.offsets[-1]
         array._views = ends[:-1], ends[1:], _with_padding(array)  # pyright: ignore[reportPrivateUsage]

@@ -24,16 +24,21 @@ _PARTS = {np.dtype(np.complex64): np.float32, np.dtype(np.complex128): np.float6
 
 
 @settings_by_name
-def ragged(values: Any, counts: Any = None, *, kind: Any = None, device: str | None = None) -> RaggedArray:
+def ragged(
+    values: Any, counts: Any = None, *, kind: Any = None, device: str | None = None
+) -> RaggedArray:
     """Lists of different lengths in one allocation.
 
-    values: nested lists of arrays, of record arrays or of numbers, an awkward array; or with `counts` all values one after
-    the other, as an array of shape (n,) or (n, components), or a record array. Complex numbers become vectors of two.
-    counts: how long the lists are: an array of whole numbers for one level; for several a tuple of arrays, outermost first,
-    or an array with as many axes, where all lists of the outer levels are of one length. kind: the type of a value, such as
-    lw.vec2; without it that of the array. device: by default that of `lw.device`.
+    values: nested lists of arrays, of record arrays or of numbers, an awkward array; or with
+    `counts` all values one after the other, as an array of shape (n,) or (n, components), or a
+    record array. Complex numbers become vectors of two.
+    counts: how long the lists are: an array of whole numbers for one level; for several a tuple of
+    arrays, outermost first, or an array with as many axes, where all lists of the outer levels are
+    of one length. kind: the type of a value, such as lw.vec2; without it that of the array. device:
+    by default that of `lw.device`.
 
-    Raises `ArgumentError` for values that are no numbers, lists of different depth, and counts that do not go with the values.
+    Raises `ArgumentError` for values that are no numbers, lists of different depth, and counts that
+    do not go with the values.
     """
     wish = _wanted_kind(kind)
     if counts is None and type(values).__module__.partition(".")[0] == "awkward":
@@ -43,12 +48,16 @@ def ragged(values: Any, counts: Any = None, *, kind: Any = None, device: str | N
         return made_of(flat, _offsets(counts, flat.count), _device_of(device), values)
     if isinstance(values, RecordArray) or not isinstance(values, (list, tuple)):
         raise ArgumentError(
-            f"lw.ragged takes nested lists of arrays, or all values with counts=...; found {_described(values)} and no counts"
+            "lw.ragged takes nested lists of arrays, or all values with counts=...; found "
+            f"{_described(values)} and no counts"
         )
     levels: list[list[int]] = []
     leaves = _leaves(cast("Sequence[Any]", values), levels, _depth(values, "the list"), "the list")
     flat = _flat(_joined(leaves, wish), wish, device)
-    ends = [np.concatenate([[0], np.cumsum(np.asarray(c, np.int64), dtype=np.int64)]).astype(np.int64) for c in levels]
+    ends = [
+        np.concatenate([[0], np.cumsum(np.asarray(c, np.int64), dtype=np.int64)]).astype(np.int64)
+        for c in levels
+    ]
     return made_of(flat, ends, _device_of(device), leaves[0] if leaves else None)
 
 
@@ -61,7 +70,10 @@ def _wanted_kind(kind: Any) -> Record | t.ValueType | None:
         return None
     asked = type_of_annotation(kind)
     if asked is None or t.scalar_of(asked) == t.BOOL:
-        raise ArgumentError(f"lw.ragged: kind is the type of a value, such as lw.f32 or lw.vec2; found {shown(kind)}")
+        raise ArgumentError(
+            "lw.ragged: kind is the type of a value, such as lw.f32 or lw.vec2; found "
+            f"{shown(kind)}"
+        )
     return asked
 
 
@@ -80,12 +92,17 @@ def _is_list(x: Any) -> bool:
 def _is_leaf(x: Any) -> bool:
     """Whether this is a list of values or records, and none of lists."""
     if _is_list(x):
-        return not any(_is_list(y) or isinstance(y, RecordArray) or getattr(y, "ndim", 0) > 0 for y in x)
+        return not any(
+            _is_list(y) or isinstance(y, RecordArray) or getattr(y, "ndim", 0) > 0 for y in x
+        )
     return True
 
 
 def _depth(x: Any, place: str) -> int:
-    """Levels of lists above the innermost values: 0 for an array or a list of numbers; -1 for an empty list, which fits any depth."""
+    """Levels of lists above the innermost values: 0 for an array or a list of numbers.
+
+    -1 for an empty list, which fits any depth.
+    """
     if not _is_list(x):
         return 0
     if _is_leaf(x):
@@ -95,15 +112,20 @@ def _depth(x: Any, place: str) -> int:
         described = " and ".join(
             f"{place}[{n}] has {d} level{'' if d == 1 else 's'} of lists" for d, n in depths.items()
         )
-        raise ArgumentError(f"lw.ragged: all lists of a level are as deep as each other; found that {described}")
+        raise ArgumentError(
+            f"lw.ragged: all lists of a level are as deep as each other; found that {described}"
+        )
     return 1 + max(depths, default=0)
 
 
-def _leaves(x: Sequence[Any], levels: list[list[int]], depth: int, place: str, level: int = 0) -> list[Any]:
+def _leaves(
+    x: Sequence[Any], levels: list[list[int]], depth: int, place: str, level: int = 0
+) -> list[Any]:
     """The innermost lists in order; `levels` takes the lengths of the lists of each level."""
     if depth < 1:
         raise ArgumentError(
-            f"lw.ragged takes lists of lists, or all values with counts=...; found {_described(x)}, which is one list of values"
+            "lw.ragged takes lists of lists, or all values with counts=...; found "
+            f"{_described(x)}, which is one list of values"
         )
     while len(levels) < depth:
         levels.append([])
@@ -124,9 +146,13 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
         first = arrays[0]
         if len(arrays) < len(leaves) or any(a.record != first.record for a in arrays):
             raise ArgumentError(
-                f"lw.ragged: wanted arrays of {first.record.name} in all lists, found others beside them"
+                f"lw.ragged: wanted arrays of {first.record.name} in all lists, found others "
+                "beside them"
             )
-        fields = {f.name: np.concatenate([to_host(getattr(a, f.name)) for a in arrays]) for f in first.record}
+        fields = {
+            f.name: np.concatenate([to_host(getattr(a, f.name)) for a in arrays])
+            for f in first.record
+        }
         return RecordArray.from_fields(
             first.record,
             fields,
@@ -135,17 +161,23 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
             python_class=first._python_class,  # pyright: ignore[reportPrivateUsage]
             host_layout=host_layout_of(first),
         )
-    filled = [np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)]
+    filled = [
+        np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)
+    ]
     if not filled:
         shape = (0, wish.length) if isinstance(wish, t.Vector) else (0,)
         return np.zeros(
-            shape, t.scalar_of(wish).dtype if wish is not None and not isinstance(wish, Record) else np.float64
+            shape,
+            t.scalar_of(wish).dtype
+            if wish is not None and not isinstance(wish, Record)
+            else np.float64,
         )
     shapes = {a.shape[1:] for a in filled}
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
         described = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
         raise ArgumentError(
-            f"lw.ragged: wanted arrays of numbers of one shape behind the first axis, found {described}"
+            "lw.ragged: wanted arrays of numbers of one shape behind the first axis, found "
+            f"{described}"
         )
     return np.concatenate(filled)
 
@@ -154,14 +186,19 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
     """All values, checked, on their device."""
     if isinstance(values, RecordArray):
         if wish is not None:
-            raise ArgumentError(f"lw.ragged: kind is for values, and these are records of {values.record.name}")
+            raise ArgumentError(
+                f"lw.ragged: kind is for values, and these are records of {values.record.name}"
+            )
         return Flat(values, values.record, len(values))
     where = resolve(device)
     array = values
     if getattr(array, "dtype", None) in _PARTS:  # pairs of floats in memory already
         array = module_of(array).ascontiguousarray(array)
         if array.ndim != 1:
-            raise ArgumentError(f"lw.ragged: complex values come as an array of shape (n,), found {tuple(array.shape)}")
+            raise ArgumentError(
+                "lw.ragged: complex values come as an array of shape (n,), found "
+                f"{tuple(array.shape)}"
+            )
         array = array.view(_PARTS[np.dtype(array.dtype)]).reshape(-1, 2)
     array = brought("lw.ragged", array, where)
     kind = wish if wish is not None else _kind_of(array)
@@ -169,7 +206,8 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
     shape = (kind.length,) if isinstance(kind, t.Vector) else ()
     if array.shape[1:] != shape or not array.ndim:
         raise ArgumentError(
-            f"lw.ragged: values of type {kind} have shape {('n', *shape)}, found {tuple(array.shape)}".replace("'", "")
+            f"lw.ragged: values of type {kind} have shape {('n', *shape)}, found "
+            f"{tuple(array.shape)}".replace("'", "")
         )
     check_type("lw.ragged", array, kind)
     return Flat(rounded("lw.ragged", array, t.scalar_of(kind).dtype), kind, len(array))
@@ -179,21 +217,24 @@ def _kind_of(array: Any) -> t.ValueType:
     scalar = t.from_dtype(array.dtype)
     if scalar is None or scalar == t.BOOL:
         raise ArgumentError(
-            f"lw.ragged holds f32, f64, i32, i64, u32 or vectors of them; found values of {array.dtype}: convert them, or say kind="
+            "lw.ragged holds f32, f64, i32, i64, u32 or vectors of them; found values of "
+            f"{array.dtype}: convert them, or say kind="
         )
     if array.ndim == 1:
         return scalar
     if array.ndim == 2 and 2 <= array.shape[1] <= 4:
         return t.Vector(scalar, array.shape[1])
     raise ArgumentError(
-        f"lw.ragged: wanted values of shape (n,), or (n, 2) to (n, 4) for vectors, found {tuple(array.shape)}"
+        "lw.ragged: wanted values of shape (n,), or (n, 2) to (n, 4) for vectors, found "
+        f"{tuple(array.shape)}"
     )
 
 
 def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
     """The offset vectors that counts mean, outermost first."""
     if isinstance(counts, tuple) and all(
-        np.ndim(to_host(c) if hasattr(c, "dtype") else c) == 1 for c in cast("tuple[Any, ...]", counts)
+        np.ndim(to_host(c) if hasattr(c, "dtype") else c) == 1
+        for c in cast("tuple[Any, ...]", counts)
     ):
         levels = [_whole(c) for c in cast("tuple[Any, ...]", counts)]
     else:
@@ -206,11 +247,14 @@ def _offsets(counts: Any, entries: int) -> list[np.ndarray[Any, Any]]:
     for n, (outer, inner) in enumerate(pairwise(levels)):
         if (lists := int(outer.sum())) != len(inner):
             raise ArgumentError(
-                f"lw.ragged: the counts of level {n} add up to {lists:,} lists, and level {n + 1} has {len(inner):,}"
+                f"lw.ragged: the counts of level {n} add up to {lists:,} lists, and level {n + 1} "
+                f"has {len(inner):,}"
             )
     total = int(levels[-1].sum()) if levels else 0
     if not levels or total != entries:
-        raise ArgumentError(f"lw.ragged: the counts add up to {total:,}, and there are {entries:,} values")
+        raise ArgumentError(
+            f"lw.ragged: the counts add up to {total:,}, and there are {entries:,} values"
+        )
     return [np.concatenate([np.zeros(1, np.int64), np.cumsum(c, dtype=np.int64)]) for c in levels]
 
 
@@ -233,14 +277,20 @@ def _from_awkward(values: Any) -> tuple[Any, tuple[Any, ...]]:
     ak = awkward_module("lw.ragged")
     if getattr(values, "fields", None):
         raise ArgumentError(
-            "lw.ragged: an awkward array of records; make a record array of its flat fields, and give counts"
+            "lw.ragged: an awkward array of records; make a record array of its flat fields, and "
+            "give counts"
         )
     if values.ndim < 2:
-        raise ArgumentError("lw.ragged: an awkward array of one axis has no lists; give counts with it")
+        raise ArgumentError(
+            "lw.ragged: an awkward array of one axis has no lists; give counts with it"
+        )
     if any(ak.any(ak.is_none(values, axis=n), axis=None) for n in range(values.ndim)):
-        raise ArgumentError("lw.ragged: the awkward array has missing values; fill or drop them first")
+        raise ArgumentError(
+            "lw.ragged: the awkward array has missing values; fill or drop them first"
+        )
     counts = tuple(
-        np.asarray(ak.to_numpy(ak.flatten(ak.num(values, axis=n), axis=None))) for n in range(1, values.ndim)
+        np.asarray(ak.to_numpy(ak.flatten(ak.num(values, axis=n), axis=None)))
+        for n in range(1, values.ndim)
     )
     flat = ak.to_numpy(ak.flatten(values, axis=None))
     return np.asarray(flat), counts

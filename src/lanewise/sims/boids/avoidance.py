@@ -1,11 +1,17 @@
-"""Which obstacle an agent will meet first on its way: where its path hits it, and where to steer to.
+"""Which obstacle an agent will meet first on its way.
 
-One kernel a kind of obstacle. Each takes the nearest obstacle so far, as (hint, distance), and gives it on or takes its place; so obstacles
-may be as many as one likes. The rules are those of OpenSteer's obstacles (Reynolds 1999, obstacle avoidance): the path is straight on, and
-what counts is where it enters the obstacle, made larger by the agent's own radius.
+Where its path hits it, and where to steer to.
+
+One kernel a kind of obstacle. Each takes the nearest obstacle so far, as (hint, distance), and
+gives it on or takes its place; so obstacles may be as many as one likes. The rules are those of
+OpenSteer's obstacles (Reynolds 1999, obstacle avoidance): the path is straight on, and what counts
+is where it enters the obstacle, made larger by the agent's own radius.
 
 Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
 """
+
+# Types that a function makes are annotations of the kernels in it.
+# pyright: reportInvalidTypeForm=false, reportUnknownParameterType=false
 
 from dataclasses import dataclass
 from functools import cache
@@ -36,15 +42,20 @@ class Avoidance:
 def make_avoidance(precision: str) -> Avoidance:
     """The kernels of a precision."""
     boid: Any = record_class(precision)
-    real, vec, vec4 = (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
+    real, vec, vec4 = (
+        (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
+    )
 
     @lw.elementwise
     def clear(b: boid) -> vec4:  # type: ignore[valid-type]
         return vec4(0, 0, 0, FAR)
 
-    # A line meets a sphere where |o + s f| = r: s = -o.f -+ sqrt((o.f)^2 - |o|^2 + r^2), o the place seen from the centre.
+    # A line meets a sphere where |o + s f| = r: s = -o.f -+ sqrt((o.f)^2 - |o|^2 + r^2), o the
+    # place seen from the centre.
     @lw.elementwise
-    def sphere(b: boid, ahead: vec4, center: vec, radius: real, agent_radius: real, seen: lw.i32) -> vec4:  # type: ignore[valid-type]
+    def sphere(
+        b: boid, ahead: vec4, center: vec, radius: real, agent_radius: real, seen: lw.i32
+    ) -> vec4:  # type: ignore[valid-type]
         o = b.position - center
         along = lw.dot(o, b.forward)
         reach = radius + agent_radius
@@ -62,7 +73,10 @@ def make_avoidance(precision: str) -> Avoidance:
 
     @lw.function
     def crossing(p, f, side, up, forward, width, height, agent_radius, seen):  # type: ignore[no-untyped-def]
-        """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR: nowhere), and the place in its plane."""
+        """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR.
+
+        Nowhere), and the place in its plane.
+        """
         z, rate = lw.dot(p, forward), lw.dot(f, forward)
         towards = rate != 0 and not (z > 0 and rate > 0) and not (z < 0 and rate < 0)
         visible = not (seen == OUTSIDE and z < 0) and not (seen == INSIDE and z > 0)
@@ -74,19 +88,37 @@ def make_avoidance(precision: str) -> Avoidance:
 
     @lw.elementwise
     def rectangle(
-        b: boid, ahead: vec4, center: vec, side: vec, up: vec, forward: vec, width: real, height: real, agent_radius: real,  # type: ignore[valid-type]
+        b: boid,
+        ahead: vec4,
+        center: vec,
+        side: vec,
+        up: vec,
+        forward: vec,
+        width: real,
+        height: real,
+        agent_radius: real,  # type: ignore[valid-type]
         seen: lw.i32,
-    ) -> vec4:  # type: ignore[valid-type]  # fmt: skip
+    ) -> vec4:  # type: ignore[valid-type]
         p = b.position - center
-        distance, x, y = crossing(p, b.forward, side, up, forward, width, height, agent_radius, seen)
+        distance, x, y = crossing(
+            p, b.forward, side, up, forward, width, height, agent_radius, seen
+        )
         facing = lw.select(lw.dot(p, forward) > 0, forward, -forward)
         hint = facing + unit(x * side + y * up)  # away from it, and from its middle to its edge
         return vec4(hint.x, hint.y, hint.z, distance) if distance < ahead.w else ahead
 
     @lw.elementwise
     def box(
-        b: boid, ahead: vec4, center: vec, side: vec, up: vec, forward: vec, size: vec, agent_radius: real, seen: lw.i32,  # type: ignore[valid-type]
-    ) -> vec4:  # type: ignore[valid-type]  # fmt: skip
+        b: boid,
+        ahead: vec4,
+        center: vec,
+        side: vec,
+        up: vec,
+        forward: vec,
+        size: vec,
+        agent_radius: real,
+        seen: lw.i32,  # type: ignore[valid-type]
+    ) -> vec4:  # type: ignore[valid-type]
         p, f = b.position - center, b.forward
         w, h, d = size.x, size.y, size.z
         nearest, outside = 0 * w + FAR, 0 * w
@@ -110,7 +142,9 @@ def make_avoidance(precision: str) -> Avoidance:
     return Avoidance(clear, sphere, box, rectangle)
 
 
-def kernel_of(kernels: Avoidance, o: Obstacle, agent_radius: float) -> tuple[lw.Elementwise, dict[str, Any]]:
+def kernel_of(
+    kernels: Avoidance, o: Obstacle, agent_radius: float
+) -> tuple[lw.Elementwise, dict[str, Any]]:
     """The kernel of an obstacle, and its uniform arguments."""
     seen = SEEN.index(o.seen)
     common = {"center": np.array(o.center), "agent_radius": agent_radius, "seen": seen}
@@ -121,7 +155,12 @@ def kernel_of(kernels: Avoidance, o: Obstacle, agent_radius: float) -> tuple[lw.
             axes = _axes(o.forward, o.up)
             return kernels.box, {**common, **axes, "size": np.array([o.width, o.height, o.depth])}
         case Rectangle():
-            return kernels.rectangle, {**common, **_axes(o.forward, o.up), "width": o.width, "height": o.height}
+            return kernels.rectangle, {
+                **common,
+                **_axes(o.forward, o.up),
+                "width": o.width,
+                "height": o.height,
+            }
         case Plane():
             axes = _axes(o.normal, (0.0, 1.0, 0.0))
             return kernels.rectangle, {**common, **axes, "width": ENDLESS, "height": ENDLESS}

@@ -1,4 +1,6 @@
-"""The end of the world, and the scenes of OpenSteerDemo: its boundary conditions for a world of any radius.
+"""The end of the world, and the scenes of OpenSteerDemo.
+
+Its boundary conditions for a world of any radius.
 
 Its scenes wrap around at the sphere, too, should an agent get past what it was meant to avoid.
 """
@@ -21,7 +23,9 @@ _TILTED_UP: Vector = (-math.sqrt(0.5), math.sqrt(0.5), 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """A name, what happens at the end of the world, and what stands in it (of the radius of the world)."""
+    """A name, what happens at the end of the world, and what stands in it (of the radius of the
+    world).
+    """
 
     name: str
     description: str
@@ -38,7 +42,14 @@ def _room(world: float) -> Sphere:
 
 def _six_spheres(world: float) -> tuple[Obstacle, ...]:
     half = world / 2
-    places: tuple[Vector, ...] = ((half, 0, 0), (-half, 0, 0), (0, half, 0), (0, -half, 0), (0, 0, half), (0, 0, -half))
+    places: tuple[Vector, ...] = (
+        (half, 0, 0),
+        (-half, 0, 0),
+        (0, half, 0),
+        (0, -half, 0),
+        (0, 0, half),
+        (0, 0, -half),
+    )
     return tuple(Sphere(p, 0.33 * world) for p in places)
 
 
@@ -55,22 +66,46 @@ BOUNDARIES: dict[str, Boundary] = {
     for b in (
         Boundary("wrap", "a sphere: who leaves it comes back at the opposite side", SPHERE),
         Boundary("open", "no end", OPEN),
-        Boundary("periodic", "a box of twice the radius, repeated: flockmates are seen across its faces", BOX),
+        Boundary(
+            "periodic",
+            "a box of twice the radius, repeated: flockmates are seen across its faces",
+            BOX,
+        ),
         Boundary("bounded", "a sphere: who leaves it ends the run with an error", BOUNDED),
         Boundary("inside-sphere", "inside a sphere", SPHERE, lambda w: (_room(w),)),
         Boundary(
-            "outside-sphere", "inside a sphere, around another one", SPHERE,
+            "outside-sphere",
+            "inside a sphere, around another one",
+            SPHERE,
             lambda w: (_room(w), Sphere((0.0, 0.0, 0.0), w / 2)),
         ),
-        Boundary("outside-spheres", "inside a sphere, around six others", SPHERE, lambda w: (_room(w), *_six_spheres(w))),
+        Boundary(
+            "outside-spheres",
+            "inside a sphere, around six others",
+            SPHERE,
+            lambda w: (_room(w), *_six_spheres(w)),
+        ),
         Boundary("outside-spheres-wrap", "around six spheres", SPHERE, _six_spheres),
-        Boundary("rectangle", "inside a sphere, with a rectangle", SPHERE, lambda w: (_room(w), _rectangle(w))),
+        Boundary(
+            "rectangle",
+            "inside a sphere, with a rectangle",
+            SPHERE,
+            lambda w: (_room(w), _rectangle(w)),
+        ),
         Boundary("rectangle-wrap", "a rectangle", SPHERE, lambda w: (_rectangle(w),)),
-        Boundary("outside-box", "inside a sphere, around a box", SPHERE, lambda w: (_room(w), _box(w, "outside"))),
+        Boundary(
+            "outside-box",
+            "inside a sphere, around a box",
+            SPHERE,
+            lambda w: (_room(w), _box(w, "outside")),
+        ),
         Boundary("inside-box", "inside a box", SPHERE, lambda w: (_box(w, "inside"),)),
     )
-}  # fmt: skip
-"""Name -> boundary. The scenes from "inside-sphere" on are those of OpenSteerDemo; their obstacles scale with the world."""
+}
+"""Name -> boundary. The scenes from "inside-sphere" on are those of OpenSteerDemo.
+
+Their obstacles scale with the world.
+"""
 
 
 def find_boundary(name: str) -> Boundary:

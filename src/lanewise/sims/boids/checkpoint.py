@@ -1,8 +1,10 @@
-"""Checkpoints: a trajectory file that others read, with a group `/lanewise` that holds what resuming needs.
+"""Checkpoints: a trajectory file that others read, with a group `/lanewise` that holds what
+resuming needs.
 
-`/lanewise` has the settings, the search and the clock as attributes, `rows` with the agent at each place in memory, and `urges` where
-agents do not think in every step. The state is kept in the precision of the flock, so a resumed flock gives the bits of an
-uninterrupted one. It is written whole or not at all.
+`/lanewise` has the settings, the search and the clock as attributes, `rows` with the agent at each
+place in memory, and `urges` where agents do not think in every step. The state is kept in the
+precision of the flock, so a resumed flock gives the bits of an uninterrupted one. It is written
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -54,9 +56,15 @@ FORMATS = (_, VERSION) = (2, 3)
 
 URGES = 3
 HEAD = {
-    "@format": Whole(0, 2**31), "@settings": Text(), "@search": Text(), "@search_reason": Text(), "@clock": Text(),
-    "@plan": Text(needed=False), "@run": Text(needed=False), "@laid": Text(needed=False),
-}  # fmt: skip
+    "@format": Whole(0, 2**31),
+    "@settings": Text(),
+    "@search": Text(),
+    "@search_reason": Text(),
+    "@clock": Text(),
+    "@plan": Text(needed=False),
+    "@run": Text(needed=False),
+    "@laid": Text(needed=False),
+}
 T = TypeVar("T")
 
 
@@ -64,7 +72,8 @@ T = TypeVar("T")
 class Checkpoint:
     """What a checkpoint file holds.
 
-    laid: the search with its cells where they lay, None in older files. run: what a run has added, None for `Flock.checkpoint`.
+    laid: the search with its cells where they lay, None in older files. run: what a run has added,
+    None for `Flock.checkpoint`.
     """
 
     path: Path
@@ -90,19 +99,26 @@ def write_checkpoint(
     trajectory: Trajectory | None = None,
     run: RunPlan | None = None,
 ) -> None:
-    """Write the current state whole, with the frames of the trajectory, or leave the file as it was and raise `InputError`."""
+    """Write the current state whole, with the frames of the trajectory, or leave the file as it was
+    and raise `InputError`.
+    """
     flock.check_whole()
 
     def add_group(file: Any) -> None:
         if GROUP in file:
             del file[GROUP]
         group = file.create_group(GROUP)
-        kept = {"settings": settings_to_json(flock.settings), "clock": json.dumps(asdict(flock.clock))}
+        kept = {
+            "settings": settings_to_json(flock.settings),
+            "clock": json.dumps(asdict(flock.clock)),
+        }
         searching = {"search": search_to_json(flock.search), "search_reason": flock.search_reason}
         searching |= {"laid": search_to_json(flock.laid)}
         searching |= {} if flock.choice.plan is None else {"plan": to_json(flock.choice.plan)}
         planned = {} if run is None else {"run": json.dumps(asdict(run))}
-        set_attributes(group, {"format": VERSION, "version": lw.__version__, **kept, **searching, **planned})
+        set_attributes(
+            group, {"format": VERSION, "version": lw.__version__, **kept, **searching, **planned}
+        )
         add_dataset(group, "rows", flock.rows)
         if flock.settings.think_every > 1:
             for number, urge in enumerate(flock.urges):
@@ -118,7 +134,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         group = file.get(GROUP)
         if group is None or "state" not in file or "clock" not in group.attrs:
             raise InputError(
-                "no checkpoint of lanewise boids; wanted a file that --out or Flock.checkpoint has written"
+                "no checkpoint of lanewise boids; wanted a file that --out or Flock.checkpoint has "
+                "written"
             )
         head = schema.read(group, HEAD)
         check_format(head["@format"], FORMATS)
@@ -149,16 +166,28 @@ def read_checkpoint(path: Path) -> Checkpoint:
         if not np.array_equal(np.sort(rows), np.arange(sizes["n"])):
             raise InputError(f"damaged checkpoint: {GROUP}/rows do not name every agent once")
         _check_frames(arrays, clock)
-        urges = tuple(arrays[f"{GROUP}/urges/{n}"] for n in range(URGES)) if settings.think_every > 1 else ()
+        urges = (
+            tuple(arrays[f"{GROUP}/urges/{n}"] for n in range(URGES))
+            if settings.think_every > 1
+            else ()
+        )
         return Checkpoint(path, settings, chosen, clock, state, urges, rows, laid, run)
 
 
 def _arrays_of(settings: Settings, file: Any) -> dict[str, Array]:
-    """What arrays a checkpoint of such a flock has, and, once it has frames, its trajectory, to which frames are appended."""
+    """What arrays a checkpoint of such a flock has, and, once it has frames, its trajectory, to
+    which frames are appended.
+    """
     real = "f8" if settings.precision == "f64" else "f4"
-    thinks = {f"{GROUP}/urges/{n}": Array(real, ("n", 3)) for n in range(URGES)} if settings.think_every > 1 else {}
+    thinks = (
+        {f"{GROUP}/urges/{n}": Array(real, ("n", 3)) for n in range(URGES)}
+        if settings.think_every > 1
+        else {}
+    )
     frames = ("trajectory" in file) or ("history" in file)
-    statistics = {name: "i8" if kind is int else "f8" for name, kind in get_annotations(Statistics).items()}
+    statistics = {
+        name: "i8" if kind is int else "f8" for name, kind in get_annotations(Statistics).items()
+    }
     return {
         **{f"state/{name}": Array(real, ("n",) if name == "speed" else ("n", 3)) for name in STATE},
         "state/id": Array("i8", ("n",), -(2**63), 2**63 - 1),
@@ -170,7 +199,9 @@ def _arrays_of(settings: Settings, file: Any) -> dict[str, Array]:
         "trajectory/forward": Array(real, ("frames", "n", 3), growing=True, needed=frames),
         "trajectory/speed": Array(real, ("frames", "n"), growing=True, needed=frames),
         **{
-            f"history/{name}": Array(kind, ("frames",), any_number=True, growing=True, needed=frames)
+            f"history/{name}": Array(
+                kind, ("frames",), any_number=True, growing=True, needed=frames
+            )
             for name, kind in statistics.items()
         },
     }
@@ -180,7 +211,9 @@ def _check_frames(arrays: Mapping[str, Any], clock: Clock) -> None:
     """Refuse frames that are not one after the other, or of steps that are still to come."""
     steps = arrays["trajectory/step"]
     if steps is not None and steps.size and ((np.diff(steps) <= 0).any() or steps[-1] > clock.step):
-        raise InputError(f"damaged checkpoint: its frames are not of growing steps up to {clock.step}")
+        raise InputError(
+            f"damaged checkpoint: its frames are not of growing steps up to {clock.step}"
+        )
 
 
 def _from_json(cls: type[T], text: str, what: str) -> T:
@@ -188,8 +221,13 @@ def _from_json(cls: type[T], text: str, what: str) -> T:
         return schema.record(cls, json.loads(text), f"the {what}")
 
 
-def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None) -> Flock:
-    """The flock at the step of the checkpoint; on another kind of device in that one's own layout."""
+def restored(
+    saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None
+) -> Flock:
+    """The flock at the step of the checkpoint.
+
+    On another kind of device in that one's own layout.
+    """
     from lanewise.sims.boids.flock import Flock
 
     s = saved.settings
@@ -206,11 +244,19 @@ def restored(saved: Checkpoint, *, device: str | None = None, profile: Profile |
 
 
 def other_cells(saved: Checkpoint) -> str:
-    """Why the bits may not be those of an uninterrupted run: older files do not say where cells lay. Else ""."""
+    """Why the bits may not be those of an uninterrupted run.
+
+    Older files do not say where cells lay. Else "".
+    """
     grid = saved.chosen.search
-    if saved.laid is not None or saved.settings.boundary != "open" or not isinstance(grid, lw.StaticGrid):
+    if (
+        saved.laid is not None
+        or saved.settings.boundary != "open"
+        or not isinstance(grid, lw.StaticGrid)
+    ):
         return ""
     return (
-        f"{saved.path}: the cells of a static grid in an open world follow the first positions, which this older file does not keep; "
+        f"{saved.path}: the cells of a static grid in an open world follow the first positions, "
+        "which this older file does not keep; "
         "the last places may differ"
     )

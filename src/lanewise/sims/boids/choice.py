@@ -1,4 +1,7 @@
-"""Which search a flock uses: a name of the command line, or a search of the caller's, made to fit its world."""
+"""Which search a flock uses.
+
+A name of the command line, or a search of the caller's, made to fit its world.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from lanewise.support.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The search of a flock with a structure of its own, and why it is that one; the plan of its kernel, where tuning decided it."""
+    """The search of a flock with a structure of its own, and why it is that one.
+
+    The plan of its kernel, where tuning decided it.
+    """
 
     search: lw.Search
     why: str
@@ -30,7 +36,11 @@ MARGIN = 1e-5  # of the world's radius: rounding may put an agent this far outsi
 
 
 def _automatic(radius: float, k: int | None, world: World) -> lw.Search:
-    return lw.Neighbors(radius=radius, world=world) if k is None else lw.Nearest(k=k, radius=radius, world=world)
+    return (
+        lw.Neighbors(radius=radius, world=world)
+        if k is None
+        else lw.Nearest(k=k, radius=radius, world=world)
+    )
 
 
 SEARCHES: dict[str, Callable[[float, int | None, World], lw.Search]] = {
@@ -42,7 +52,9 @@ SEARCHES: dict[str, Callable[[float, int | None, World], lw.Search]] = {
 """Name -> (radius, k, world) -> search."""
 
 
-CONCRETE: dict[str, Any] = {cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.DynamicGrid)}
+CONCRETE: dict[str, Any] = {
+    cls.__name__: cls for cls in (lw.AllPairs, lw.StaticGrid, lw.DynamicGrid)
+}
 """What automatic searches choose from, by the names in checkpoints."""
 
 
@@ -58,7 +70,8 @@ def search_world(end_of_world: int, radius: float) -> World:
 
 def check_k(k: int | None, agents: int, think_every: int) -> None:
     """Refuse no neighbours, more than there are agents, and more than kernels are made for."""
-    most = MOST_NEIGHBORS - (think_every > 1)  # who thinks now and then finds itself among its neighbours
+    # who thinks now and then finds itself among its neighbours
+    most = MOST_NEIGHBORS - (think_every > 1)
     if k is None:
         return
     if k < 1:
@@ -66,18 +79,25 @@ def check_k(k: int | None, agents: int, think_every: int) -> None:
     if k > agents:
         raise InputError(f"k is {k}; there are only {agents} agents")
     if k > most:
-        raise InputError(f"k is {k}; wanted at most {most}, the longest list that is kept in registers")
+        raise InputError(
+            f"k is {k}; wanted at most {most}, the longest list that is kept in registers"
+        )
 
 
 def find_search(name: str | lw.Search, radius: float, k: int | None, world: World) -> lw.Search:
-    """The search of a name; a search itself stays as it is, but has to have this radius, k and world (its own may be left out).
+    """The search of a name.
 
-    Raises `InputError` for an unknown name, a radius that the world is too small for, and a search that looks for something else.
+    A search itself stays as it is, but has to have this radius, k and world (its own may be left
+    out).
+
+    Raises `InputError` for an unknown name, a radius that the world is too small for, and a search
+    that looks for something else.
     """
     size = min(world.size) if isinstance(world, lw.Periodic) else None
     if size is not None and 2 * radius > size:
         raise InputError(
-            f"the radius is {radius:g}; in a periodic world of {size:g} it is at most half of that, {size / 2:g}"
+            f"the radius is {radius:g}; in a periodic world of {size:g} it is at most half of "
+            f"that, {size / 2:g}"
         )
     if isinstance(name, str):
         if name not in SEARCHES:
@@ -87,23 +107,36 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
     for part, value in asked.items():
         if getattr(name, part) != value:
             raise InputError(
-                f"the search has {part} {getattr(name, part)}, and the flock {value}; build it with the flock's, or name it: "
+                f"the search has {part} {getattr(name, part)}, and the flock {value}; build it "
+                "with the flock's, or name it: "
                 f"{', '.join(SEARCHES)}"
             )
     return name
 
 
 def laid(search: lw.Search, points: Points) -> lw.Search:
-    """The search, with its cells in an open world over the box of these positions: the order of sums follows from them."""
-    if isinstance(search, lw.StaticGrid) and isinstance(search.world, lw.Open) and search.over is None and points.count:
+    """The search, with its cells in an open world over the box of these positions.
+
+    The order of sums follows from them.
+    """
+    if (
+        isinstance(search, lw.StaticGrid)
+        and isinstance(search.world, lw.Open)
+        and search.over is None
+        and points.count
+    ):
         return replace(search, over=ends_of(points))
     return search
 
 
 def search_to_json(search: lw.Search) -> str:
-    """One line from which `search_from_json` makes the same search for the same radius, k and world."""
+    """One line from which `search_from_json` makes the same search for the same radius, k and
+    world.
+    """
     own = {
-        f.name: getattr(search, f.name) for f in fields(search) if f.name not in ("radius", "k", "world", "position")
+        f.name: getattr(search, f.name)
+        for f in fields(search)
+        if f.name not in ("radius", "k", "world", "position")
     }
     return json.dumps({"search": type(search).__name__, **own}, default=str)
 

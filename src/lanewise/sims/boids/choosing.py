@@ -17,7 +17,9 @@ from lanewise.support.errors import ArgumentError, InputError
 ASKED = "asked for"
 
 
-def choose_search(settings: Settings, boids: lw.RecordArray, asked: str | lw.Search | Chosen) -> Chosen:
+def choose_search(
+    settings: Settings, boids: lw.RecordArray, asked: str | lw.Search | Chosen
+) -> Chosen:
     """The search with a structure of its own, and why it is that one."""
     check_k(settings.k, len(boids), settings.think_every)
     world = search_world(find_boundary(settings.boundary).end, settings.world)
@@ -25,7 +27,9 @@ def choose_search(settings: Settings, boids: lw.RecordArray, asked: str | lw.Sea
     if settings.semantics == "seq":
         return Chosen(lw.AllPairs(radius=radius), ASKED)
     try:
-        search = find_search(asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world)
+        search = find_search(
+            asked.search if isinstance(asked, Chosen) else asked, radius, settings.k, world
+        )
         if isinstance(search, lw.Neighbors | lw.Nearest):
             return _automatic(settings, boids, search)
     except ArgumentError as error:  # of a search: its arguments come from the user of the flock
@@ -34,7 +38,10 @@ def choose_search(settings: Settings, boids: lw.RecordArray, asked: str | lw.Sea
 
 
 def _automatic(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> Chosen:
-    """What was tuned for such a flock, or the choice by rules. Who thinks now and then is not who is measured."""
+    """What was tuned for such a flock, or the choice by rules.
+
+    Who thinks now and then is not who is measured.
+    """
     if settings.think_every > 1 or not has_entries(rules_of(settings).steer.__name__):
         return Chosen(*choose(search, points_of(boids, "position")))
     kernel, arguments = steering(settings, boids, search)

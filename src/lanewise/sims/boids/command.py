@@ -33,7 +33,14 @@ def run(matched: Given) -> None:
 
     def prepare(profile: Profile | None) -> FlockRun:
         if resumed is not None:
-            return runner.resume(resumed, steps=steps, dt=dt, device=matched["device"], output=output, profile=profile)
+            return runner.resume(
+                resumed,
+                steps=steps,
+                dt=dt,
+                device=matched["device"],
+                output=output,
+                profile=profile,
+            )
         chosen = {**matched.of(Asked), **matched.of(Parameters)}
         table, obstacles = chosen.pop("table", None), chosen.pop("obstacles", None)
         if obstacles:
@@ -59,13 +66,22 @@ def _refuse_unseen(matched: Given) -> None:
 def _say(_: FlockRun, s: dict[str, Any]) -> None:
     agents = f"{s['agents']:,} agent{'' if s['agents'] == 1 else 's'}"
     done = f"{s['steps']:,} step{'' if s['steps'] == 1 else 's'} to t = {s['time']:.6g}"
-    print(f"{agents} ({s['semantics']}), {done} on {s['device']} in {s['layout']}, {s['precision']}")
+    print(
+        f"{agents} ({s['semantics']}), {done} on {s['device']} in {s['layout']}, {s['precision']}"
+    )
     print(f"search: {s['search_chosen']} ({s['search_reason']})")
-    print(f"{s['seconds']:.3f} s, {s['steps_per_second']:,.1f} steps/s, {s['agents_per_second']:.3e} agents/s")
+    print(
+        f"{s['seconds']:.3f} s, {s['steps_per_second']:,.1f} steps/s, {s['agents_per_second']:.3e} "
+        "agents/s"
+    )
     speed, nearest, cells = s["speed"], s["nearest_neighbour_distance"], s["cell_population"]
-    print(f"polarisation {s['polarisation_initial']:.4f} -> {s['polarisation']:.4f}, mean speed {speed['mean']:.4g}")
+    print(
+        f"polarisation {s['polarisation_initial']:.4f} -> {s['polarisation']:.4f}, mean speed "
+        f"{speed['mean']:.4g}"
+    )
     full = (
-        f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, {cells['mean']:.4g} on average"
+        f"{cells['cells']:,} cells in use with {cells['min']} to {cells['max']} agents, "
+        f"{cells['mean']:.4g} on average"
     )
     near = f"nearest flockmate {nearest['min']:.4g} away at least, {nearest['mean']:.4g} on average"
     print(f"{'no flockmate near' if math.isnan(nearest['mean']) else near}; {full}")

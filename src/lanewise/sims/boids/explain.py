@@ -1,4 +1,6 @@
-"""The kernels of a flock as they are compiled for a device, to be explained, and the steering as a flock binds it, to be tuned."""
+"""The kernels of a flock as they are compiled for a device, to be explained, and the steering as a
+flock binds it, to be tuned.
+"""
 
 from __future__ import annotations
 
@@ -29,39 +31,56 @@ SETTABLE = ("k", "world", "think_every", "start_radius", "seed", *NUMBERS)
 
 
 def explained(
-    device: str, agents: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+    device: str,
+    agents: int,
+    precision: str,
+    layout: str | None,
+    arch: str | None,
+    values: Mapping[str, float],
 ) -> tuple[str, tuple[Offline, ...]]:
-    """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a world of radius 50.
+    """What finds flockmates and why, and the kernels of steering and of moving `agents` that fill a
+    world of radius 50.
 
-    On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every, and numbers of the rules.
-    Raises `InputError`.
+    On "cuda" no GPU is needed; the search is laid out on the host. `values`: k, world, think_every,
+    and numbers of the rules. Raises `InputError`.
     """
     numbers = _numbers(values)
     chosen = layout or str(default_layout(record_class(precision).__record__, device)).lower()
-    flock = Flock(agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers)
+    flock = Flock(
+        agents, start="world", device="cpu", precision=precision, layout=chosen, **numbers
+    )
     search = f"search: {flock.describe_search()} ({flock.search_reason})"
     s, rules, boids = flock.settings, rules_of(flock.settings), flock.boids
     where: dict[str, Any] = {"device": device, "arch": arch}
-    steer = compile_call(rules.steer.using(flock.search), boids, boids, **where, **pair_values(s.parameters))
+    steer = compile_call(
+        rules.steer.using(flock.search), boids, boids, **where, **pair_values(s.parameters)
+    )
     values_of_move: dict[str, Any] = {**move_values(s.parameters, DT), "world": s.world}
     urges = [np.zeros((agents, 3), boids.position.dtype) for _ in URGES]
     return search, (steer, compile_call(rules.move, boids, *urges, **where, **values_of_move))
 
 
-def tuning_job(device: str, agents: int, precision: str, layout: str | None, values: Mapping[str, float]) -> SearchJob:
-    """The steering of a flock as `lanewise boids run` starts it, in a ball of 0.4 of the world, through every structure worth trying.
+def tuning_job(
+    device: str, agents: int, precision: str, layout: str | None, values: Mapping[str, float]
+) -> SearchJob:
+    """The steering of a flock as `lanewise boids run` starts it, in a ball of 0.4 of the world,
+    through every structure worth trying.
 
-    `values`: k, world, start_radius, and numbers of the rules. Raises `InputError` and `DeviceError`.
+    `values`: k, world, start_radius, and numbers of the rules. Raises `InputError` and
+    `DeviceError`.
     """
     check_compiled("boids", device)  # before agents are made
     numbers = _numbers(values)
     if "think_every" in numbers:
         raise InputError(
-            "--set think_every: structures are measured for flocks whose agents think in every step; leave it out"
+            "--set think_every: structures are measured for flocks whose agents think in every "
+            "step; leave it out"
         )
     flock = Flock(agents, device=device, precision=precision, layout=layout, **numbers)
     s = flock.settings
-    wish = find_search("auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world))
+    wish = find_search(
+        "auto", s.parameters.radius, s.k, search_world(find_boundary(s.boundary).end, s.world)
+    )
     kernel, arguments = steering(s, flock.boids, wish)
     assert kernel.searched is not None
     return kernel.searched.tuning_job(arguments, None, kernel.bind)
@@ -73,7 +92,8 @@ def _numbers(values: Mapping[str, float]) -> dict[str, Any]:
     for name in numbers:
         if name not in SETTABLE:
             raise InputError(
-                f"boids has no value {name!r} to set{near(name, SETTABLE) or ';'} it has {', '.join(SETTABLE)}"
+                f"boids has no value {name!r} to set{near(name, SETTABLE) or ';'} it has "
+                f"{', '.join(SETTABLE)}"
             )
     for name in ("k", "think_every", "seed"):
         if name in numbers:

@@ -81,14 +81,18 @@ class Constant:
 
 
 _FIXED = {
-    "boids": "write to its fields, flock.boids.position[...] = ..., or make a new Flock with state=...",
+    "boids": "write to its fields, flock.boids.position[...] = ..., or make a new Flock with "
+    "state=...",
     "step": "it counts the steps that were taken",
     "time": "it follows from the steps",
     "settings": "assign the setting itself, as in flock.cohesion_weight = 4",
     "state": "write to flock.boids, or make a new Flock with state=...",
-    "position": "write to flock.boids.position (rows in the order of flock.rows), or make a new Flock with state=...",
-    "forward": "write to flock.boids.forward (rows in the order of flock.rows), or make a new Flock with state=...",
-    "speed": "write to flock.boids.speed (rows in the order of flock.rows), or make a new Flock with state=...",
+    "position": "write to flock.boids.position (rows in the order of flock.rows), or make a new "
+    "Flock with state=...",
+    "forward": "write to flock.boids.forward (rows in the order of flock.rows), or make a new "
+    "Flock with state=...",
+    "speed": "write to flock.boids.speed (rows in the order of flock.rows), or make a new Flock "
+    "with state=...",
 }
 _ANEW = "it is chosen when a flock is made: Flock(state=flock.state, ...) goes on with another one"
 
@@ -99,38 +103,66 @@ class Flock:
 
     Parameters
     ----------
-    agents: how many, or none, placed by `start` ("ball", "world", "cube", "shell", "disc", "clusters") within `start_radius`, from
-    `seed`;
-    or `state`: where they are, (see `State`, `read_state`).
-    world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see `BOUNDARIES`); obstacles: more of them.
+    agents: how many, or none, placed by `start` ("ball", "world", "cube", "shell", "disc",
+    "clusters") within `start_radius`, from `seed`; or `state`: where they are, (see `State`,
+    `read_state`).
+    world: its radius. boundary: what is at its end, and the scenes of OpenSteerDemo (see
+    `BOUNDARIES`); obstacles: more of them.
     semantics: "sync" (all steer, then all move), "seq" (one after another, on a CPU) or "thesis".
     k: only that many of the nearest flockmates count (None: all within the radius; 7 in "thesis").
-    search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as `lw.StaticGrid(...)`.
+    search: "auto", "all-pairs", "static-grid", "dynamic-grid", or a search such as
+    `lw.StaticGrid(...)`.
     think_every: an agent steers anew in every n-th step only.
     precision: "f32" or "f64"; layout: by default the device's best.
     profile: is told where the time goes (`lw.Profile()`); results keep their bits.
     constants: any number of `Parameters`, as `cohesion_weight=4`.
 
-    Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in `flock.cohesion_weight = 4`: the next step
-    is then that of a new flock of these agents. Fields of `boids` may be written between steps, too. Other attributes cannot be
-    assigned (`AttributeError`).
+    Those constants, world, boundary, obstacles, search, k and profile may be assigned, as in
+    `flock.cohesion_weight = 4`: the next step is then that of a new flock of these agents. Fields
+    of `boids` may be written between steps, too. Other attributes cannot be assigned
+    (`AttributeError`).
 
     Raises `InputError` for values out of range, `DeviceError` when the memory does not suffice.
     """
 
     __slots__ = (
-        "__weakref__", "_boids", "_checked", "_choice", "_clock", "_ids", "_laid", "_profile", "_program", "_semantics",
-        "_settings", "_storage", "_whole",
-    )  # fmt: skip
+        "__weakref__",
+        "_boids",
+        "_checked",
+        "_choice",
+        "_clock",
+        "_ids",
+        "_laid",
+        "_profile",
+        "_program",
+        "_semantics",
+        "_settings",
+        "_storage",
+        "_whole",
+    )
 
     @checked(InputError)
     def __init__(
-        self, agents: int | None = None, *, state: State | None = None, world: float = 50.0, semantics: str = "sync",
-        k: int | None = None, search: str | lw.Search = "auto", boundary: str = "wrap", obstacles: Sequence[Obstacle] = (),
-        think_every: int = 1, precision: str = "f32", layout: str | None = None, device: str | None = None,
-        start: str = "ball", start_radius: float | None = None, seed: int = 0, profile: Profile | None = None,
+        self,
+        agents: int | None = None,
+        *,
+        state: State | None = None,
+        world: float = 50.0,
+        semantics: str = "sync",
+        k: int | None = None,
+        search: str | lw.Search = "auto",
+        boundary: str = "wrap",
+        obstacles: Sequence[Obstacle] = (),
+        think_every: int = 1,
+        precision: str = "f32",
+        layout: str | None = None,
+        device: str | None = None,
+        start: str = "ball",
+        start_radius: float | None = None,
+        seed: int = 0,
+        profile: Profile | None = None,
         **constants: float,
-    ) -> None:  # fmt: skip
+    ) -> None:
         _check_names(constants)
         parameters = make_parameters(semantics, constants)
         check_world(world)
@@ -143,15 +175,28 @@ class Flock:
         record = record_class(precision).__record__
         chosen = layout_by_name(layout) if layout else default_layout(record, where)
         settings = Settings(
-            semantics, parameters, THESIS_K if k is None and semantics == "thesis" else k,
-            search if isinstance(search, str) else "given", world, boundary, tuple(obstacles), think_every, precision,
-            str(chosen).lower(), where,
-        )  # fmt: skip
+            semantics,
+            parameters,
+            THESIS_K if k is None and semantics == "thesis" else k,
+            search if isinstance(search, str) else "given",
+            world,
+            boundary,
+            tuple(obstacles),
+            think_every,
+            precision,
+            str(chosen).lower(),
+            where,
+        )
         check_fit(settings)
         check_extent(settings)
         if state is None:
             state = make_state(
-                agents, start=start, radius=start_radius, world=world, max_speed=parameters.max_speed, seed=seed
+                agents,
+                start=start,
+                radius=start_radius,
+                world=world,
+                max_speed=parameters.max_speed,
+                seed=seed,
             )
         elif agents is not None and agents != len(state):
             raise InputError(f"the state has {len(state)} agents, not {agents}; leave agents out")
@@ -162,12 +207,17 @@ class Flock:
             self._begin(settings, state, search)
 
     def _begin(
-        self, settings: Settings, state: State, search: str | lw.Search | Chosen, rows: NDArray[np.int32] | None = None,
+        self,
+        settings: Settings,
+        state: State,
+        search: str | lw.Search | Chosen,
+        rows: NDArray[np.int32] | None = None,
         laid_before: lw.Search | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Allocate, compile and bind. search: as it was asked for, or chosen before.
 
-        rows: of the agent at each place in memory; None: as they are in the state. laid_before: see `_bind`.
+        rows: of the agent at each place in memory; None: as they are in the state. laid_before: see
+        `_bind`.
         """
         check_state(state)
         self._ids = state.ids.copy()
@@ -177,14 +227,23 @@ class Flock:
         self._storage: Storage | None = None
         self._bind(settings, choose_search(settings, self._boids, search), rows, laid_before)
         self._clock, self._checked = Clock(0, 0.0, 0, 0.0, 0.0), 0
-        self._whole = WholeSteps("the flock", "start again from a checkpoint, or from the first state of the agents")
+        self._whole = WholeSteps(
+            "the flock", "start again from a checkpoint, or from the first state of the agents"
+        )
 
     def _bind(
-        self, settings: Settings, chosen: Chosen, rows: NDArray[np.int32] | None = None, laid_before: lw.Search | None = None
-    ) -> None:  # fmt: skip
-        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in memory, where that is known.
+        self,
+        settings: Settings,
+        chosen: Chosen,
+        rows: NDArray[np.int32] | None = None,
+        laid_before: lw.Search | None = None,
+    ) -> None:
+        """Compile, and bind to the memory of the agents. `rows`.
 
-        laid_before: the search with its cells where they were laid for earlier positions, which a resumed flock goes on with.
+        Of the agent at each place in memory, where that is known.
+
+        laid_before: the search with its cells where they were laid for earlier positions, which a
+        resumed flock goes on with.
         """
         search = laid_before or laid(chosen.search, points_of(self._boids, "position"))
         try:
@@ -195,7 +254,8 @@ class Flock:
         if storage is not None and rows is not None:
             with on(settings.device):
                 storage.rows[...] = bring(rows, settings.device)
-        if storage is None and self._storage is not None:  # from now on agents lie in the caller's order
+        # from now on agents lie in the caller's order
+        if storage is None and self._storage is not None:
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
         self._program: ScheduleRunner | None = None
@@ -229,7 +289,13 @@ class Flock:
     separation_radius, separation_cosine, separation_weight = Constant(), Constant(), Constant()
     alignment_radius, alignment_cosine, alignment_weight = Constant(), Constant(), Constant()
     cohesion_radius, cohesion_cosine, cohesion_weight = Constant(), Constant(), Constant()
-    max_force, max_speed, mass, agent_radius, avoid_time = Constant(), Constant(), Constant(), Constant(), Constant()
+    max_force, max_speed, mass, agent_radius, avoid_time = (
+        Constant(),
+        Constant(),
+        Constant(),
+        Constant(),
+        Constant(),
+    )
 
     @property
     def world(self) -> float:
@@ -273,7 +339,9 @@ class Flock:
     @k.setter
     @checked(InputError)
     def k(self, value: int | None) -> None:
-        self._change(k=THESIS_K if value is None and self._settings.semantics == "thesis" else value)
+        self._change(
+            k=THESIS_K if value is None and self._settings.semantics == "thesis" else value
+        )
 
     @property
     def search(self) -> lw.Search:
@@ -297,7 +365,10 @@ class Flock:
 
     @property
     def laid(self) -> lw.Search:
-        """The search with its cells where they lie, as a checkpoint keeps it: the order of sums follows from them."""
+        """The search with its cells where they lie, as a checkpoint keeps it.
+
+        The order of sums follows from them.
+        """
         return self._laid
 
     @property
@@ -307,7 +378,10 @@ class Flock:
 
     @property
     def boids(self) -> lw.RecordArray:
-        """The agents in the order of memory (see `rows`); they are advanced in place, and may be written to between steps."""
+        """The agents in the order of memory (see `rows`).
+
+        They are advanced in place, and may be written to between steps.
+        """
         return self._boids
 
     @property
@@ -352,7 +426,9 @@ class Flock:
             structure = self.structure
             graphs = structure is None or structure.in_graphs
             phases = [self._semantics.launches(dt, phase) for phase in range(period)]
-            parts: dict[Hashable, Part] = {ROUND: Part([work for phase in phases for work in phase], period)}
+            parts: dict[Hashable, Part] = {
+                ROUND: Part([work for phase in phases for work in phase], period)
+            }
             parts |= {number: Part(phase) for number, phase in enumerate(phases)}
             if self._storage is not None:
                 parts[REORDERING] = Part(self._storage.launches(), 0)
@@ -362,8 +438,9 @@ class Flock:
     def advance(self, steps: int, dt: float = DT) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
-        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when an agent is lost: it has left a bounded world, or
-        the finite numbers; `StateError` after steps that were stopped in the middle (see `WholeSteps`).
+        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when an agent is
+        lost: it has left a bounded world, or the finite numbers; `StateError` after steps that were
+        stopped in the middle (see `WholeSteps`).
         """
         check_steps(steps, least=0)
         self._whole.check()
@@ -381,7 +458,9 @@ class Flock:
         self._checked = self.step
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
-        """Rounds in which everybody thinks once, single steps before and after them, and now and then the order in memory."""
+        """Rounds in which everybody thinks once, single steps before and after them, and now and
+        then the order in memory.
+        """
         schedule: list[tuple[Hashable, int]] = []
         period = self._settings.think_every
         while step < end:
@@ -397,25 +476,42 @@ class Flock:
 
     @checked(InputError)
     def run(
-        self, steps: int, dt: float = DT, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+        self,
+        steps: int,
+        dt: float = DT,
+        callback: Callback | None = None,
+        every: int = 1,
+        *,
+        progress: bool = False,
     ) -> Flock:
-        """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last. progress: with a bar."""
+        """`steps` steps of `dt`; `callback(flock)` after every `every` of them and after the last.
+
+        progress: with a bar.
+        """
         check_steps(steps)
         check_every(every)
         look = None if callback is None else partial(callback, self)
-        take_steps("flock", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
+        take_steps(
+            "flock", steps, lambda count: self.advance(count, dt), look, every, shown=progress
+        )
         return self
 
     @checked(InputError)
     def steps(self, dt: float = DT, every: int = 1) -> Iterator[Flock]:
-        """Iterate without end: `for flock in flock.steps(every=10): ...`, each turn `every` steps on."""
+        """Iterate without end: `for flock in flock.steps(every=10).
+
+        ...`, each turn `every` steps on.
+        """
         while True:
             yield self.run(every, dt)
 
     # ------------------------------------------------------------ looking
 
     def __repr__(self) -> str:
-        return f"<flock of {len(self):,} agents, step {self.step:,}, time {self.time:g}, on {self._boids.device}>"
+        return (
+            f"<flock of {len(self):,} agents, step {self.step:,}, time {self.time:g}, on "
+            f"{self._boids.device}>"
+        )
 
     def __len__(self) -> int:
         return len(self._boids)
@@ -437,28 +533,44 @@ class Flock:
 
     @property
     def rows(self) -> NDArray[np.int32]:
-        """Of the agent at each place of `boids`, which are brought into the order of their search now and then."""
-        return np.arange(len(self), dtype=np.int32) if self._storage is None else np.array(to_host(self._storage.rows))
+        """Of the agent at each place of `boids`, which are brought into the order of their search
+        now and then.
+        """
+        return (
+            np.arange(len(self), dtype=np.int32)
+            if self._storage is None
+            else np.array(to_host(self._storage.rows))
+        )
 
     def _seen(self, values: Any) -> Any:
         self._whole.check()
         return read_only(self._by_row(values))
 
     def _by_row(self, values: Any) -> Any:
-        return module_of(values).copy(values) if self._storage is None else self._storage.by_row(values)
+        return (
+            module_of(values).copy(values)
+            if self._storage is None
+            else self._storage.by_row(values)
+        )
 
     @property
     def state(self) -> State:
         """A copy of the agents on the host, in the precision of the flock."""
         self._whole.check()
-        return State(**{n: to_host(self._by_row(getattr(self._boids, n))) for n in FIELDS}, ids=self._ids.copy())
+        return State(
+            **{n: to_host(self._by_row(getattr(self._boids, n))) for n in FIELDS},
+            ids=self._ids.copy(),
+        )
 
     def check_whole(self) -> None:
         """Raise `StateError` after steps that were stopped in the middle."""
         self._whole.check()
 
     def polarisation(self) -> float:
-        """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when nobody follows anybody."""
+        """The length of the mean heading.
+
+        1 when all look the same way, about 1 / sqrt(n) when nobody follows anybody.
+        """
         self._whole.check()
         return polarisation(self._boids, make_measures(self._settings.precision))
 
@@ -488,11 +600,18 @@ class Flock:
     @staticmethod
     @checked(InputError)
     def resume(path: FilePath, *, device: str | None = None) -> Flock:
-        """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted one.
+        """The flock of a checkpoint.
+
+        On the same kind of device with the bits of an uninterrupted one.
 
         Warns (`ResumeWarning`) of an older file that does not keep all that decides them.
         """
-        from lanewise.sims.boids.checkpoint import ResumeWarning, other_cells, read_checkpoint, restored
+        from lanewise.sims.boids.checkpoint import (
+            ResumeWarning,
+            other_cells,
+            read_checkpoint,
+            restored,
+        )
 
         saved = read_checkpoint(Path(path))
         if note := other_cells(saved):
@@ -522,7 +641,10 @@ class Flock:
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs of the last step, which agents follow who do not think in every step; (n, 3) each, on the device."""
+        """The sums over pairs of the last step, which agents follow who do not think in every step.
+
+        (n, 3) each, on the device.
+        """
         return tuple(self._by_row(u) for u in self._semantics.urges)
 
 
@@ -533,5 +655,6 @@ def _check_names(constants: Mapping[str, float]) -> None:
     for name in constants:
         if name not in NUMBERS:
             raise InputError(
-                f"Flock has no setting {name!r}{near(name, known) or ';'} wanted some of {', '.join(known)}"
+                f"Flock has no setting {name!r}{near(name, known) or ';'} wanted some of "
+                f"{', '.join(known)}"
             )

@@ -1,7 +1,10 @@
-"""Obstacles in a periodic world: which of their images an agent can meet, and what cannot have images.
+"""Obstacles in a periodic world.
 
-A path that leaves the box comes back at the other side, so an obstacle stands at its place and at all places whole sides of the box
-away. Those that an agent somewhere in the box meets within its look-ahead are few, and each is an obstacle of its own for the kernels.
+Which of their images an agent can meet, and what cannot have images.
+
+A path that leaves the box comes back at the other side, so an obstacle stands at its place and at
+all places whole sides of the box away. Those that an agent somewhere in the box meets within its
+look-ahead are few, and each is an obstacle of its own for the kernels.
 """
 
 from __future__ import annotations
@@ -13,25 +16,44 @@ from dataclasses import replace
 
 import numpy as np
 
-from lanewise.sims.boids.obstacles import ALONG_Y, Box, Obstacle, Plane, Rectangle, Sphere, Vector, frame
+from lanewise.sims.boids.obstacles import (
+    ALONG_Y,
+    Box,
+    Obstacle,
+    Plane,
+    Rectangle,
+    Sphere,
+    Vector,
+    frame,
+)
 from lanewise.sims.boids.parameters import Parameters
 from lanewise.support.errors import InputError
 
 SEAM = (
-    1e-6  # of the world's radius: by so much the squares of a plane overlap, or rounding would leave gaps between them
+    # of the world's radius: by so much the squares of a plane overlap, or rounding would leave gaps
+    # between them
+    1e-6
 )
 
 
-def images(obstacles: Sequence[Obstacle], world: float, room: float, reach: float) -> tuple[Obstacle, ...]:
-    """The images that agents in the box from -world to world meet within `reach`, obstacle after obstacle.
+def images(
+    obstacles: Sequence[Obstacle], world: float, room: float, reach: float
+) -> tuple[Obstacle, ...]:
+    """The images that agents in the box from -world to world meet within `reach`, obstacle after
+    obstacle.
 
     room: what agents keep to obstacles.
     """
-    return tuple(image for o in obstacles for image in _images(_tile(o, world, room), world, room, reach))
+    return tuple(
+        image for o in obstacles for image in _images(_tile(o, world, room), world, room, reach)
+    )
 
 
 def look_ahead(p: Parameters) -> float:
-    """How far an agent looks for obstacles, at most: in a periodic world also one that starts faster."""
+    """How far an agent looks for obstacles, at most.
+
+    In a periodic world also one that starts faster.
+    """
     return p.avoid_time * p.max_speed
 
 
@@ -43,25 +65,30 @@ def check_images(obstacles: Sequence[Obstacle], world: float, p: Parameters) -> 
         if isinstance(o, Plane):
             if sum(c != 0 for c in o.normal) > 1:
                 raise InputError(
-                    f"a plane with the normal {o.normal} comes back through a periodic world without end; wanted a normal along an axis, "
+                    f"a plane with the normal {o.normal} comes back through a periodic world "
+                    "without end; wanted a normal along an axis, "
                     "or another boundary"
                 )
             continue
         size = 2 * max(_halves(o, p.agent_radius))
         if size > side * (1 + SEAM):
             raise InputError(
-                f"a {kind} with the room that agents keep to it, {p.agent_radius:g}, is {size:g} long; in a periodic world of {side:g} "
+                f"a {kind} with the room that agents keep to it, {p.agent_radius:g}, is {size:g} "
+                f"long; in a periodic world of {side:g} "
                 "it would overlap itself; wanted a smaller one, or a larger world"
             )
     if obstacles and look_ahead(p) > side:
         raise InputError(
-            f"agents look {look_ahead(p):g} ahead for obstacles, the avoid time times the max speed; in a periodic world of {side:g} they "
+            f"agents look {look_ahead(p):g} ahead for obstacles, the avoid time times the max "
+            f"speed; in a periodic world of {side:g} they "
             "would see the same one again; wanted a shorter avoid time, or a larger world"
         )
 
 
 def _tile(o: Obstacle, world: float, room: float) -> Obstacle:
-    """What is repeated: a plane is made of squares as large as the box, to which no room is added at their edges."""
+    """What is repeated: a plane is made of squares as large as the box, to which no room is added
+    at their edges.
+    """
     if not isinstance(o, Plane):
         return o
     size = 2 * (world * (1 + SEAM) - room)
@@ -81,7 +108,10 @@ def _images(o: Obstacle, world: float, room: float, reach: float) -> Iterator[Ob
 
 
 def _halves(o: Obstacle, room: float) -> Vector:
-    """Half the extents along x, y and z, with the room that agents keep: they meet an obstacle larger by that."""
+    """Half the extents along x, y and z, with the room that agents keep.
+
+    They meet an obstacle larger by that.
+    """
     match o:
         case Sphere():
             half = o.radius + room

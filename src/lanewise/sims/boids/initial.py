@@ -1,4 +1,7 @@
-"""How a flock starts: where its agents are. They look in random directions, upright, at 0.3 of the largest speed, as in OpenSteer."""
+"""How a flock starts: where its agents are.
+
+They look in random directions, upright, at 0.3 of the largest speed, as in OpenSteer.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ Points = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A distribution: (agents, random, radius) -> positions of shape (agents, 3); `share` of the world is its radius by default."""
+    """A distribution: (agents, random, radius) -> positions of shape (agents, 3).
+
+    `share` of the world is its radius by default.
+    """
 
     name: str
     description: str
@@ -61,7 +67,12 @@ def _clusters(agents: int, random: np.random.Generator, radius: float) -> Points
 STARTS: dict[str, Start] = {
     s.name: s
     for s in (
-        Start("ball", "evenly in a ball of 0.4 of the world's radius, as OpenSteer", OPENSTEER_SHARE, _ball),
+        Start(
+            "ball",
+            "evenly in a ball of 0.4 of the world's radius, as OpenSteer",
+            OPENSTEER_SHARE,
+            _ball,
+        ),
         Start("world", "evenly in the whole sphere", 1.0, _ball),
         Start("cube", "evenly in the cube within the sphere", 1 / math.sqrt(3), _cube),
         Start("shell", "on a sphere of half the radius", 0.5, _shell),
@@ -74,10 +85,16 @@ STARTS: dict[str, Start] = {
 
 @checked(InputError)
 def make_state(
-    agents: int | None, *, start: str = "ball", radius: float | None = None, world: float = 50.0, max_speed: float = 9.0,
+    agents: int | None,
+    *,
+    start: str = "ball",
+    radius: float | None = None,
+    world: float = 50.0,
+    max_speed: float = 9.0,
     seed: int = 0,
-) -> State:  # fmt: skip
-    """`agents` (default 16384) by the distribution `start`, of this radius instead of its own share of the world's.
+) -> State:
+    """`agents` (default 16384) by the distribution `start`, of this radius instead of its own share
+    of the world's.
 
     The same arguments give the same bits. Raises InputError for values out of range.
     """
@@ -112,7 +129,10 @@ def _directions(count: int, random: np.random.Generator) -> Points:
 
 
 def _upright(forward: Points) -> Points:
-    """The unit vectors at right angles to `forward` that are nearest to the y axis; the x axis where it looks along y."""
+    """The unit vectors at right angles to `forward` that are nearest to the y axis.
+
+    The x axis where it looks along y.
+    """
     steep = np.abs(forward[:, 1]) > 1 - 1e-12
     side = np.cross(forward, np.where(steep[:, None], (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)))
     side /= np.linalg.norm(side, axis=1, keepdims=True)

@@ -1,8 +1,11 @@
-"""What a flock flies around: spheres, boxes, rectangles and planes, seen from one side or from both, as in OpenSteer.
+"""What a flock flies around.
 
-As text: `sphere:x,y,z,r`, `box:x,y,z,w,h,d`, `rectangle:x,y,z,w,h`, `plane:x,y,z,nx,ny,nz`, and `,inside`, `,outside` or `,both` behind it
-for the side that it is seen from. Boxes and rectangles lie along the axes then: width along x, height along y, depth along z; a
-file (`read_obstacles`) may turn them.
+Spheres, boxes, rectangles and planes, seen from one side or from both, as in OpenSteer.
+
+As text: `sphere:x,y,z,r`, `box:x,y,z,w,h,d`, `rectangle:x,y,z,w,h`, `plane:x,y,z,nx,ny,nz`, and
+`,inside`, `,outside` or `,both` behind it for the side that it is seen from. Boxes and rectangles
+lie along the axes then: width along x, height along y, depth along z; a file (`read_obstacles`) may
+turn them.
 """
 
 from __future__ import annotations
@@ -23,7 +26,12 @@ from lanewise.support.errors import InputError
 
 Vector: TypeAlias = tuple[float, float, float]
 SEEN = ("outside", "inside", "both")
-KINDS = {"sphere": "x,y,z,r", "box": "x,y,z,w,h,d", "rectangle": "x,y,z,w,h", "plane": "x,y,z,nx,ny,nz"}
+KINDS = {
+    "sphere": "x,y,z,r",
+    "box": "x,y,z,w,h,d",
+    "rectangle": "x,y,z,w,h",
+    "plane": "x,y,z,nx,ny,nz",
+}
 FORMS = ", ".join(f"{kind}:{form}" for kind, form in KINDS.items())
 ALONG_Z: Vector = (0.0, 0.0, 1.0)
 ALONG_Y: Vector = (0.0, 1.0, 0.0)
@@ -32,7 +40,10 @@ ALONG_Y: Vector = (0.0, 1.0, 0.0)
 @frozen
 @dataclass(frozen=True, slots=True)
 class Sphere:
-    """Solid when it is seen from "outside"; a room when seen from "inside"; a shell when seen from "both"."""
+    """Solid when it is seen from "outside"; a room when seen from "inside".
+
+    A shell when seen from "both".
+    """
 
     center: Vector
     radius: float
@@ -92,7 +103,9 @@ Obstacle: TypeAlias = Sphere | Box | Rectangle | Plane
 
 
 def frame(forward: Vector, up: Vector) -> tuple[Vector, Vector, Vector]:
-    """Side, up and forward as unit vectors at right angles, `up` as near to the given one as it goes."""
+    """Side, up and forward as unit vectors at right angles, `up` as near to the given one as it
+    goes.
+    """
     f = np.asarray(forward) / np.linalg.norm(forward)
     side = np.cross(f, up)
     if np.linalg.norm(side) < 1e-9:
@@ -124,14 +137,19 @@ def check_obstacle(o: Obstacle) -> None:
             numbers["normal"] = o.normal
     for name, size in sizes.items():
         if not (math.isfinite(size) and size > 0):
-            raise InputError(f"the {name} of a {kind} is {size:g}; wanted a finite length above zero")
+            raise InputError(
+                f"the {name} of a {kind} is {size:g}; wanted a finite length above zero"
+            )
     for name, v in numbers.items():
         if len(v) != 3 or not all(map(math.isfinite, v)):
             raise InputError(f"the {name} of a {kind} is {v}; wanted three finite numbers")
         if name != "center" and not any(v):
             raise InputError(f"the {name} of a {kind} is {v}; wanted a direction")
     if o.seen not in SEEN:
-        raise InputError(f"a {kind} is seen from {o.seen!r}{near(o.seen, SEEN) or ';'} wanted one of {', '.join(SEEN)}")
+        raise InputError(
+            f"a {kind} is seen from {o.seen!r}{near(o.seen, SEEN) or ';'} wanted one of "
+            f"{', '.join(SEEN)}"
+        )
 
 
 def parse_obstacle(text: str) -> Obstacle:
@@ -145,7 +163,9 @@ def parse_obstacle(text: str) -> Obstacle:
     try:
         n = [float(c) for c in cells]
     except ValueError as error:
-        raise InputError(f"--obstacle {text}: wanted numbers, as in {kind}:{KINDS[kind]}") from error
+        raise InputError(
+            f"--obstacle {text}: wanted numbers, as in {kind}:{KINDS[kind]}"
+        ) from error
     if len(n) != len(KINDS[kind].split(",")):
         raise InputError(f"--obstacle {text}: {len(n)} numbers; wanted {kind}:{KINDS[kind]}")
     center, sizes = _plain(n[:3]), list[Any](n[3:])
@@ -167,7 +187,10 @@ def parse_obstacle(text: str) -> Obstacle:
 
 @checked(InputError)
 def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
-    """The tables [[sphere]], [[box]], [[rectangle]] and [[plane]] of a TOML file; their keys are the fields of the classes."""
+    """The tables [[sphere]], [[box]], [[rectangle]] and [[plane]] of a TOML file.
+
+    Their keys are the fields of the classes.
+    """
     file = existing_file(path)
     with reading(path, "TOML", (tomllib.TOMLDecodeError, UnicodeDecodeError)):
         tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))
@@ -175,7 +198,8 @@ def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
         for kind, entries in tables.items():
             if kind not in KINDS or not isinstance(entries, list):
                 raise InputError(
-                    f"unknown table {kind!r}{near(kind, KINDS) or ';'} wanted {', '.join(f'[[{k}]]' for k in KINDS)}"
+                    f"unknown table {kind!r}{near(kind, KINDS) or ';'} wanted "
+                    f"{', '.join(f'[[{k}]]' for k in KINDS)}"
                 )
             obstacles += [obstacle_of(kind, entry) for entry in entries]
         return tuple(obstacles)

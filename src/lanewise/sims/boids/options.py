@@ -1,4 +1,7 @@
-"""What a run of a flock can be told, besides the numbers of the rules (`Parameters`): the flock, its files, and how it is painted."""
+"""What a run of a flock can be told, besides the numbers of the rules (`Parameters`).
+
+The flock, its files, and how it is painted.
+"""
 
 from __future__ import annotations
 
@@ -38,30 +41,46 @@ def parse_size(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of a flock: arguments of `Flock`, with its defaults, beside a table of agents and a checkpoint."""
+    """What the command is told of a flock.
 
-    agents: int | None = setting(None, Option(STATE, "N", "number of agents (default 16384, or what the table has)"))
+    Arguments of `Flock`, with its defaults, beside a table of agents and a checkpoint.
+    """
+
+    agents: int | None = setting(
+        None, Option(STATE, "N", "number of agents (default 16384, or what the table has)")
+    )
     table: Path | None = setting(
         None,
-        Option(STATE, "FILE.csv", "start from this table of agents (columns as --final writes)", ("--from",)),
+        Option(
+            STATE,
+            "FILE.csv",
+            "start from this table of agents (columns as --final writes)",
+            ("--from",),
+        ),
     )
     world: float = setting(50.0, Option(STATE, "X", "radius of the world (default {default})"))
     boundary: str = setting(
         "wrap",
         Option(
-            STATE, "NAME",
-            "wrap, open, periodic or bounded; or a scene: inside-sphere, outside-sphere, outside-spheres, outside-spheres-wrap, "
-            "rectangle, rectangle-wrap, outside-box, inside-box (default {default})", values="lanewise.sims.boids.boundaries.BOUNDARIES"),
-    )  # fmt: skip
+            STATE,
+            "NAME",
+            "wrap, open, periodic or bounded; or a scene: inside-sphere, outside-sphere, "
+            "outside-spheres, outside-spheres-wrap, "
+            "rectangle, rectangle-wrap, outside-box, inside-box (default {default})",
+            values="lanewise.sims.boids.boundaries.BOUNDARIES",
+        ),
+    )
     obstacles: list[str] | None = setting(
         None,
         Option(
-            STATE, "TEXT|FILE.toml",
-            "sphere:x,y,z,r  box:x,y,z,w,h,d  rectangle:x,y,z,w,h  plane:x,y,z,nx,ny,nz, each with ,inside ,outside or ,both; "
+            STATE,
+            "TEXT|FILE.toml",
+            "sphere:x,y,z,r  box:x,y,z,w,h,d  rectangle:x,y,z,w,h  plane:x,y,z,nx,ny,nz, each with "
+            ",inside ,outside or ,both; "
             "repeat for more",
             ("--obstacle",),
         ),
-    )  # fmt: skip
+    )
     start: str = setting(
         "ball",
         Option(
@@ -78,12 +97,16 @@ class Asked:
     semantics: str = setting(
         "sync",
         Option(
-            METHOD, "NAME", "sync: all steer, then all move; seq: one after another (CPU); thesis (default {default})",
+            METHOD,
+            "NAME",
+            "sync: all steer, then all move; seq: one after another (CPU); thesis (default "
+            "{default})",
             values="lanewise.sims.boids.parameters.SEMANTICS",
         ),
-    )  # fmt: skip
+    )
     k: int | None = setting(
-        None, Option(METHOD, "N", "only the k nearest count (default all within the radius; thesis 7)")
+        None,
+        Option(METHOD, "N", "only the k nearest count (default all within the radius; thesis 7)"),
     )
     search: str = setting(
         "auto",
@@ -98,11 +121,18 @@ class Asked:
         1, Option(METHOD, "N", "every agent steers anew in each N-th step only (default {default})")
     )
     precision: str = setting(
-        "f32", Option(METHOD, "NAME", "f32 or f64 (default {default})", values="lanewise.sims.boids.rules.RECORDS")
+        "f32",
+        Option(
+            METHOD,
+            "NAME",
+            "f32 or f64 (default {default})",
+            values="lanewise.sims.boids.rules.RECORDS",
+        ),
     )
     device: str | None = setting(None, DEVICE)
     layout: str | None = setting(
-        None, Option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)", values=LAYOUTS)
+        None,
+        Option(METHOD, "NAME", "soa, aos, soaoas, ... (default the device's best)", values=LAYOUTS),
     )
 
 
@@ -110,13 +140,20 @@ class Asked:
 class Length:
     """How far a run goes on, and in which steps."""
 
-    steps: int = setting(1000, Option(METHOD, "N", "steps to take (default {default}; with --resume what is left)"))
-    dt: float = setting(DT, Option(METHOD, "X", "time step (default 1/60; with --resume as before)"))
+    steps: int = setting(
+        1000, Option(METHOD, "N", "steps to take (default {default}; with --resume what is left)")
+    )
+    dt: float = setting(
+        DT, Option(METHOD, "X", "time step (default 1/60; with --resume as before)")
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Pictures:
-    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels. The others: see `view.View`."""
+    """What is painted, and how; None: chosen for the run. `size`: (height, width) in pixels.
+
+    The others: see `view.View`.
+    """
 
     plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the flock at the end"))
     movie: Path | None = setting(None, Option(OUTPUT, "FILE.gif|mp4", "animation of the flock"))
@@ -135,18 +172,28 @@ class Pictures:
     camera: str = setting(
         "fixed",
         Option(
-            LOOK, "NAME", "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent (default {default})",
+            LOOK,
+            "NAME",
+            "fixed; orbit, around the flock; offset, follow or pov, beside, behind or as one agent "
+            "(default {default})",
             values="lanewise.sims.boids.view.camera.CAMERAS",
         ),
-    )  # fmt: skip
-    select: int | None = setting(None, Option(LOOK, "ID", "the agent that is marked, and that the camera goes with"))
+    )
+    select: int | None = setting(
+        None, Option(LOOK, "ID", "the agent that is marked, and that the camera goes with")
+    )
     size: tuple[int, int] | None = setting(
         None,
         Option(
-            LOOK, "WxH", "in pixels (default 1920x1080; movies 1280x720 as MP4, 800x450 as GIF)", parse=parse_size
+            LOOK,
+            "WxH",
+            "in pixels (default 1920x1080; movies 1280x720 as MP4, 800x450 as GIF)",
+            parse=parse_size,
         ),
-    )  # fmt: skip
-    fps: float | None = setting(None, Option(LOOK, "X", "frames a second of the movie (default 30 as MP4, 25 as GIF)"))
+    )
+    fps: float | None = setting(
+        None, Option(LOOK, "X", "frames a second of the movie (default 30 as MP4, 25 as GIF)")
+    )
 
 
 NO_PICTURES = Pictures()
@@ -154,19 +201,30 @@ NO_PICTURES = Pictures()
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go. Intervals are steps; `every` 0: no frames on the way; `checkpoint_every`, `movie_every` 0: the run chooses."""
+    """Where results go. Intervals are steps; `every` 0: no frames on the way.
+
+    `checkpoint_every`, `movie_every` 0: the run chooses.
+    """
 
     out: Path | None = setting(
-        None, Option(OUTPUT, "FILE.h5", "HDF5 file of the trajectory and the state; checkpoints go there on the way")
+        None,
+        Option(
+            OUTPUT,
+            "FILE.h5",
+            "HDF5 file of the trajectory and the state; checkpoints go there on the way",
+        ),
     )
     final: Path | None = setting(None, Option(OUTPUT, "FILE.csv", "table of the agents at the end"))
     every: int = setting(
         0,
         Option(
-            OUTPUT, "N", "steps between frames of the trajectory (default none) and of the movie (default the flock's own pace)",
+            OUTPUT,
+            "N",
+            "steps between frames of the trajectory (default none) and of the movie (default the "
+            "flock's own pace)",
             minimum=1,
         ),
-    )  # fmt: skip
+    )
     checkpoint_every: int = setting(0, CHECKPOINT_EVERY)
     overwrite: bool = setting(False, OVERWRITE)
     pictures: Pictures = NO_PICTURES

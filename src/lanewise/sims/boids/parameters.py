@@ -1,4 +1,7 @@
-"""The numbers of the rules: OpenSteer's, and those of the synchronous version on GPUs that this project's thesis comes from."""
+"""The numbers of the rules.
+
+OpenSteer's, and those of the synchronous version on GPUs that this project's thesis comes from.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from lanewise.support.errors import InputError
 RULES = "Rules (defaults are OpenSteer's; lengths, times and masses in its units)"
 ANGLE = "only those at angles to the heading with a larger cosine"
 SEMANTICS = ("sync", "seq", "thesis")
-"""All steer, then all move; one after another, in place; and as "sync", with the thesis's differences."""
+"""All steer, then all move; one after another, in place.
+
+And as "sync", with the thesis's differences.
+"""
 
 
 def _rule(default: float, text: str = "", more: str = "") -> float:
@@ -28,11 +34,14 @@ def _rule(default: float, text: str = "", more: str = "") -> float:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Every constant of the rules. Lengths, times and masses are OpenSteer's own units; cosines are of angles to the heading.
+    """Every constant of the rules. Lengths, times and masses are OpenSteer's own units.
 
-    near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 where offsets to flockmates are taken
-    backwards in the test of the angle. unit_side: whether the side is normalised after forward x up; else up gets shorter than 1.
-    Where the usual radii of the three behaviours are larger than the search radius, the search decides; chosen ones may not be.
+    Cosines are of angles to the heading.
+
+    near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 where
+    offsets to flockmates are taken backwards in the test of the angle. unit_side: whether the side
+    is normalised after forward x up; else up gets shorter than 1. Where the usual radii of the
+    three behaviours are larger than the search radius, the search decides; chosen ones may not be.
     """
 
     radius: float = _rule(9.0, "how far flockmates are seen", "; thesis 4.243")
@@ -60,10 +69,18 @@ class Parameters:
 
 SHORTEST, LONGEST = 1e-15, 1e15
 """Lengths whose squares, and the inverses of these, are numbers in float32."""
-THESIS = Parameters(radius=math.sqrt(18.0), near_radius=math.sqrt(1.5), facing=-1.0, unit_side=False)
+THESIS = Parameters(
+    radius=math.sqrt(18.0), near_radius=math.sqrt(1.5), facing=-1.0, unit_side=False
+)
 THESIS_K = 7
 POSITIVE = ("radius", "max_force", "max_speed", "mass", "agent_radius")
-NOT_NEGATIVE = ("near_radius", "separation_radius", "alignment_radius", "cohesion_radius", "avoid_time")
+NOT_NEGATIVE = (
+    "near_radius",
+    "separation_radius",
+    "alignment_radius",
+    "cohesion_radius",
+    "avoid_time",
+)
 BEHAVIOURS = ("separation_radius", "alignment_radius", "cohesion_radius")
 COSINES = ("separation_cosine", "alignment_cosine", "cohesion_cosine")
 NUMBERS = tuple(f.name for f in fields(Parameters) if option_of(f))
@@ -81,13 +98,15 @@ def make_parameters(
 ) -> Parameters:
     """The numbers of these semantics, or those of `before`, with those `chosen` instead.
 
-    Raises `InputError` for unknown names, values out of range, and a chosen near radius or one of a behaviour beyond the search radius.
+    Raises `InputError` for unknown names, values out of range, and a chosen near radius or one of a
+    behaviour beyond the search radius.
     """
     check_semantics(semantics)
     for name in chosen or {}:
         if name not in NUMBERS:
             raise InputError(
-                f"unknown parameter {name!r} of the rules{near(name, NUMBERS) or ';'} wanted some of {', '.join(NUMBERS)}"
+                f"unknown parameter {name!r} of the rules{near(name, NUMBERS) or ';'} wanted some "
+                f"of {', '.join(NUMBERS)}"
             )
     usual = THESIS if semantics == "thesis" else Parameters()
     result = replace(before or usual, **dict(chosen or {}))
@@ -95,7 +114,8 @@ def make_parameters(
     for name in ("near_radius", *BEHAVIOURS):
         if name in (chosen or {}) and (value := getattr(result, name)) > result.radius:
             raise InputError(
-                f"the {name.replace('_', ' ')} is {value:g}, and flockmates are seen up to the radius {result.radius:g}; wanted at most "
+                f"the {name.replace('_', ' ')} is {value:g}, and flockmates are seen up to the "
+                f"radius {result.radius:g}; wanted at most "
                 "that, or a larger radius"
             )
     return result
@@ -112,7 +132,10 @@ def check_parameters(p: Parameters) -> None:
         if name in NOT_NEGATIVE and value < 0:
             raise InputError(f"the {shown} is {value:g}; wanted zero or more")
         if name == "radius" and not SHORTEST <= value <= LONGEST:
-            raise InputError(f"the radius is {value:g}; wanted {SHORTEST:g} to {LONGEST:g}: distances are squared")
+            raise InputError(
+                f"the radius is {value:g}; wanted {SHORTEST:g} to {LONGEST:g}: distances are "
+                "squared"
+            )
         if name in COSINES and abs(value) > 1:
             raise InputError(f"the {shown} is {value:g}; wanted a cosine, from -1 to 1")
 
@@ -127,8 +150,16 @@ def pair_values(p: Parameters) -> dict[str, Any]:
 
 
 def move_values(p: Parameters, dt: float) -> dict[str, Any]:
-    """The uniform values of the function that moves an agent: OpenSteer's SimpleVehicle in terms of the time step."""
+    """The uniform values of the function that moves an agent.
+
+    OpenSteer's SimpleVehicle in terms of the time step.
+    """
     return {
-        "weights": np.array([p.separation_weight, p.alignment_weight, p.cohesion_weight]), "max_force": p.max_force,
-        "max_speed": p.max_speed, "inverse_mass": 1 / p.mass, "dt": dt, "smoothing": min(max(9 * dt, 0.15), 0.4), "roll": min(3 * dt, 1.0),
-    }  # fmt: skip
+        "weights": np.array([p.separation_weight, p.alignment_weight, p.cohesion_weight]),
+        "max_force": p.max_force,
+        "max_speed": p.max_speed,
+        "inverse_mass": 1 / p.mass,
+        "dt": dt,
+        "smoothing": min(max(9 * dt, 0.15), 0.4),
+        "roll": min(3 * dt, 1.0),
+    }

@@ -40,11 +40,15 @@ GIF = (450, 800)
 
 
 def check_pictures(p: Pictures) -> None:
-    """Refuse names that no picture or movie has, and what is said about pictures when there is none."""
+    """Refuse names that no picture or movie has, and what is said about pictures when there is
+    none.
+    """
     if p.plot is not None and p.plot.suffix.lower() != ".png":
         raise InputError(f"--plot {p.plot}: pictures are PNG; wanted a name that ends in .png")
     if p.movie is not None and p.movie.suffix.lower() not in FPS:
-        raise InputError(f"--movie {p.movie}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4")
+        raise InputError(
+            f"--movie {p.movie}: animations are GIF or MP4; wanted a name that ends in .gif or .mp4"
+        )
     if p.fps is None:
         return
     if p.movie is None:
@@ -52,7 +56,8 @@ def check_pictures(p: Pictures) -> None:
     most = MOST_FPS[p.movie.suffix.lower()]
     if not 0 < p.fps <= most:
         raise InputError(
-            f"--fps {p.fps:g}: wanted more than 0 and at most {most} frames a second for {p.movie.suffix.lower()}"
+            f"--fps {p.fps:g}: wanted more than 0 and at most {most} frames a second for "
+            f"{p.movie.suffix.lower()}"
         )
 
 
@@ -66,13 +71,24 @@ def view_of(p: Pictures, flock: Flock, size: tuple[int, int]) -> View:
     """How this flock is looked at."""
     s = flock.settings
     nearest = "" if s.k is None else f", {s.k} nearest"
-    title = f"{len(flock):,} agent{'' if len(flock) == 1 else 's'}, {s.semantics}{nearest}, radius {s.parameters.radius:.4g}, {s.boundary}"
+    title = (
+        f"{len(flock):,} agent{'' if len(flock) == 1 else 's'}, {s.semantics}{nearest}, radius "
+        f"{s.parameters.radius:.4g}, {s.boundary}"
+    )
     usual = s.parameters.separation_radius or s.parameters.radius
     radius = usual if p.cluster_radius is None else p.cluster_radius
     return View(
-        title, s.world, _edge(s.boundary), s.seen, p.colour, radius, p.camera, p.select,
-        s.parameters.max_speed, p.size or size,
-    )  # fmt: skip
+        title,
+        s.world,
+        _edge(s.boundary),
+        s.seen,
+        p.colour,
+        radius,
+        p.camera,
+        p.select,
+        s.parameters.max_speed,
+        p.size or size,
+    )
 
 
 def _edge(boundary: str) -> Edge:
@@ -89,15 +105,24 @@ def moment_of(frame: Frame) -> Moment:
     """What is painted of a frame."""
     numbers = shown_numbers(frame.step, frame.time, len(frame.speed), frame.statistics)
     order = frame.statistics.polarisation
-    return Moment(frame.time, frame.position, frame.forward, frame.up, frame.speed, frame.ids, numbers, order)
+    return Moment(
+        frame.time, frame.position, frame.forward, frame.up, frame.speed, frame.ids, numbers, order
+    )
 
 
 def write_picture(
-    p: Pictures, flock: Flock, frame: Frame, course: Sequence[tuple[float, float]], *, overwrite: bool
+    p: Pictures,
+    flock: Flock,
+    frame: Frame,
+    course: Sequence[tuple[float, float]],
+    *,
+    overwrite: bool,
 ) -> None:
     """The flock as it is in `frame`. course: times and polarisations on the way."""
     assert p.plot is not None
-    plot_flock(p.plot, moment_of(frame), view_of(p, flock, PICTURE), course=course, overwrite=overwrite)
+    plot_flock(
+        p.plot, moment_of(frame), view_of(p, flock, PICTURE), course=course, overwrite=overwrite
+    )
 
 
 def open_movie(p: Pictures, flock: Flock, *, overwrite: bool) -> FlockMovie:
@@ -125,7 +150,9 @@ def course_interval(steps: int) -> int:
 
 
 def picture(flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any) -> None:
-    """One PNG of a flock as it is. look: `colour`, `cluster_radius`, `camera`, `select`, `size` (height, width), as in `Pictures`.
+    """One PNG of a flock as it is. look.
+
+    `colour`, `cluster_radius`, `camera`, `select`, `size` (height, width), as in `Pictures`.
 
     Raises `InputError` as the command line does.
     """
@@ -142,7 +169,9 @@ class Film:
         flock.run(600, callback=film, every=2)
     """
 
-    def __init__(self, flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any) -> None:
+    def __init__(
+        self, flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any
+    ) -> None:
         """look: as for `picture`, and `fps`. Raises `InputError` as the command line does."""
         pictures = Pictures(movie=Path(path), **look)
         check_pictures(pictures)
@@ -158,6 +187,11 @@ class Film:
         """The flock as it is now, as the next frame."""
         self._movie.add(moment_of(frame_of(flock, self._observer)))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         """Complete the file, whatever ended the run."""
         self._movie.__exit__(kind, error, at)

@@ -24,7 +24,10 @@ def check_placed(**places: Any) -> None:
     """Refuse what says where agents start, beside a state that says it."""
     for name, value in places.items():
         if value != PLACES[name]:
-            raise InputError(f"{name}={value!r} places agents, and the state says where they are; leave {name} out")
+            raise InputError(
+                f"{name}={value!r} places agents, and the state says where they are; leave {name} "
+                "out"
+            )
 
 
 def make_boids(state: State, settings: Settings) -> lw.RecordArray:
@@ -56,6 +59,7 @@ def check_places(settings: Settings, position: NDArray[Any], ids: NDArray[np.int
     if sphere and len(position) and distance.max() > settings.world:
         row = int(np.argmax(distance > settings.world))
         raise InputError(
-            f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of radius {settings.world:g}; "
+            f"agent {ids[row]} starts {distance[row]:g} from the centre, outside of the world of "
+            f"radius {settings.world:g}; "
             "a larger --world holds it, or --boundary open"
         )

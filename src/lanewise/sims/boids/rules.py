@@ -1,14 +1,19 @@
 """The rules of the flock for one pair of agents and for one agent, in every precision.
 
-The function of a pair says what a flockmate adds to the three urges of an agent; which flockmates there are is the affair of the
-search. Of each urge only the direction counts (it is normalised when all flockmates are in), so instead of means and counts it sums
-differences: sum(f_j - f_i) points where mean(f_j) - f_i points. An agent that meets itself adds nothing.
+The function of a pair says what a flockmate adds to the three urges of an agent; which flockmates
+there are is the affair of the search. Of each urge only the direction counts (it is normalised when
+all flockmates are in), so instead of means and counts it sums
+differences: sum(f_j - f_i) points where mean(f_j) - f_i points. An agent that meets itself adds
+nothing.
 
-Source: C. W. Reynolds, Flocks, Herds, and Schools (1987), and Steering Behaviors for Autonomous Characters (1999), with the
-constants and the details of his OpenSteer; see docs/flocks.md.
+Source: C. W. Reynolds, Flocks, Herds, and Schools (1987), and Steering Behaviors for Autonomous
+Characters (1999), with the constants and the details of his OpenSteer; see docs/flocks.md.
 
 Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
 """
+
+# Types that a function makes are annotations of the kernels in it.
+# pyright: reportInvalidTypeForm=false, reportUnknownParameterType=false
 
 from dataclasses import dataclass
 from functools import cache
@@ -20,9 +25,12 @@ from lanewise.support.attributes import unknown
 from lanewise.support.errors import InputError
 
 SPHERE, OPEN, BOX, BOUNDED = 0, 1, 2, 3  # what happens to an agent at the end of the world
-TINY = 1e-30  # a squared distance whose inverse, added up over a crowd and squared, is still a number in float32
+# a squared distance whose inverse, added up over a crowd and squared, is still a number in float32
+TINY = 1e-30
 NOTHING = (
-    1e-37  # a squared length that has no direction: float32 has few digits below, and 1 / sqrt as one instruction none
+    # a squared length that has no direction: float32 has few digits below, and 1 / sqrt as one
+    # instruction none
+    1e-37
 )
 
 
@@ -68,8 +76,9 @@ def scalar_of(precision: str) -> t.Scalar:
 class Rules:
     """The kernels of a flock.
 
-    steer: over the pairs that a search finds; steer_within: over all of them. move: an agent by its urges; move_around: the same with
-    obstacles ahead. settle: brings an agent into a periodic box. unsound: 1 for an agent that is no longer in the world.
+    steer: over the pairs that a search finds; steer_within: over all of them. move: an agent by its
+    urges; move_around: the same with obstacles ahead. settle: brings an agent into a periodic box.
+    unsound: 1 for an agent that is no longer in the world.
     """
 
     steer: lw.Pairwise
@@ -86,7 +95,9 @@ def unit(v):  # type: ignore[no-untyped-def]
     square = lw.dot(v, v)
     inverse = 1 / lw.sqrt(
         square
-    )  # before the choice: what stands in it is a branch on a CPU, and no loop with one is vectorised
+        # before the choice: what stands in it is a branch on a CPU, and no loop with one is
+        # vectorised
+    )
     return v * lw.select(square > NOTHING, inverse, 0 * square)
 
 
@@ -98,8 +109,8 @@ def truncated(v, most):  # type: ignore[no-untyped-def]
     return v * lw.select(size > most, share, 0 * size + 1)
 
 
-# Where the speed is low an agent must not turn on the spot: the force stays in a cone around the heading, whose cosine falls from 1
-# at rest to -1 at a fifth of the largest speed.
+# Where the speed is low an agent must not turn on the spot: the force stays in a cone around the
+# heading, whose cosine falls from 1 at rest to -1 at a fifth of the largest speed.
 @lw.function
 def in_cone(force, forward, speed, max_speed):  # type: ignore[no-untyped-def]
     """The force, turned towards the heading as far as the speed asks for."""
@@ -115,9 +126,13 @@ def in_cone(force, forward, speed, max_speed):  # type: ignore[no-untyped-def]
 
 @cache
 def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
-    """The kernels of a precision, for one end of the world, with the side normalised or (in the thesis) not."""
+    """The kernels of a precision, for one end of the world, with the side normalised or (in the
+    thesis) not.
+    """
     boid: Any = record_class(precision)
-    real, vec, vec4 = (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
+    real, vec, vec4 = (
+        (lw.f64, lw.dvec3, lw.dvec4) if precision == "f64" else (lw.f32, lw.vec3, lw.vec4)
+    )
     normalised = int(unit_side)
 
     # A behaviour sees who is very near, and who is within its radius and its angle.
@@ -145,15 +160,23 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
         )
 
     @lw.pairwise
-    def steer(target: boid, source: boid, near2: real, facing: real, radius2: vec, cosine: vec) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]
+    def steer(
+        target: boid, source: boid, near2: real, facing: real, radius2: vec, cosine: vec
+    ) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]
         off = source.position - target.position
         return urges(off, target.forward, source.forward, near2, facing, radius2, cosine)
 
     # For all pairs without a search: who is not nearer than `reach` is no flockmate.
     @lw.pairwise
     def steer_within(
-        target: boid, source: boid, near2: real, facing: real, radius2: vec, cosine: vec, reach2: real,  # type: ignore[valid-type]
-    ) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]  # fmt: skip
+        target: boid,
+        source: boid,
+        near2: real,
+        facing: real,
+        radius2: vec,
+        cosine: vec,
+        reach2: real,  # type: ignore[valid-type]
+    ) -> tuple[vec, vec, vec]:  # type: ignore[valid-type]
         off = source.position - target.position
         if lw.dot(off, off) >= reach2:
             return vec(0), vec(0), vec(0)
@@ -161,7 +184,10 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.function
     def kept(p, world):  # type: ignore[no-untyped-def]
-        """A place at the end of the world: through the sphere, or in at the other side of the box."""
+        """A place at the end of the world.
+
+        Through the sphere, or in at the other side of the box.
+        """
         if end_of_world == SPHERE:
             distance = lw.sqrt(lw.dot(p, p))
             share = 2 * world / distance
@@ -172,16 +198,22 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.function
     def inside(p, world):  # type: ignore[no-untyped-def]
-        """Whether an agent may go on: one that has left a bounded world stays where it is, so that it is found."""
+        """Whether an agent may go on.
+
+        One that has left a bounded world stays where it is, so that it is found.
+        """
         if end_of_world == BOUNDED:
             return lw.dot(p, p) <= world * world
         return True
 
     @lw.function
     def urge(separation, alignment, cohesion, weights):  # type: ignore[no-untyped-def]
-        return weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
+        return (
+            weights.x * unit(separation) + weights.y * unit(alignment) + weights.z * unit(cohesion)
+        )
 
-    # OpenSteer's SimpleVehicle: smoothed acceleration, Euler's method, and a body that banks into its turns.
+    # OpenSteer's SimpleVehicle: smoothed acceleration, Euler's method, and a body that banks into
+    # its turns.
     @lw.function
     def moved(b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world):  # type: ignore[no-untyped-def]
         force = truncated(in_cone(wish, b.forward, b.speed, max_speed), max_force)
@@ -199,9 +231,19 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.elementwise
     def move(
-        b: boid, separation: vec, alignment: vec, cohesion: vec, weights: vec, max_force: real, max_speed: real, inverse_mass: real,  # type: ignore[valid-type]
-        dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
-    ):  # type: ignore[no-untyped-def]  # fmt: skip
+        b: boid,
+        separation: vec,
+        alignment: vec,
+        cohesion: vec,
+        weights: vec,
+        max_force: real,
+        max_speed: real,
+        inverse_mass: real,  # type: ignore[valid-type]
+        dt: real,
+        smoothing: real,
+        roll: real,
+        world: real,  # type: ignore[valid-type]
+    ):  # type: ignore[no-untyped-def]
         wish = urge(separation, alignment, cohesion, weights)
         if inside(b.position, world):
             b.position, b.speed, b.forward, b.up, b.acceleration = moved(
@@ -214,21 +256,39 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.function
     def pace(speed, max_speed):  # type: ignore[no-untyped-def]
-        """How fast an agent expects to fly. Of a periodic world only those images of obstacles are known that this lets it see."""
+        """How fast an agent expects to fly.
+
+        Of a periodic world only those images of obstacles are known that this lets it see.
+        """
         if end_of_world == BOX:
             return lw.min(speed, max_speed)
         return speed
 
-    # `ahead` is the nearest obstacle on the path: where to steer to, and how far it is (see avoidance.py). Avoiding it comes first.
+    # `ahead` is the nearest obstacle on the path: where to steer to, and how far it is (see
+    # avoidance.py). Avoiding it comes first.
     @lw.elementwise
     def move_around(
-        b: boid, separation: vec, alignment: vec, cohesion: vec, ahead: vec4, avoid_time: real, weights: vec, max_force: real,  # type: ignore[valid-type]
-        max_speed: real, inverse_mass: real, dt: real, smoothing: real, roll: real, world: real,  # type: ignore[valid-type]
-    ):  # type: ignore[no-untyped-def]  # fmt: skip
+        b: boid,
+        separation: vec,
+        alignment: vec,
+        cohesion: vec,
+        ahead: vec4,
+        avoid_time: real,
+        weights: vec,
+        max_force: real,  # type: ignore[valid-type]
+        max_speed: real,
+        inverse_mass: real,
+        dt: real,
+        smoothing: real,
+        roll: real,
+        world: real,  # type: ignore[valid-type]
+    ):  # type: ignore[no-untyped-def]
         hint = vec(ahead.x, ahead.y, ahead.z)
         lateral = hint - lw.dot(hint, b.forward) * b.forward
         avoiding = ahead.w < avoid_time * pace(b.speed, max_speed) and lw.dot(lateral, lateral) > 0
-        wish = lw.select(avoiding, max_force * unit(lateral), urge(separation, alignment, cohesion, weights))
+        wish = lw.select(
+            avoiding, max_force * unit(lateral), urge(separation, alignment, cohesion, weights)
+        )
         if inside(b.position, world):
             b.position, b.speed, b.forward, b.up, b.acceleration = moved(
                 b, wish, max_force, max_speed, inverse_mass, dt, smoothing, roll, world

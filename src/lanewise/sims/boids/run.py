@@ -51,7 +51,9 @@ class SimulatedFlock:
     last_frame: int = -1
     _frame: Frame | None = field(default=None, init=False)
     _observer: Observer | None = field(default=None, init=False)
-    _course: list[tuple[float, float]] = field(default_factory=list[tuple[float, float]], init=False)
+    _course: list[tuple[float, float]] = field(
+        default_factory=list[tuple[float, float]], init=False
+    )
 
     @property
     def step(self) -> int:
@@ -127,22 +129,39 @@ class SimulatedFlock:
             "out": o.out, "final": o.final, "plot": o.pictures.plot, "movie": o.pictures.movie,
         }  # fmt: skip
         return {
-            "device": s.device, "semantics": s.semantics, "search": s.search,
-            "search_chosen": flock.describe_search(), "search_reason": flock.search_reason,
-            "agents": len(flock), "k": s.k, "radius": s.parameters.radius, "world": s.world,
-            "boundary": s.boundary, "obstacles": len(s.all_obstacles),
-            "think_every": s.think_every, "precision": s.precision, "layout": s.layout,
-            "steps": run.taken, "step": flock.step, "time": flock.time, "dt": self.dt,
-            "seconds": run.seconds, "steps_per_second": run.steps_per_second,
+            "device": s.device,
+            "semantics": s.semantics,
+            "search": s.search,
+            "search_chosen": flock.describe_search(),
+            "search_reason": flock.search_reason,
+            "agents": len(flock),
+            "k": s.k,
+            "radius": s.parameters.radius,
+            "world": s.world,
+            "boundary": s.boundary,
+            "obstacles": len(s.all_obstacles),
+            "think_every": s.think_every,
+            "precision": s.precision,
+            "layout": s.layout,
+            "steps": run.taken,
+            "step": flock.step,
+            "time": flock.time,
+            "dt": self.dt,
+            "seconds": run.seconds,
+            "steps_per_second": run.steps_per_second,
             "agents_per_second": run.steps_per_second * len(flock),
-            "polarisation": now.polarisation, "polarisation_initial": self.first.polarisation,
+            "polarisation": now.polarisation,
+            "polarisation_initial": self.first.polarisation,
             "speed": {"min": now.speed_min, "mean": now.speed_mean, "max": now.speed_max},
             "nearest_neighbour_distance": {"min": now.nearest_min, "mean": now.nearest_mean},
             "cell_population": {
-                "cells": now.cells, "min": now.cell_min, "mean": now.cell_mean, "max": now.cell_max,
+                "cells": now.cells,
+                "min": now.cell_min,
+                "mean": now.cell_mean,
+                "max": now.cell_max,
             },
             **{name: None if path is None else str(path) for name, path in files.items()},
-        }  # fmt: skip
+        }
 
 
 FlockRun: TypeAlias = Run[SimulatedFlock]
@@ -154,10 +173,18 @@ ONLY_STARTS = ("agents", "start", "start_radius", "seed")
 
 
 def start(
-    chosen: Mapping[str, Any] | None = None, *, table: Path | None = None, steps: int | None = None, dt: float | None = None,
-    output: Output = NO_FILES, profile: Profile | None = None,
-) -> FlockRun:  # fmt: skip
-    """Check everything, make the flock, and measure the initial state. `chosen`: arguments of `Flock`, without those left open."""
+    chosen: Mapping[str, Any] | None = None,
+    *,
+    table: Path | None = None,
+    steps: int | None = None,
+    dt: float | None = None,
+    output: Output = NO_FILES,
+    profile: Profile | None = None,
+) -> FlockRun:
+    """Check everything, make the flock, and measure the initial state. `chosen`.
+
+    Arguments of `Flock`, without those left open.
+    """
     arguments = dict(chosen or {})
     asked: dict[str, Any] = {"steps": steps, "dt": dt}
     length = Length(**{name: value for name, value in asked.items() if value is not None})
@@ -171,7 +198,8 @@ def start(
         for name in ONLY_STARTS:
             if name in arguments:
                 raise InputError(
-                    f"--{name.replace('_', '-')} cannot be given with --from: the table says where the agents are"
+                    f"--{name.replace('_', '-')} cannot be given with --from: the table says where "
+                    "the agents are"
                 )
         with span(profile, "setup", name="read the agents"):
             state = read_state(table)
@@ -180,7 +208,11 @@ def start(
     with span(profile, "observe", name="first (compiles)"):
         first = flock.statistics()
     flight = SimulatedFlock(flock=flock, output=output, dt=length.dt, first=first)
-    return Run(state=flight, steps=length.steps, checkpoints=Checkpoints(output.out, output.checkpoint_every))
+    return Run(
+        state=flight,
+        steps=length.steps,
+        checkpoints=Checkpoints(output.out, output.checkpoint_every),
+    )
 
 
 def resume(
@@ -194,13 +226,15 @@ def resume(
 ) -> FlockRun:
     """Continue a checkpoint by `steps` steps, or to its planned end.
 
-    Everything else is as it was, so the same kind of device gives the same bits; `Run.note` says when not.
+    Everything else is as it was, so the same kind of device gives the same bits; `Run.note` says
+    when not.
     """
     with span(profile, "setup", name="read the checkpoint"):
         saved = read_checkpoint(path)
     if saved.run is None:
         raise InputError(
-            f"{path}: a checkpoint without a run, written by Flock.checkpoint; continue it with Flock.resume"
+            f"{path}: a checkpoint without a run, written by Flock.checkpoint; continue it with "
+            "Flock.resume"
         )
     before, plan = saved.clock.step, saved.run
     last = last_step(path, before, plan.steps, steps)
@@ -221,9 +255,12 @@ def resume(
     )  # fmt: skip
     note = other_device(path, saved.settings.device, flock.settings.device) or other_cells(saved)
     return Run(
-        state=flight, steps=last, first_step=before, note=note,
+        state=flight,
+        steps=last,
+        first_step=before,
+        note=note,
         checkpoints=Checkpoints(output.out, output.checkpoint_every, resumed=path),
-    )  # fmt: skip
+    )
 
 
 def obstacles_of(texts: Sequence[str]) -> tuple[Obstacle, ...]:
@@ -235,7 +272,9 @@ def obstacles_of(texts: Sequence[str]) -> tuple[Obstacle, ...]:
 
 
 def check_output(output: Output, resumed: Path | None = None) -> None:
-    """Refuse files that cannot be written or that are in each other's way, before anything is computed."""
+    """Refuse files that cannot be written or that are in each other's way, before anything is
+    computed.
+    """
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
     if output.every and output.out is None and output.pictures.movie is None:
@@ -243,4 +282,9 @@ def check_output(output: Output, resumed: Path | None = None) -> None:
     check_pictures(output.pictures)
     p = output.pictures
     files = {"out": output.out, "final": output.final, "plot": p.plot, "movie": p.movie}
-    check_files(files, overwrite=output.overwrite, resumed=resumed, suffixes={"out": HDF5, "final": (".csv",)})
+    check_files(
+        files,
+        overwrite=output.overwrite,
+        resumed=resumed,
+        suffixes={"out": HDF5, "final": (".csv",)},
+    )

@@ -1,6 +1,9 @@
-"""What a step does, in launches: all steer and then all move, or one agent after another; and whether all agents stay in the world.
+"""What a step does, in launches: all steer and then all move, or one agent after another.
 
-Who has left it is looked for on the device when steps are done. Who is lost stays lost, so none is missed in between.
+And whether all agents stay in the world.
+
+Who has left it is looked for on the device when steps are done. Who is lost stays lost, so none is
+missed in between.
 """
 
 from __future__ import annotations
@@ -37,7 +40,10 @@ class Semantics(Protocol):
     """What a flock asks of one of the semantics."""
 
     def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
-        """A step of `dt`. Of `think_every` steps each has a phase: its number modulo think_every."""
+        """A step of `dt`. Of `think_every` steps each has a phase.
+
+        Its number modulo think_every.
+        """
         ...
 
     @property
@@ -47,16 +53,23 @@ class Semantics(Protocol):
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs of the last step, (n, 3) each on the device; nothing where they are never in memory."""
+        """The sums over pairs of the last step, (n, 3) each on the device.
+
+        Nothing where they are never in memory.
+        """
         ...
 
 
 def rules_of(settings: Settings) -> Rules:
     """The kernels of a flock."""
-    return make_rules(settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side)
+    return make_rules(
+        settings.precision, find_boundary(settings.boundary).end, settings.parameters.unit_side
+    )
 
 
-def steering(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> tuple[lw.Pairwise, Arguments]:
+def steering(
+    settings: Settings, boids: lw.RecordArray, search: lw.Search
+) -> tuple[lw.Pairwise, Arguments]:
     """The kernel of steering over a search, and the arguments of its call."""
     kernel = rules_of(settings).steer.using(search)
     named = name_arguments(kernel.signature, (boids, boids), pair_values(settings.parameters))
@@ -66,14 +79,20 @@ def steering(settings: Settings, boids: lw.RecordArray, search: lw.Search) -> tu
 def make_semantics(
     settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None = None
 ) -> Semantics:
-    """Compile and bind everything that does not depend on the time step. plan: of the search, if not its default one."""
+    """Compile and bind everything that does not depend on the time step. plan.
+
+    Of the search, if not its default one.
+    """
     if settings.semantics == "seq":
         return InTurn(settings, boids)
     return Synchronous(settings, boids, search, plan)
 
 
 def _named(call: lw.Call) -> list[NamedLaunch]:
-    """The launches of a search by stage: the last one is the kernel, what comes before it builds the structure."""
+    """The launches of a search by stage.
+
+    The last one is the kernel, what comes before it builds the structure.
+    """
     launch = call.launch
     if not isinstance(launch, SearchedLaunch):
         return [NamedLaunch("search", call.compiled.name, launch)]
@@ -86,11 +105,14 @@ def _named(call: lw.Call) -> list[NamedLaunch]:
 class Synchronous:
     """All steering from the old state, then all updates: the two substages of the thesis.
 
-    Where agents think in every m-th step only, agent i does in those steps whose number has the remainder i % m; in the others it
-    follows its last wish. The thinkers of a step are copied together, so that their search costs what that many agents cost.
+    Where agents think in every m-th step only, agent i does in those steps whose number has the
+    remainder i % m; in the others it follows its last wish. The thinkers of a step are copied
+    together, so that their search costs what that many agents cost.
     """
 
-    def __init__(self, settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None) -> None:
+    def __init__(
+        self, settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None
+    ) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
         if settings.think_every > 1 and search.k is not None:
             # Thinkers are copies, so each finds itself, too: at distance 0, where it adds nothing.
@@ -106,9 +128,12 @@ class Synchronous:
         shape, kind = (count, 3), boids.position.dtype
         self._urges = tuple(module.zeros(shape, kind) for _ in URGES)
         self._thinkers = type(boids).zeros(
-            boids.record, -(-count // settings.think_every), layout=boids.layout, device=boids.device,
+            boids.record,
+            -(-count // settings.think_every),
+            layout=boids.layout,
+            device=boids.device,
             python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
-        )  # fmt: skip
+        )
         self._gather(0)
         self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)
 
@@ -125,18 +150,26 @@ class Synchronous:
         s, boids = self._settings, self._boids
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
         if not s.all_obstacles:
-            return [NamedLaunch("update", "move", self._rules.move.bind(boids, *self._urges, **values).launch)]
+            return [
+                NamedLaunch(
+                    "update", "move", self._rules.move.bind(boids, *self._urges, **values).launch
+                )
+            ]
         kernels = make_avoidance(s.precision)
         clear = kernels.clear.bind(boids)
         ahead = clear.results[0]
         calls = [NamedLaunch("avoid", "clear", clear.launch)]
         if s.is_periodic:  # agents may have been put outside of the box, where no images are
-            calls.append(NamedLaunch("avoid", "settle", self._rules.settle.bind(boids, world=s.world).launch))
+            calls.append(
+                NamedLaunch("avoid", "settle", self._rules.settle.bind(boids, world=s.world).launch)
+            )
         for o in s.met:
             kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
             call = kernel.bind(boids, ahead, out=ahead, **numbers)
             calls.append(NamedLaunch("avoid", kernel.__name__, call.launch))
-        around = self._rules.move_around.bind(boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values)
+        around = self._rules.move_around.bind(
+            boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values
+        )
         return [*calls, NamedLaunch("update", "move_around", around.launch)]
 
     def _gather(self, phase: int) -> None:
@@ -163,7 +196,9 @@ class Synchronous:
 
 
 class InTurn:
-    """OpenSteer's own way: each agent steers by what the others have become, and moves before the next one looks."""
+    """OpenSteer's own way: each agent steers by what the others have become, and moves before the
+    next one looks.
+    """
 
     def __init__(self, settings: Settings, boids: lw.RecordArray) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
@@ -181,11 +216,23 @@ class InTurn:
                 kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
                 steps.append(Step(kernel, {"ahead": (len(steps), 0)}, numbers))
             takes["ahead"] = (len(steps), 0)
-            steps.append(Step(self._rules.move_around, takes, {**values, "avoid_time": s.parameters.avoid_time}))
+            steps.append(
+                Step(
+                    self._rules.move_around,
+                    takes,
+                    {**values, "avoid_time": s.parameters.avoid_time},
+                )
+            )
         else:
             steps.append(Step(self._rules.move, takes, values))
         within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
-        return [NamedLaunch("steps", "in turn", bind_in_turn(self._rules.steer_within, within, steps, self._boids))]
+        return [
+            NamedLaunch(
+                "steps",
+                "in turn",
+                bind_in_turn(self._rules.steer_within, within, steps, self._boids),
+            )
+        ]
 
     @property
     def structure(self) -> Structure | None:
@@ -197,7 +244,9 @@ class InTurn:
 
 
 def check_survival(flock: Flock, before: int) -> None:
-    """Raise `InputError` when an agent has left a bounded world or the finite numbers since step `before`; it names the first one."""
+    """Raise `InputError` when an agent has left a bounded world or the finite numbers since step
+    `before`; it names the first one.
+    """
     s, unsound = flock.settings, rules_of(flock.settings).unsound
     lost = int(unsound.sum(flock.boids, s.world))
     if not lost:
@@ -210,9 +259,13 @@ def check_survival(flock: Flock, before: int) -> None:
     who = f"between step {before:,} and step {flock.step:,} agent {flock.ids[rows[place]]}"
     others = f" ({lost:,} agents did)" if lost > 1 else ""
     if not np.isfinite([*position, float(agent.speed)]).all():
-        raise InputError(f"{who} lost its finite position or velocity{others}; a smaller dt or smaller weights keep it")
+        raise InputError(
+            f"{who} lost its finite position or velocity{others}; a smaller dt or smaller weights "
+            "keep it"
+        )
     distance = float(np.linalg.norm(position))
     raise InputError(
-        f"{who} left the world of radius {s.world:g}, and is {distance:g} from its centre{others}; a larger --world, --boundary wrap, or "
+        f"{who} left the world of radius {s.world:g}, and is {distance:g} from its centre{others}; "
+        "a larger --world, --boundary wrap, or "
         "an obstacle that is seen from inside keeps it"
     )

@@ -13,7 +13,13 @@ from lanewise.layouts import layout_by_name
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.images import check_images, images, look_ahead
 from lanewise.sims.boids.obstacles import Obstacle, Plane, as_dict, check_obstacle, obstacle_of
-from lanewise.sims.boids.parameters import LONGEST, SHORTEST, Parameters, check_parameters, check_semantics
+from lanewise.sims.boids.parameters import (
+    LONGEST,
+    SHORTEST,
+    Parameters,
+    check_parameters,
+    check_semantics,
+)
 from lanewise.sims.boids.rules import BOUNDED, BOX, RECORDS, SPHERE
 from lanewise.sims.boids.statistics import Statistics
 from lanewise.sims.common.checks import MOST_STEPS, check_time_step, readable
@@ -26,7 +32,10 @@ from lanewise.support.errors import InputError
 @frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for, a name or "given"."""
+    """Names and numbers. `obstacles`: besides those of the boundary. `search`.
+
+    As it was asked for, a name or "given".
+    """
 
     semantics: str
     parameters: Parameters
@@ -49,11 +58,18 @@ class Settings:
     def met(self) -> tuple[Obstacle, ...]:
         """All that agents may meet on their way: in a periodic world with their images."""
         obstacles, p = self.all_obstacles, self.parameters
-        return images(obstacles, self.world, p.agent_radius, look_ahead(p)) if self.is_periodic else obstacles
+        return (
+            images(obstacles, self.world, p.agent_radius, look_ahead(p))
+            if self.is_periodic
+            else obstacles
+        )
 
     @property
     def seen(self) -> tuple[Obstacle, ...]:
-        """All that stand in the world, for pictures: in a periodic one with the parts that come in at other faces."""
+        """All that stand in the world, for pictures.
+
+        In a periodic one with the parts that come in at other faces.
+        """
         obstacles = self.all_obstacles
         planes = tuple(o for o in obstacles if isinstance(o, Plane))
         others = tuple(o for o in obstacles if not isinstance(o, Plane))
@@ -67,7 +83,9 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0.
+    """What a run adds to its checkpoints.
+
+    Where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0.
 
     checkpoint_every: steps between checkpoints, 0 where the run chooses; older files lack it.
     """
@@ -84,8 +102,9 @@ def as_parameters(settings: Settings) -> dict[str, Any]:
     """Flat names and values for the attributes of a file."""
     return {
         **{n: v for n, v in asdict(settings).items() if n not in ("obstacles", "parameters")},
-        **asdict(settings.parameters), "obstacles": [json.dumps(as_dict(o)) for o in settings.obstacles] or None,
-    }  # fmt: skip
+        **asdict(settings.parameters),
+        "obstacles": [json.dumps(as_dict(o)) for o in settings.obstacles] or None,
+    }
 
 
 def settings_to_json(settings: Settings) -> str:
@@ -98,7 +117,9 @@ def settings_from_json(text: str) -> Settings:
     with readable("settings"):
         values: dict[str, Any] = json.loads(text)
         obstacles = [_obstacle(o) for o in values.pop("obstacles")]
-        return replace(record(Settings, {**values, "obstacles": ()}, "a flock"), obstacles=tuple(obstacles))
+        return replace(
+            record(Settings, {**values, "obstacles": ()}, "a flock"), obstacles=tuple(obstacles)
+        )
 
 
 def _obstacle(values: Mapping[str, Any]) -> Obstacle:
@@ -109,31 +130,47 @@ def _obstacle(values: Mapping[str, Any]) -> Obstacle:
 
 
 def check_world(world: float) -> None:
-    """Refuse what is no positive, finite length, and one whose square or its inverse float32 cannot hold."""
+    """Refuse what is no positive, finite length, and one whose square or its inverse float32 cannot
+    hold.
+    """
     if not (math.isfinite(world) and world > 0):
         raise InputError(f"the radius of the world is {world:g}; wanted a finite length above zero")
     if world > LONGEST:
-        raise InputError(f"the radius of the world is {world:g}; wanted at most {LONGEST:g}: distances are squared")
+        raise InputError(
+            f"the radius of the world is {world:g}; wanted at most {LONGEST:g}: distances are "
+            "squared"
+        )
     if world < SHORTEST:
-        raise InputError(f"the radius of the world is {world:g}; wanted at least {SHORTEST:g}: distances are squared")
+        raise InputError(
+            f"the radius of the world is {world:g}; wanted at least {SHORTEST:g}: distances are "
+            "squared"
+        )
 
 
 def check_extent(settings: Settings) -> None:
-    """Refuse a world with an end that is nearer than what agents see. A periodic one asks for it of its search."""
+    """Refuse a world with an end that is nearer than what agents see.
+
+    A periodic one asks for it of its search.
+    """
     radius, end = settings.parameters.radius, find_boundary(settings.boundary).end
     if end in (SPHERE, BOUNDED) and settings.world < radius:
         raise InputError(
-            f"the radius of the world is {settings.world:g}, and flockmates are seen up to the radius {radius:g}; wanted a world at "
+            f"the radius of the world is {settings.world:g}, and flockmates are seen up to the "
+            f"radius {radius:g}; wanted a world at "
             "least as large, or a smaller radius"
         )
 
 
 def check_stride(settings: Settings, dt: float) -> None:
-    """Refuse steps in which an agent may fly through the whole of a spherical world: it would come back outside of it."""
+    """Refuse steps in which an agent may fly through the whole of a spherical world.
+
+    It would come back outside of it.
+    """
     stride, across = settings.parameters.max_speed * dt, 2 * settings.world
     if find_boundary(settings.boundary).end == SPHERE and stride > across:
         raise InputError(
-            f"the time step is {dt:g}, in which an agent flies {stride:g}, more than the world's diameter of {across:g}; "
+            f"the time step is {dt:g}, in which an agent flies {stride:g}, more than the world's "
+            f"diameter of {across:g}; "
             "wanted a smaller one"
         )
 
@@ -167,7 +204,11 @@ def check_settings(settings: Settings) -> None:
 def check_clock(clock: Clock) -> None:
     """Refuse steps and times that no flock could have come to."""
     times = (clock.start_time, clock.elapsed, clock.dt)
-    if not (0 <= clock.start_step <= clock.step <= 2 * MOST_STEPS and all(map(math.isfinite, times)) and clock.dt >= 0):
+    if not (
+        0 <= clock.start_step <= clock.step <= 2 * MOST_STEPS
+        and all(map(math.isfinite, times))
+        and clock.dt >= 0
+    ):
         raise InputError(f"damaged checkpoint: its clock is {clock}")
 
 
@@ -180,7 +221,9 @@ def check_plan(plan: RunPlan, clock: Clock) -> None:
         and 0 <= plan.checkpoint_every <= MOST_STEPS
         and plan.last_frame <= clock.step
     ):
-        raise InputError(f"damaged checkpoint: its run is to step {plan.steps}, at step {clock.step}: {plan}")
+        raise InputError(
+            f"damaged checkpoint: its run is to step {plan.steps}, at step {clock.step}: {plan}"
+        )
 
 
 def check_fit(settings: Settings) -> None:
@@ -191,21 +234,26 @@ def check_fit(settings: Settings) -> None:
         return
     if target_of(settings.device).has_blocks:
         raise InputError(
-            f"semantics seq moves one agent after another, which {settings.device} cannot do; wanted --device cpu, or --semantics sync"
+            f"semantics seq moves one agent after another, which {settings.device} cannot do; "
+            "wanted --device cpu, or --semantics sync"
         )
     if settings.k is not None:
         raise InputError(
-            "semantics seq sees all flockmates within the radius, as OpenSteer does; leave k out, or use semantics sync"
+            "semantics seq sees all flockmates within the radius, as OpenSteer does; leave k out, "
+            "or use semantics sync"
         )
     if settings.search not in ("auto", "all-pairs"):
         raise InputError(
-            f"semantics seq looks at all pairs, because a structure would be out of date after every agent; found search {settings.search}"
+            "semantics seq looks at all pairs, because a structure would be out of date after "
+            f"every agent; found search {settings.search}"
         )
     if settings.boundary == "periodic":
         raise InputError(
-            "semantics seq does not see across the faces of a periodic world; wanted another boundary, or semantics sync"
+            "semantics seq does not see across the faces of a periodic world; wanted another "
+            "boundary, or semantics sync"
         )
     if settings.think_every != 1:
         raise InputError(
-            "semantics seq lets every agent think in every step; leave think-every out, or use semantics sync"
+            "semantics seq lets every agent think in every step; leave think-every out, or use "
+            "semantics sync"
         )

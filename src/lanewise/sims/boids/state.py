@@ -1,8 +1,11 @@
-"""The agents of a flock on the host, and their table as CSV: what `--from` reads and `--final` writes.
+"""The agents of a flock on the host, and their table as CSV.
 
-Columns, in any order: id, the position px,py,pz, the unit vectors forward fx,fy,fz, up ux,uy,uz and side sx,sy,sz, the speed, and the
-smoothed acceleration ax,ay,az. Written are all of them; read may be tables without id, side and acceleration. The side follows from
-forward and up; columns stx,sty,stz (a steering force) are passed over.
+What `--from` reads and `--final` writes.
+
+Columns, in any order: id, the position px,py,pz, the unit vectors forward fx,fy,fz, up ux,uy,uz and
+side sx,sy,sz, the speed, and the smoothed acceleration ax,ay,az. Written are all of them; read may
+be tables without id, side and acceleration. The side follows from forward and up; columns
+stx,sty,stz (a steering force) are passed over.
 """
 
 from __future__ import annotations
@@ -61,7 +64,9 @@ class State:
 
 
 def check_state(state: State) -> None:
-    """Refuse shapes that differ, NaN and infinity, headings that are no unit vectors, negative speeds, ids that come twice."""
+    """Refuse shapes that differ, NaN and infinity, headings that are no unit vectors, negative
+    speeds, ids that come twice.
+    """
     count = len(state.speed)
     for name in (*VECTORS, "speed"):
         values: NDArray[Any] = getattr(state, name)
@@ -69,7 +74,9 @@ def check_state(state: State) -> None:
         if values.shape != shape:
             raise InputError(f"{name} has shape {values.shape}; wanted {shape}")
         if (row := _first(~np.isfinite(values))) is not None:
-            raise InputError(f"{name} of agent {row} is {_shown(values[row])}; wanted finite numbers")
+            raise InputError(
+                f"{name} of agent {row} is {_shown(values[row])}; wanted finite numbers"
+            )
     length = np.linalg.norm(state.forward.astype(np.float64), axis=1)
     if (row := _first(np.abs(length - 1) > UNIT_TOLERANCE)) is not None:
         raise InputError(f"forward of agent {row} has length {length[row]:g}; wanted a unit vector")
@@ -97,7 +104,10 @@ def _shown(value: Any) -> str:
 
 @checked(InputError)
 def read_state(path: FilePath) -> State:
-    """The agents of a table, in the order of its lines. Raises `InputError` naming the file, the line (from 1) and the column."""
+    """The agents of a table, in the order of its lines.
+
+    Raises `InputError` naming the file, the line (from 1) and the column.
+    """
     file = existing_file(path)
     with (
         reading(path, "CSV", (UnicodeDecodeError, csv.Error)),
@@ -106,9 +116,13 @@ def read_state(path: FilePath) -> State:
         lines = csv.reader(stream)
         names = _column_names(lines)
         rows = list(_rows(lines, names))
-        columns = dict(zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True))
+        columns = dict(
+            zip(names, np.array(rows, np.float64).reshape(-1, len(names)).T, strict=True)
+        )
         ids = (
-            np.array([int(row[names.index("id")]) for row in rows], np.int64) if "id" in names else np.arange(len(rows))
+            np.array([int(row[names.index("id")]) for row in rows], np.int64)
+            if "id" in names
+            else np.arange(len(rows))
         )
         zero = np.zeros(len(rows))
 
@@ -125,7 +139,10 @@ def read_state(path: FilePath) -> State:
 
 @checked(InputError)
 def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> None:
-    """Write in one step, with as many digits as bring back the same number. Raises InputError as `atomic_path`, and for no agents."""
+    """Write in one step, with as many digits as bring back the same number.
+
+    Raises InputError as `atomic_path`, and for no agents.
+    """
     if not len(state):
         raise InputError(f"{path}: there are no agents, and a file of a flock has at least one")
     columns = [
@@ -146,17 +163,23 @@ def write_state(path: FilePath, state: State, *, overwrite: bool = False) -> Non
 def _column_names(lines: Iterator[list[str]]) -> list[str]:
     names = [cell.strip().lower() for line in itertools.islice(lines, 1) for cell in line]
     if not set(names) & set(REQUIRED):
-        raise InputError(f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}")
+        raise InputError(
+            f"line 1 is {_shortened(','.join(names))}; wanted the names of the columns: {WANTED}"
+        )
     for place, name in enumerate(names, 1):
         if name not in (*COLUMNS, *PASSED_OVER):
-            raise InputError(f"line 1, column {place}: unknown column {_shortened(name)}; wanted {WANTED}")
+            raise InputError(
+                f"line 1, column {place}: unknown column {_shortened(name)}; wanted {WANTED}"
+            )
         if names.index(name) != place - 1:
             raise InputError(f"line 1, column {place}: a second column {name}")
     if missing := [name for name in REQUIRED if name not in names]:
         raise InputError(f"line 1: no column {', '.join(missing)}; wanted {WANTED}")
     for letter in "sa":
         if 0 < sum(f"{letter}{axis}" in names for axis in "xyz") < 3:
-            raise InputError(f"line 1: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none")
+            raise InputError(
+                f"line 1: wanted all of {','.join(f'{letter}{axis}' for axis in 'xyz')}, or none"
+            )
     return names
 
 
@@ -166,8 +189,14 @@ def _rows(lines: Any, names: list[str]) -> Iterator[list[float]]:
         if not any(map(str.strip, cells)):
             continue
         if len(cells) != len(names):
-            raise InputError(f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} ({','.join(names)})")
-        yield [_number(lines.line_num, place, *pair) for place, pair in enumerate(zip(names, cells, strict=True), 1)]
+            raise InputError(
+                f"line {lines.line_num} has {len(cells)} values; wanted {len(names)} "
+                f"({','.join(names)})"
+            )
+        yield [
+            _number(lines.line_num, place, *pair)
+            for place, pair in enumerate(zip(names, cells, strict=True), 1)
+        ]
 
 
 def _number(line: int, place: int, name: str, cell: str) -> float:

@@ -29,9 +29,10 @@ FARTHEST = 1e300
 class Statistics:
     """A flock in numbers.
 
-    polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances to the nearest flockmate, however
-    far; in a periodic world those within the search radius (NaN where there is none). cells: cubes as large as the search radius,
-    those with agents in them. A flock without agents has no cells, and NaN for all that is a mean or an extreme.
+    polarisation: the length of the mean heading, 1 when all look the same way. nearest: distances
+    to the nearest flockmate, however far; in a periodic world those within the search radius (NaN
+    where there is none). cells: cubes as large as the search radius, those with agents in them. A
+    flock without agents has no cells, and NaN for all that is a mean or an extreme.
     """
 
     polarisation: float
@@ -57,8 +58,8 @@ NOBODY = Statistics(*[math.nan] * 6, cells=0, cell_min=0, cell_max=0, cell_mean=
 class Measures:
     """The kernels of measuring.
 
-    moments: heading and speed. nearest: the squared distance of the nearest one, and whether there is one. distance, reach: that distance;
-    without one nothing, and farther than any.
+    moments: heading and speed. nearest: the squared distance of the nearest one, and whether there
+    is one. distance, reach: that distance; without one nothing, and farther than any.
     """
 
     moments: lw.Elementwise
@@ -102,12 +103,19 @@ def polarisation(boids: lw.RecordArray, measures: Measures) -> float:
 
 
 class Observer:
-    """Measures the same agents again and again: what finds the nearest one is bound once, and rebuilt in every look."""
+    """Measures the same agents again and again.
 
-    def __init__(self, boids: lw.RecordArray, precision: str, search: lw.Search, radius: float) -> None:
+    What finds the nearest one is bound once, and rebuilt in every look.
+    """
+
+    def __init__(
+        self, boids: lw.RecordArray, precision: str, search: lw.Search, radius: float
+    ) -> None:
         """`search`: for the nearest one, with k = 1; `radius`: the side of cells."""
         self._boids, self._kernels, self._radius = boids, make_measures(precision), radius
-        self._nearest = self._kernels.nearest.using(search).bind(boids, boids) if len(boids) > 1 else None
+        self._nearest = (
+            self._kernels.nearest.using(search).bind(boids, boids) if len(boids) > 1 else None
+        )
 
     def take(self, position: NDArray[Any]) -> Statistics:
         """All statistics of the agents as they are now; `position`: theirs, (n, 3) on the host."""
@@ -125,18 +133,29 @@ class Observer:
                 mean = float(kernels.distance.sum(square, neighbours)) / some
         populations = cell_populations(position, self._radius)
         return Statistics(
-            float(np.linalg.norm(heading)) / count, float(slowest), float(speed) / count, float(fastest), least, mean,
-            len(populations), int(populations.min()), int(populations.max()), count / len(populations),
-        )  # fmt: skip
+            float(np.linalg.norm(heading)) / count,
+            float(slowest),
+            float(speed) / count,
+            float(fastest),
+            least,
+            mean,
+            len(populations),
+            int(populations.min()),
+            int(populations.max()),
+            count / len(populations),
+        )
 
 
 def observer_of(flock: "Flock") -> Observer:
     """For many looks at one flock."""
     s = flock.settings
     world = search_world(find_boundary(s.boundary).end, s.world)
-    # Without a radius nobody is too far; a periodic world needs one, or all pairs would have to be looked at.
+    # Without a radius nobody is too far; a periodic world needs one, or all pairs would have to be
+    # looked at.
     within = s.parameters.radius if isinstance(world, lw.Periodic) else None
-    return Observer(flock.boids, s.precision, lw.Nearest(k=1, radius=within, world=world), s.parameters.radius)
+    return Observer(
+        flock.boids, s.precision, lw.Nearest(k=1, radius=within, world=world), s.parameters.radius
+    )
 
 
 def cell_populations(position: NDArray[Any], side: float) -> NDArray[np.int64]:
@@ -144,5 +163,7 @@ def cell_populations(position: NDArray[Any], side: float) -> NDArray[np.int64]:
     cells = np.floor((position.astype(np.float64) - position.min(axis=0)) / side)
     if (cells.max(axis=0) < MOST_CELLS).all():
         cells = cells.astype(np.int64)
-        return np.unique((cells[:, 0] * MOST_CELLS + cells[:, 1]) * MOST_CELLS + cells[:, 2], return_counts=True)[1]
+        return np.unique(
+            (cells[:, 0] * MOST_CELLS + cells[:, 1]) * MOST_CELLS + cells[:, 2], return_counts=True
+        )[1]
     return np.unique(cells, axis=0, return_counts=True)[1]

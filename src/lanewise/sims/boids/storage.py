@@ -1,7 +1,10 @@
-"""Where agents lie in memory: now and then they are brought into the order in which their search lists them.
+"""Where agents lie in memory.
 
-Neighbours in the world are then neighbours in memory, and what a search gathers comes in whole lines. It happens in steps whose number
-is a multiple of `REORDER`, so bits do not depend on how a run is divided; a checkpoint keeps the places.
+Now and then they are brought into the order in which their search lists them.
+
+Neighbours in the world are then neighbours in memory, and what a search gathers comes in whole
+lines. It happens in steps whose number is a multiple of `REORDER`, so bits do not depend on how a
+run is divided; a checkpoint keeps the places.
 """
 
 from __future__ import annotations
@@ -30,12 +33,17 @@ from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.common.devices import array_module, on
 
 REORDER = (
-    32  # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's search radius
+    # steps: as many as a graph holds; at full speed an agent flies 4.8 in them, half of OpenSteer's
+    # search radius
+    32
 )
 
 
 class Storage:
-    """The places of agents. `rows`: the caller's row of the agent at each place, int32 on the device."""
+    """The places of agents. `rows`.
+
+    The caller's row of the agent at each place, int32 on the device.
+    """
 
     def __init__(self, boids: lw.RecordArray, structure: Structure) -> None:
         self._boids, self._structure = boids, structure
@@ -53,20 +61,34 @@ class Storage:
         self._gather_rows = self._bound(value_leaves(t.I32), lw.AoS(), rows, spare_rows, order)
 
     def launches(self) -> Sequence[NamedLaunch]:
-        """Build the structure of the present positions, and move agents and their rows into its order."""
+        """Build the structure of the present positions, and move agents and their rows into its
+        order.
+        """
         build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        moves = (self._gather, self._gather_rows, _Keep(self._boids, self._spare, self.rows, self._spare_rows))
+        moves = (
+            self._gather,
+            self._gather_rows,
+            _Keep(self._boids, self._spare, self.rows, self._spare_rows),
+        )
         return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
 
     def by_row(self, values: Any) -> Any:
-        """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the device."""
+        """Values of agents (n, ...), in the order of places, in the caller's order.
+
+        A copy on the device.
+        """
         result = self._module.empty_like(values)
         with on(self._boids.device):
             result[self.rows] = values
         return result
 
     def _bound(
-        self, leaves: tuple[Leaf, ...], layout: lw.Layout, source: BoundArray, to: BoundArray, order: BoundArray
+        self,
+        leaves: tuple[Leaf, ...],
+        layout: lw.Layout,
+        source: BoundArray,
+        to: BoundArray,
+        order: BoundArray,
     ) -> Launch:
         """Copies a whole array in the order of the structure, in its own layout."""
         device, count = self._boids.device, len(self._boids)
@@ -79,7 +101,10 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are equal."""
+    """Copies from the spare memory back to where kernels are bound to, in one piece.
+
+    Layouts are equal.
+    """
 
     boids: lw.RecordArray
     spare: lw.RecordArray
@@ -96,8 +121,13 @@ class _Keep:
         copy_bytes(self.boids.device, self.rows, self.spare_rows)
 
 
-def make_storage(boids: lw.RecordArray, structure: Structure | None, think_every: int) -> Storage | None:
-    """None where agents keep the caller's order: all pairs list them so, and which ones think goes by their rows."""
+def make_storage(
+    boids: lw.RecordArray, structure: Structure | None, think_every: int
+) -> Storage | None:
+    """None where agents keep the caller's order.
+
+    All pairs list them so, and which ones think goes by their rows.
+    """
     if structure is None or structure.order is None or think_every > 1:
         return None
     return Storage(boids, structure)

@@ -9,8 +9,8 @@
 | state/position, forward, up, acceleration | (n, 3) | the last state |
 | state/speed, id | (n,) | |
 
-Every parameter of the run is an attribute of the file. Frames are kept in memory until the file is written: whole, in one step, as a
-copy of what it was with the new frames behind.
+Every parameter of the run is an attribute of the file. Frames are kept in memory until the file is
+written: whole, in one step, as a copy of what it was with the new frames behind.
 """
 
 from __future__ import annotations
@@ -61,7 +61,16 @@ def frame_of(flock: Flock, observer: Observer) -> Frame:
     state = state_of(flock)
     with span(flock.profile, "observe", name="statistics"):
         statistics = observer.take(state.position)
-    return Frame(flock.step, flock.time, state.position, state.forward, state.up, state.speed, state.ids, statistics)
+    return Frame(
+        flock.step,
+        flock.time,
+        state.position,
+        state.forward,
+        state.up,
+        state.speed,
+        state.ids,
+        statistics,
+    )
 
 
 def state_of(flock: Flock) -> State:
@@ -72,7 +81,10 @@ def state_of(flock: Flock) -> State:
 
 @dataclass(slots=True)
 class Trajectory:
-    """The frames that wait to be written. `base`: the file that holds the earlier ones, if there is one."""
+    """The frames that wait to be written. `base`.
+
+    The file that holds the earlier ones, if there is one.
+    """
 
     base: Path | None = None
     waiting: list[Frame] = field(default_factory=list[Frame])
@@ -82,11 +94,18 @@ class Trajectory:
         return sum(f.position.nbytes + f.forward.nbytes + f.speed.nbytes for f in self.waiting)
 
     def write(
-        self, path: Path, flock: Flock, parameters: Mapping[str, Any], extra: Callable[[Any], None], *, overwrite: bool
+        self,
+        path: Path,
+        flock: Flock,
+        parameters: Mapping[str, Any],
+        extra: Callable[[Any], None],
+        *,
+        overwrite: bool,
     ) -> None:
         """Write everything: the waiting frames behind the earlier ones, and the state as it is now.
 
-        extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file as it was, when it cannot be written.
+        extra: called with the open h5py.File at the end. Raises `InputError`, and leaves the file
+        as it was, when it cannot be written.
         """
 
         def fill(file: Any) -> None:
@@ -103,7 +122,10 @@ class Trajectory:
 
 
 def _has_sums(path: Path) -> bool:
-    """Whether a file is of the version that writes sums: others are copied into one that has them."""
+    """Whether a file is of the version that writes sums.
+
+    Others are copied into one that has them.
+    """
     with open_hdf5(path) as file:
         return promised(file)
 
@@ -125,7 +147,9 @@ def _fill(file: Any, flock: Flock, frames: list[Frame], parameters: Mapping[str,
         "time": flock.time,
         **parameters,
     }
-    set_attributes(file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": lw.__version__})
+    set_attributes(
+        file, {**dict(attributes(shown)), "format": FORMAT, "lanewise_version": lw.__version__}
+    )
     state = state_of(flock)
     for name in STATE:
         _replace(file, f"state/{name}", getattr(state, name))

@@ -1,4 +1,7 @@
-"""The parameters of a run as attributes of an HDF5 file: one attribute a value, nested names joined by dots."""
+"""The parameters of a run as attributes of an HDF5 file.
+
+One attribute a value, nested names joined by dots.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,18 @@ import numpy as np
 from lanewise.support.errors import ArgumentError
 
 MOST_VALUES = 400
-"""HDF5 keeps attributes of up to 4 KiB under a sum; what is larger is data and belongs into a dataset."""
+"""HDF5 keeps attributes of up to 4 KiB under a sum.
+
+What is larger is data and belongs into a dataset.
+"""
 
 
 def attributes(parameters: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Names and values that HDF5 can hold.
 
-    {"collision": {"name": "trt", "magic": 0.1875}} becomes collision.name and collision.magic; dataclasses are taken
-    as dictionaries, sequences of numbers as arrays, paths and enum members as text, and None as the text "none".
+    {"collision": {"name": "trt", "magic": 0.1875}} becomes collision.name and collision.magic;
+    dataclasses are taken as dictionaries, sequences of numbers as arrays, paths and enum members as
+    text, and None as the text "none".
 
     Raises:
         ArgumentError: a value is of another type, or an array has more than MOST_VALUES values.
@@ -49,7 +56,9 @@ def _attribute(name: str, value: Any) -> Any:
             return _array(name, value)
         case _:
             kind = type(value).__name__
-            raise ArgumentError(f"parameter {name} is a {kind}; wanted a number, text, or a few of them")
+            raise ArgumentError(
+                f"parameter {name} is a {kind}; wanted a number, text, or a few of them"
+            )
 
 
 def _array(name: str, value: Any) -> Any:
@@ -62,5 +71,7 @@ def _array(name: str, value: Any) -> Any:
     if array.dtype.kind not in "biuf":
         raise ArgumentError(f"parameter {name} holds {array.dtype}; wanted numbers or text")
     if array.size > MOST_VALUES:
-        raise ArgumentError(f"parameter {name} has {array.size:,} values; wanted at most {MOST_VALUES:,}")
+        raise ArgumentError(
+            f"parameter {name} has {array.size:,} values; wanted at most {MOST_VALUES:,}"
+        )
     return array

@@ -1,4 +1,7 @@
-"""What every run refuses: steps and time steps that are none, files in each other's way, checkpoints that are complete."""
+"""What every run refuses.
+
+Steps and time steps that are none, files in each other's way, checkpoints that are complete.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ MOST_STEPS = 10**12
 def check_steps(steps: int, least: int = 1) -> None:
     """Refuse no steps, and more than a run can count."""
     if not least <= steps <= MOST_STEPS:
-        raise InputError(f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}")
+        raise InputError(
+            f"the number of steps is {steps}; wanted a whole number from {least} to {MOST_STEPS:,}"
+        )
 
 
 def check_every(every: int) -> None:
@@ -32,7 +37,10 @@ def check_time_step(dt: float) -> None:
 
 
 def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
-    """Where a run ends that is resumed from a checkpoint at `step`: after `steps` more, or (None) where it was to end."""
+    """Where a run ends that is resumed from a checkpoint at `step`.
+
+    After `steps` more, or (None) where it was to end.
+    """
     if steps is not None:
         check_steps(steps)
         return step + steps
@@ -43,7 +51,9 @@ def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
 
 @contextmanager
 def readable(part: str) -> Generator[None]:
-    """Within the block, what no reader of JSON and of records makes sense of is a damaged checkpoint, which `InputError` says."""
+    """Within the block, what no reader of JSON and of records makes sense of is a damaged
+    checkpoint, which `InputError` says.
+    """
     try:
         yield
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
@@ -51,9 +61,14 @@ def readable(part: str) -> Generator[None]:
 
 
 def check_format(version: int, formats: tuple[int, int]) -> None:
-    """Refuse a checkpoint of a format that is none of the two which are read: the one before, and today's."""
+    """Refuse a checkpoint of a format that is none of the two which are read.
+
+    The one before, and today's.
+    """
     if version not in formats:
-        raise InputError(f"a checkpoint of format {version}; wanted format {formats[1]} or {formats[0]}")
+        raise InputError(
+            f"a checkpoint of format {version}; wanted format {formats[1]} or {formats[0]}"
+        )
 
 
 HDF5 = (".h5", ".hdf5")
@@ -66,13 +81,18 @@ def check_ending(option: str, path: Path, endings: tuple[str, ...]) -> None:
 
 
 def check_files(
-    files: Mapping[str, Path | None], *, overwrite: bool, resumed: Path | None = None, continued: Collection[str] = (),
+    files: Mapping[str, Path | None],
+    *,
+    overwrite: bool,
+    resumed: Path | None = None,
+    continued: Collection[str] = (),
     suffixes: Mapping[str, tuple[str, ...]] | None = None,
-) -> None:  # fmt: skip
-    """Refuse files that cannot be written or that are in each other's way, before anything is computed.
+) -> None:
+    """Refuse files that cannot be written or that are in each other's way, before anything is
+    computed.
 
-    files: by their options; "out" may be the file of the checkpoint `resumed`. continued: those to which a resumed run adds. suffixes:
-    that names must have. Raises `InputError`.
+    files: by their options; "out" may be the file of the checkpoint `resumed`. continued: those to
+    which a resumed run adds. suffixes: that names must have. Raises `InputError`.
     """
     taken: dict[Path, str] = {} if resumed is None else {resumed.resolve(): "--resume"}
     for name, path in files.items():
@@ -81,7 +101,9 @@ def check_files(
         place = path.resolve()
         own = resumed is not None and name == "out" and place == resumed.resolve()
         if place in taken and not own:
-            raise InputError(f"--{name} {path} is the file of {taken[place]}, too; wanted another one")
+            raise InputError(
+                f"--{name} {path} is the file of {taken[place]}, too; wanted another one"
+            )
         taken[place] = f"--{name}"
         if not own:
             check_ending(f"--{name}", path, (suffixes or {}).get(name, ()))

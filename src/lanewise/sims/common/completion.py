@@ -1,4 +1,7 @@
-"""What a shell completes behind an option: the values that it takes, from where they are declared, looked up when somebody presses tab."""
+"""What a shell completes behind an option.
+
+The values that it takes, from where they are declared, looked up when somebody presses tab.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from collections.abc import Callable
 from lanewise.support.interrupts import imported
 
 Values = tuple[str, ...] | str
-"""The values themselves, or where they are: the name of a module and of a collection in it, joined by a dot."""
+"""The values themselves, or where they are.
+
+The name of a module and of a collection in it, joined by a dot.
+"""
 
 DEVICES = ("cpu", "cuda")
 PRECISIONS = ("f32", "f64", "mixed")  # of all products together

@@ -27,10 +27,29 @@ from lanewise.runtime.memory import (
 from lanewise.support.errors import DeviceError
 
 __all__ = [
-    "CPU", "address", "array_module", "available_memory", "bring", "check_compiled", "copy_bandwidth",
-    "cuda_device_count", "device_of", "get_device", "is_compiled", "is_gpu", "module_of", "on", "other_device",
-    "read_only", "remembered", "require_memory", "resolve", "same_kind", "target_of", "to_host",
-]  # fmt: skip
+    "CPU",
+    "address",
+    "array_module",
+    "available_memory",
+    "bring",
+    "check_compiled",
+    "copy_bandwidth",
+    "cuda_device_count",
+    "device_of",
+    "get_device",
+    "is_compiled",
+    "is_gpu",
+    "module_of",
+    "on",
+    "other_device",
+    "read_only",
+    "remembered",
+    "require_memory",
+    "resolve",
+    "same_kind",
+    "target_of",
+    "to_host",
+]
 
 
 def same_kind(one: str, other: str) -> bool:

@@ -1,4 +1,6 @@
-"""What the commands `lanewise PRODUCT run` do alike: begin a run, follow it to its end or its interruption, and say what it found.
+"""What the commands `lanewise PRODUCT run` do alike.
+
+Begin a run, follow it to its end or its interruption, and say what it found.
 
 A product fills in a `Product`; its run is a `Run`.
 """
@@ -44,7 +46,10 @@ def carry_out(
     product: Product[S], matched: Given, prepare: Callable[[Profile | None], Run[S]],
     out: Path | None, *others: Path | None,
 ) -> None:  # fmt: skip
-    """Prepare a run, and follow it to the end. out, others: the files that it writes, its checkpoint first."""
+    """Prepare a run, and follow it to the end. out, others.
+
+    The files that it writes, its checkpoint first.
+    """
     from lanewise.io.source import existing_file
 
     resumed, trace = matched["resume"], matched["profile_trace"]
@@ -116,20 +121,36 @@ def follow(run: F, title: str, rate: Callable[[F], str], *, quiet: bool) -> None
     title, rate: before and after the bar, which also shows the time left.
     """
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     console = Console(stderr=True)
     columns = (
-        TextColumn("[bold]{task.description}[/bold]"), BarColumn(), TaskProgressColumn(), TextColumn("{task.fields[rate]}"),
+        TextColumn("[bold]{task.description}[/bold]"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+    )
+    with Progress(
+        *columns, console=console, disable=quiet or not console.is_terminal, transient=True
+    ) as bar:
         task = bar.add_task(title, total=run.steps - run.first_step, rate="")
-        run.execute(lambda now: bar.update(task, completed=now.step - now.first_step, rate=rate(now)))
+        run.execute(
+            lambda now: bar.update(task, completed=now.step - now.first_step, rate=rate(now))
+        )
 
 
 def say_note(note: str) -> None:
-    """What the user should know and need not act on: why a resumed run may differ from an uninterrupted one, for one."""
+    """What the user should know and need not act on.
+
+    Why a resumed run may differ from an uninterrupted one, for one.
+    """
     if note:
         print(f"note: {note}", file=sys.stderr)
 

@@ -1,4 +1,6 @@
-"""What a command can be told, declared once: a field of the settings has its option with it, and the command line is made of these.
+"""What a command can be told, declared once.
+
+A field of the settings has its option with it, and the command line is made of these.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Settings:
@@ -7,11 +9,12 @@
     @run_command(app, Settings, Output)
     def run(given: Given) -> None: ...
 
-Every option is None when it is left out, so that one given together with --resume can be told from it. Modules that declare options
-import little: the command line reads them at every start.
+Every option is None when it is left out, so that one given together with --resume can be told from
+it. Modules that declare options import little: the command line reads them at every start.
 
-Commands that run simulations have `--profile`: a table of where the time went, and a trace for Perfetto. It may be
-followed by the name of the trace, which ends in .json: what follows it otherwise is another argument.
+Commands that run simulations have `--profile`: a table of where the time went, and a trace for
+Perfetto. It may be followed by the name of the trace, which ends in .json: what follows it
+otherwise is another argument.
 """
 
 from __future__ import annotations
@@ -40,7 +43,10 @@ FLAG, SUFFIX = "--profile", ".json"
 
 
 def split_trace(args: list[str]) -> list[str]:
-    """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`; all else stays."""
+    """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`.
+
+    All else stays.
+    """
     words: list[str] = []
     for position, word in enumerate(args):
         name, _, value = word.partition("=")
@@ -48,7 +54,12 @@ def split_trace(args: list[str]) -> list[str]:
             return [*words, *args[position:]]
         if name == FLAG and value:
             words += [FLAG, f"--profile-trace={value}"]
-        elif position and args[position - 1] == FLAG and Path(word).suffix and not word.startswith("-"):
+        elif (
+            position
+            and args[position - 1] == FLAG
+            and Path(word).suffix
+            and not word.startswith("-")
+        ):
             words.append(f"--profile-trace={word}")
         else:
             words.append(word)
@@ -56,10 +67,18 @@ def split_trace(args: list[str]) -> list[str]:
 
 
 class ProfileReport:
-    """The profile of a command, from here to `finish`. `profile` is None when nobody asked for one."""
+    """The profile of a command, from here to `finish`.
 
-    def __init__(self, asked: bool, trace: Path | None, overwrite: bool, *others: Path | None) -> None:
-        """`others`: the other files of the command. Raises `InputError` for a trace that cannot be written."""
+    `profile` is None when nobody asked for one.
+    """
+
+    def __init__(
+        self, asked: bool, trace: Path | None, overwrite: bool, *others: Path | None
+    ) -> None:
+        """`others`: the other files of the command.
+
+        Raises `InputError` for a trace that cannot be written.
+        """
         if trace is not None:
             check_trace(trace, overwrite, *others)
         self.profile = Profile() if asked or trace is not None else None
@@ -69,7 +88,9 @@ class ProfileReport:
             self._whole.__enter__()
 
     def finish(self, summary: dict[str, Any] | None = None) -> None:
-        """Print the table on standard error, write the trace, and put the numbers into `summary`, as "profile"."""
+        """Print the table on standard error, write the trace, and put the numbers into `summary`,
+        as "profile".
+        """
         if self.profile is None or self._whole is None:
             return
         from rich.console import Console
@@ -78,20 +99,26 @@ class ProfileReport:
         Console(file=sys.stderr).print(self.profile.table())
         if self._trace is not None:
             self.profile.write_trace(self._trace, overwrite=self._overwrite)
-            print(f"trace written to {self._trace}; https://ui.perfetto.dev opens it", file=sys.stderr)
+            print(
+                f"trace written to {self._trace}; https://ui.perfetto.dev opens it", file=sys.stderr
+            )
         if summary is not None:
             summary["profile"] = self.profile.summary()
 
 
 def check_trace(trace: Path, overwrite: bool, *others: Path | None) -> None:
-    """Refuse, before anything is computed, a trace that cannot be written or would replace another file of the command."""
+    """Refuse, before anything is computed, a trace that cannot be written or would replace another
+    file of the command.
+    """
     from lanewise.io.atomic import writable_target
 
     if trace.suffix.lower() != SUFFIX:
         raise InputError(f"--profile {trace}: wanted a name that ends in {SUFFIX}")
     for other in others:
         if other is not None and other.resolve() == trace.resolve():
-            raise InputError(f"--profile {trace} would replace another file of this command; wanted another name")
+            raise InputError(
+                f"--profile {trace} would replace another file of this command; wanted another name"
+            )
     writable_target(trace, overwrite)
 
 
@@ -103,10 +130,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the command line says about a field; `{default}` in `help` stands for the field's default.
+    """What the command line says about a field.
 
-    flags: the names on the command line, if they are not the field's. minimum: of a number. argument: it has no flag, and its metavar is
-    its name. parse: what makes the field's value of the text that is given, where its type is none that the command line knows.
+    `{default}` in `help` stands for the field's default.
+
+    flags: the names on the command line, if they are not the field's. minimum: of a number.
+    argument: it has no flag, and its metavar is its name. parse: what makes the field's value of
+    the text that is given, where its type is none that the command line knows.
     values: what a shell completes.
     """
 
@@ -131,9 +161,14 @@ def option_of(f: Field[Any]) -> Option | None:
     return f.metadata.get(_KEY)
 
 
-DEVICE = Option(METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)", values=DEVICES)
+DEVICE = Option(
+    METHOD, "NAME", "cpu, cuda, cuda:1, ... (default cpu; with --resume as before)", values=DEVICES
+)
 CHECKPOINT_EVERY = Option(
-    OUTPUT, "N", "steps between checkpoints (default a minute or more; with --resume as before)", minimum=1
+    OUTPUT,
+    "N",
+    "steps between checkpoints (default a minute or more; with --resume as before)",
+    minimum=1,
 )
 RESUME = Option(OUTPUT, "FILE.h5", "continue this checkpoint, bit-exact on the same device")
 OVERWRITE = Option(OUTPUT, "", "replace files that exist")
@@ -145,7 +180,12 @@ class Common:
 
     profile: bool = setting(
         False,
-        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (FLAG,)),
+        Option(
+            OUTPUT,
+            "",
+            "say where the time went; --profile FILE.json writes a trace for Perfetto, too",
+            (FLAG,),
+        ),
     )
     profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
     json: bool = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
@@ -183,7 +223,10 @@ class Given:
         for f in (f for cls in classes for f in fields(cls)):
             option = option_of(f)
             if option is not None and f.name in self._values and f.name not in but:
-                raise InputError(f"{_flag(f, option)} cannot be given with --resume: the checkpoint keeps its own")
+                raise InputError(
+                    f"{_flag(f, option)} cannot be given with --resume: the checkpoint keeps its "
+                    "own"
+                )
 
 
 def _flag(f: Field[Any], option: Option) -> str:
@@ -236,7 +279,9 @@ class Command(TyperCommand):
 
 
 class ProfiledCommand(TyperCommand):
-    """A command with the options of `Common`, of which users see `--profile`, or `--profile FILE.json`, as one."""
+    """A command with the options of `Common`, of which users see `--profile`, or `--profile
+    FILE.json`, as one.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Split the one into the two, then parse as ever, but suggest only what is alike."""
@@ -250,19 +295,26 @@ class ProfiledCommand(TyperCommand):
 
 @contextmanager
 def _alike_only() -> Generator[None]:
-    """Within the block, an unknown option is compared with others without its dashes, which all of them have."""
+    """Within the block, an unknown option is compared with others without its dashes, which all of
+    them have.
+    """
     try:
         yield
     except USAGE_ERROR as error:
         wrong: Any = error
         if possible := getattr(wrong, "possibilities", None):
             asked = wrong.option_name.lstrip("-")
-            wrong.possibilities = [p for p in possible if difflib.get_close_matches(asked, [p.lstrip("-")])]
+            wrong.possibilities = [
+                p for p in possible if difflib.get_close_matches(asked, [p.lstrip("-")])
+            ]
         raise
 
 
 def _flags_alone(parameters: list[Any]) -> list[Any]:
-    """Options as they are, with an empty metavar for flags that have none: the help would give them a type."""
+    """Options as they are, with an empty metavar for flags that have none.
+
+    The help would give them a type.
+    """
     for p in parameters:
         if getattr(p, "is_flag", False) and p.metavar is None:
             p.metavar = ""
@@ -286,9 +338,12 @@ def run_command(
     name: str = "run",
     common: type[Any] = Common,
 ) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
-    """Make a function the command `name` of a product; its options are those of the fields of these classes, and of `common`.
+    """Make a function the command `name` of a product.
 
-    after: options that stand elsewhere in the help than where they are declared, and behind which one.
+    Its options are those of the fields of these classes, and of `common`.
+
+    after: options that stand elsewhere in the help than where they are declared, and behind which
+    one.
     """
 
     def decorate(function: Callable[[Given], None]) -> Callable[[Given], None]:
@@ -297,7 +352,10 @@ def run_command(
 
         run.__doc__ = function.__doc__
         run.__signature__ = inspect.Signature(  # pyright: ignore[reportFunctionMemberAccess]
-            _ordered([_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, common))], after)
+            _ordered(
+                [_parameter(f, o, hints[f.name]) for f, o, hints in _declared((*classes, common))],
+                after,
+            )
         )
         app.command(name, cls=ProfiledCommand)(run)
         return function
@@ -313,7 +371,9 @@ def _declared(classes: tuple[type[Any], ...]) -> list[tuple[Field[Any], Option, 
     return declared
 
 
-def _ordered(parameters: list[inspect.Parameter], after: Mapping[str, str]) -> list[inspect.Parameter]:
+def _ordered(
+    parameters: list[inspect.Parameter], after: Mapping[str, str]
+) -> list[inspect.Parameter]:
     order = [p.name for p in parameters if p.name not in after]
     for name, before in after.items():
         order.insert(order.index(before) + 1, name)
@@ -325,31 +385,55 @@ def _parameter(f: Field[Any], o: Option, kind: Any) -> inspect.Parameter:
     text = o.help.replace("{default}", _shown(f.default))
     complete = completing(o.values) if o.values else None
     if o.argument:
-        described: Any = typer.Argument(metavar=o.metavar, show_default=False, help=text, autocompletion=complete)
+        described: Any = typer.Argument(
+            metavar=o.metavar, show_default=False, help=text, autocompletion=complete
+        )
     elif kind in (int, int | None) and not o.parse:
         described = typer.Option(
-            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
-            parser=whole_number, callback=at_least(o.minimum), hidden=o.hidden,
-        )  # fmt: skip
+            *(o.flags or (_flag(f, o),)),
+            metavar=o.metavar,
+            help=text,
+            rich_help_panel=o.panel,
+            show_default=False,
+            parser=whole_number,
+            callback=at_least(o.minimum),
+            hidden=o.hidden,
+        )
     elif kind in (float, float | None) and not o.parse:
         described = typer.Option(
-            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
-            parser=real_number, callback=at_least(o.minimum), hidden=o.hidden,
-        )  # fmt: skip
+            *(o.flags or (_flag(f, o),)),
+            metavar=o.metavar,
+            help=text,
+            rich_help_panel=o.panel,
+            show_default=False,
+            parser=real_number,
+            callback=at_least(o.minimum),
+            hidden=o.hidden,
+        )
     else:
         described = typer.Option(
-            *(o.flags or (_flag(f, o),)), metavar=o.metavar, help=text, rich_help_panel=o.panel, show_default=False,
-            hidden=o.hidden, autocompletion=complete,
-        )  # fmt: skip
+            *(o.flags or (_flag(f, o),)),
+            metavar=o.metavar,
+            help=text,
+            rich_help_panel=o.panel,
+            show_default=False,
+            hidden=o.hidden,
+            autocompletion=complete,
+        )
     kind = str if o.parse else kind
     alone = kind is bool  # one flag, which is there or not
     annotation = Annotated[kind, described] if alone else Annotated[kind | None, described]
     default = False if alone else None
-    return inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(
+        f.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
 
 
 def whole_number(text: str | int) -> int:
-    """`10000`, `10_000`, `10,000` or `1e4`; raises `typer.BadParameter` for anything else. A number is a default."""
+    """`10000`, `10_000`, `10,000` or `1e4`; raises `typer.BadParameter` for anything else.
+
+    A number is a default.
+    """
     plain = str(text).strip().replace("_", "").replace(",", "")
     try:
         if not plain.isascii():  # digits of other scripts, which Python reads
@@ -367,7 +451,10 @@ def whole_number(text: str | int) -> int:
 
 
 def real_number(text: str | float) -> float:
-    """`0.01`, `1e-2` or `1_000.5`; raises `typer.BadParameter` for anything else. A number is a default."""
+    """`0.01`, `1e-2` or `1_000.5`; raises `typer.BadParameter` for anything else.
+
+    A number is a default.
+    """
     try:
         number = float(text)
         if not str(text).isascii():  # digits of other scripts, which Python reads

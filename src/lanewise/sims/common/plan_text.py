@@ -1,4 +1,7 @@
-"""A plan as text in a checkpoint: defaults may change with a tuning or a version, and with the plan the order of sums."""
+"""A plan as text in a checkpoint.
+
+Defaults may change with a tuning or a version, and with the plan the order of sums.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ def to_json(plan: lw.Plan) -> str:
 def from_json(text: str) -> lw.Plan:
     """The complete plan that `to_json` wrote; raises `ValueError` with what is wrong.
 
-    Fields that a later version added are neutral: the version that wrote the plan did not have what they decide about.
+    Fields that a later version added are neutral: the version that wrote the plan did not have what
+    they decide about.
     """
     try:
         decoded: Any = json.loads(text)
@@ -32,10 +36,16 @@ def from_json(text: str) -> lw.Plan:
             raise ValueError(f"a plan has no field {name!r}")
         if not _fits(value, allowed[name]):
             raise ValueError(f"its field {name!r} is {value!r}")
-    return lw.Plan(**{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(lw.Plan)})
+    return lw.Plan(
+        **{f.name: decoded.get(f.name, getattr(NEUTRAL, f.name)) for f in fields(lw.Plan)}
+    )
 
 
 def _fits(value: object, annotation: Any) -> bool:
-    """Whether a value is one of `int | None`, `Literal["off", "scratch"] | None` and so on, but not None."""
+    """Whether a value is one of `int | None`, `Literal["off", "scratch"] | None` and so on, but not
+    None.
+    """
     kinds = [k for k in get_args(annotation) if k is not type(None)]
-    return any(value in get_args(k) if get_origin(k) is Literal else type(value) is k for k in kinds)
+    return any(
+        value in get_args(k) if get_origin(k) is Literal else type(value) is k for k in kinds
+    )

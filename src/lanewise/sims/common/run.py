@@ -73,7 +73,8 @@ class Checkpoints:
 
     path: None for none. every: steps, or 0: by wall time. seconds: of wall time; None lets writing
     take a twentieth of the time at most. first: whether one is written before the first step.
-    resumed: the file from which the run was resumed; a run that continues in it writes no first one.
+    resumed: the file from which the run was resumed; a run that continues in it writes no first
+    one.
     """
 
     path: Path | None = None

@@ -15,9 +15,18 @@ if TYPE_CHECKING:  # for type checkers: what `__getattr__` imports
     from lanewise.sims.gravity.simulation import Simulation, make_bodies
 
 __all__ = [
-    "INITIAL_CONDITIONS", "INTEGRATORS", "Body", "Body64", "BodyMixed", "Diagnostics", "Force", "Integrator", "Simulation", "make_bodies",
+    "INITIAL_CONDITIONS",
+    "INTEGRATORS",
+    "Body",
+    "Body64",
+    "BodyMixed",
+    "Diagnostics",
+    "Force",
+    "Integrator",
+    "Simulation",
+    "make_bodies",
     "make_initial_conditions",
-]  # fmt: skip
+]
 
 __getattr__, __dir__ = at_first_use(
     __name__,

@@ -1,11 +1,14 @@
-"""Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what resuming needs.
+"""Checkpoints: a Gadget snapshot that others read, with a group `/lanewise` that holds what
+resuming needs.
 
-`/lanewise` has the settings and the plans of the kernels as attributes, and `history`, one row a measurement (columns in
-its attribute). A checkpoint is written whole or not at all, so the last one stays valid whatever happens to the run.
+`/lanewise` has the settings and the plans of the kernels as attributes, and `history`, one row a
+measurement (columns in its attribute). A checkpoint is written whole or not at all, so the last one
+stays valid whatever happens to the run.
 
-Numbered snapshots (`--snapshot-every`) are written beside a run's own file. They are archives; no resumed run writes to one. A snapshot is
-a checkpoint that keeps the name of its run's file as the attribute `snapshot_of` of `/lanewise`; that of the run's own file is empty.
-Before 0.2 there was no such attribute, and a file is a snapshot if its name ends in the step that it holds.
+Numbered snapshots (`--snapshot-every`) are written beside a run's own file. They are archives; no
+resumed run writes to one. A snapshot is a checkpoint that keeps the name of its run's file as the
+attribute `snapshot_of` of `/lanewise`; that of the run's own file is empty. Before 0.2 there was no
+such attribute, and a file is a snapshot if its name ends in the step that it holds.
 """
 
 from __future__ import annotations
@@ -52,7 +55,10 @@ def snapshot_path(out: Path, step: int) -> Path:
 
 
 def run_file(path: Path) -> Path | None:
-    """The own file of the run that wrote `path` as a snapshot, in the same folder; None for what is no snapshot."""
+    """The own file of the run that wrote `path` as a snapshot, in the same folder.
+
+    None for what is no snapshot.
+    """
     with open_hdf5(path) as file:
         attributes = file[GROUP].attrs if GROUP in file else {}
         if SNAPSHOT_OF in attributes:
@@ -66,7 +72,9 @@ def run_file(path: Path) -> Path | None:
 
 
 def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
-    """Where a run that is resumed from `path` goes on: in `out`, or in `path`; from a snapshot in the run's own file.
+    """Where a run that is resumed from `path` goes on: in `out`, or in `path`.
+
+    From a snapshot in the run's own file.
 
     Raises `InputError` where that would replace a snapshot, or another file, without `overwrite`.
     """
@@ -76,7 +84,8 @@ def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
     if own is not None and not overwrite and (same or (out is None and target.exists())):
         what = "that is this file" if same else "which exists"
         raise InputError(
-            f"{path} is a snapshot, and a resumed run never writes to one; it would go on in {target}, {what}: "
+            f"{path} is a snapshot, and a resumed run never writes to one; it would go on in "
+            f"{target}, {what}: "
             "name another file with --out, or give --overwrite to replace it"
         )
     writable_target(target, overwrite or (same and own is None))
@@ -93,7 +102,10 @@ def _entry(kind: str) -> Text | Whole | Real:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a run measures and writes, in steps and in seconds of wall time; 0 steps: never but at the ends."""
+    """How often a run measures and writes, in steps and in seconds of wall time; 0 steps.
+
+    Never but at the ends.
+    """
 
     diagnostics_every: int
     snapshot_every: int
@@ -160,7 +172,8 @@ def write_checkpoint(
     snapshot_of: str = "",
     overwrite: bool,
 ) -> None:
-    """Write the current state whole, or leave the file as it was and raise `InputError` (a full disk, for one).
+    """Write the current state whole, or leave the file as it was and raise `InputError` (a full
+    disk, for one).
 
     snapshot_of: the name of the run's own file, for a numbered snapshot beside it.
     """
@@ -172,19 +185,40 @@ def write_checkpoint(
         own = {"version": lw.__version__, "step": simulation.step, SNAPSHOT_OF: snapshot_of}
         kept = {FORCE_PLAN: to_json(plans.force), POTENTIAL_PLAN: to_json(plans.potential)}
         set_attributes(group, {**own, **asdict(settings), **asdict(pace), **kept})
-        rows = add_dataset(group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS)))
+        rows = add_dataset(
+            group, "history", np.array([to_row(d) for d in history]).reshape(-1, len(COLUMNS))
+        )
         set_attributes(rows, {"columns": ",".join(COLUMNS)})
 
     precision = "f32" if simulation.precision == "f32" else "f64"
-    write_gadget(path, current_particles(simulation, labels), overwrite=overwrite, precision=precision, extra=add_group)
+    write_gadget(
+        path,
+        current_particles(simulation, labels),
+        overwrite=overwrite,
+        precision=precision,
+        extra=add_group,
+    )
 
 
 def current_particles(simulation: Simulation, labels: Labels) -> Particles:
-    """The bodies as they are now, on the host, with their ids and components; on a CPU without copying, in their own precision."""
+    """The bodies as they are now, on the host, with their ids and components.
+
+    On a CPU without copying, in their own precision.
+    """
     bodies = simulation.bodies
     with span(simulation.profile, "transfer", name="bodies to the host", nbytes=bodies.nbytes):
-        position, velocity, mass = (to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass"))
-    return Particles(position, velocity, mass, labels.ids, labels.component, simulation.time, simulation.softening)
+        position, velocity, mass = (
+            to_host(getattr(bodies, n)) for n in ("position", "velocity", "mass")
+        )
+    return Particles(
+        position,
+        velocity,
+        mass,
+        labels.ids,
+        labels.component,
+        simulation.time,
+        simulation.softening,
+    )
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -194,7 +228,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         group = file.get(GROUP)
         if group is None or "history" not in group:
             raise InputError(
-                f"a Gadget snapshot but no checkpoint of lanewise; start a new run from it with --ic {path}"
+                "a Gadget snapshot but no checkpoint of lanewise; start a new run from it with "
+                f"--ic {path}"
             )
         warn_without_sums(file, path)
         values = schema.read(file, SCHEMA)
@@ -202,27 +237,41 @@ def read_checkpoint(path: Path) -> Checkpoint:
         check_names(settings)
         real = np.dtype(np.float32 if settings.precision == "f32" else np.float64)
         for place in (
-            f"PartType{k}/{n}" for k in np.unique(particles.component) for n in ("Coordinates", "Velocities")
+            f"PartType{k}/{n}"
+            for k in np.unique(particles.component)
+            for n in ("Coordinates", "Velocities")
         ):
             if file[place].dtype != real:
-                raise InputError(f"damaged checkpoint: {place} is of {file[place].dtype}; wanted {real}")
+                raise InputError(
+                    f"damaged checkpoint: {place} is of {file[place].dtype}; wanted {real}"
+                )
         history = [from_row(row) for row in values[HISTORY]]
         if not history:
-            raise InputError("damaged checkpoint: its history is empty; wanted the energies of the start")
+            raise InputError(
+                "damaged checkpoint: its history is empty; wanted the energies of the start"
+            )
         step: int = values[f"{GROUP}@step"]
         if step > settings.steps:
             raise InputError(f"damaged checkpoint: it is at step {step} of {settings.steps}")
         plans, paces = _read_plans(values), [values[place] for place in PACE]
-    return Checkpoint(particles, settings, step, history, plans, None if None in paces else Pace(*paces))
+    return Checkpoint(
+        particles, settings, step, history, plans, None if None in paces else Pace(*paces)
+    )
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:
-    """The plans, or None where there are none: not in a checkpoint of a version that did not keep them."""
+    """The plans, or None where there are none.
+
+    Not in a checkpoint of a version that did not keep them.
+    """
     texts = [values[f"{GROUP}@{name}"] for name in (FORCE_PLAN, POTENTIAL_PLAN)]
     if texts == [None, None]:
         return None
     if None in texts:
-        raise InputError("damaged checkpoint: it has one plan; wanted that of the forces and that of the potential")
+        raise InputError(
+            "damaged checkpoint: it has one plan; wanted that of the forces and that of the "
+            "potential"
+        )
     return Plans(_read_plan(FORCE_PLAN, texts[0]), _read_plan(POTENTIAL_PLAN, texts[1]))
 
 

@@ -26,21 +26,31 @@ def longest(scalar: Scalar) -> float:
 
 
 def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
-    """Whether a body that meets itself feels nothing: m 0 / eps^3, where eps^-3 stays far below infinity."""
+    """Whether a body that meets itself feels nothing.
+
+    M 0 / eps^3, where eps^-3 stays far below infinity.
+    """
     return softening > largest_number(scalar) ** (-1 / 6)
 
 
 def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
-    """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and the first body."""
+    """Refuse NaN and infinity, and places too far away for forces in `scalar`.
+
+    Name the field and the first body.
+    """
     module = array_module(bodies.device)
-    reach = longest(scalar) / 4  # twice the square root of three times this is the longest separation
+    # twice the square root of three times this is the longest separation
+    reach = longest(scalar) / 4
     for name in ("position", "mass", "velocity"):
         values = getattr(bodies, name)
         if (index := _first(module, module.logical_not(module.isfinite(values)))) is not None:
-            raise InputError(f"{name} of body {index} is {_shown(values[index])}; wanted finite numbers")
+            raise InputError(
+                f"{name} of body {index} is {_shown(values[index])}; wanted finite numbers"
+            )
     if (index := _first(module, module.greater(module.abs(bodies.position), reach))) is not None:
         raise InputError(
-            f"position of body {index} is {_shown(bodies.position[index])}; forces in {scalar} reach {reach:.2g}: "
+            f"position of body {index} is {_shown(bodies.position[index])}; forces in {scalar} "
+            f"reach {reach:.2g}: "
             f"use {_wider(scalar)}another unit of length"
         )
 
@@ -64,11 +74,15 @@ def check_range(particles: Any) -> None:
     for name in ("position", "mass", "velocity"):
         largest = float(np.abs(getattr(particles, name)).max())
         if largest > largest_number(F32):
-            raise InputError(f"{name} reaches {largest:g}, more than float32 holds; use precision f64")
+            raise InputError(
+                f"{name} reaches {largest:g}, more than float32 holds; use precision f64"
+            )
 
 
 def check_softening(softening: float, scalar: Scalar | None = None) -> float:
-    """The softening length; refuses one below zero, not finite, or too long for forces in `scalar`."""
+    """The softening length; refuses one below zero, not finite, or too long for forces in
+    `scalar`.
+    """
     if not (math.isfinite(softening) and softening >= 0):
         raise InputError(f"the softening is {softening}; wanted a finite length of zero or more")
     if scalar is not None and softening > (most := longest(scalar)):
@@ -79,17 +93,24 @@ def check_softening(softening: float, scalar: Scalar | None = None) -> float:
     return plain_zero(softening)
 
 
-def check_time_step(dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0) -> None:
+def check_time_step(
+    dt: float, scalar: Scalar | None = None, gravitational_constant: float = 1.0
+) -> None:
     """Refuse a time step of zero or less, not finite, or too long for velocities in `scalar`."""
     checks.check_time_step(dt)
     if scalar is None:
         return
-    most = largest_number(scalar) / (2 * max(1.0, gravitational_constant))  # an integrator's kicks are up to 1.36 dt
+    # an integrator's kicks are up to 1.36 dt
+    most = largest_number(scalar) / (2 * max(1.0, gravitational_constant))
     if dt > most:
-        raise InputError(f"the time step dt is {dt:g}; bodies in {scalar} move by at most {most:.2g} at a time")
+        raise InputError(
+            f"the time step dt is {dt:g}; bodies in {scalar} move by at most {most:.2g} at a time"
+        )
 
 
 def check_gravitational_constant(value: float) -> None:
     """Refuse what is not a positive, finite number."""
     if not (math.isfinite(value) and value > 0):
-        raise InputError(f"the gravitational constant is {value}; wanted a finite number above zero")
+        raise InputError(
+            f"the gravitational constant is {value}; wanted a finite number above zero"
+        )

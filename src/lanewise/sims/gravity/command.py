@@ -42,7 +42,9 @@ def run(matched: Given) -> None:
 
     def prepare(profile: Profile | None) -> GravityRun:
         if resumed is None:
-            return runner.start(bodies=matched["bodies"], output=output, profile=profile, **matched.of(Settings))
+            return runner.start(
+                bodies=matched["bodies"], output=output, profile=profile, **matched.of(Settings)
+            )
         steps, device = matched["steps"], matched["device"]
         return runner.resume(resumed, steps=steps, device=device, output=output, profile=profile)
 
@@ -67,11 +69,20 @@ def _check_picture(plot: Path, overwrite: bool, *others: Path | None) -> None:
 
 
 def _say(done: GravityRun, s: dict[str, Any]) -> None:
-    steps = f"{_counted(s['bodies'], 'body', 'bodies')}, {_counted(s['steps'], 'step', 'steps')} to t = {s['time']:.6g}"
+    steps = (
+        f"{_counted(s['bodies'], 'body', 'bodies')}, {_counted(s['steps'], 'step', 'steps')} to t "
+        f"= {s['time']:.6g}"
+    )
     print(f"{steps} on {s['device']} in {s['layout']}, {s['precision']}")
     print(f"{s['seconds']:.3f} s, {s['pairs_per_second']:.3e} pairs/s")
-    print(f"energy {s['energy_initial']:.9g} -> {s['energy_final']:.9g}, drift {s['energy_drift']:+.3e}")
-    drifts = f"momentum drift {s['momentum_drift']:.3e}, angular momentum drift {s['angular_momentum_drift']:.3e}"
+    print(
+        f"energy {s['energy_initial']:.9g} -> {s['energy_final']:.9g}, drift "
+        f"{s['energy_drift']:+.3e}"
+    )
+    drifts = (
+        f"momentum drift {s['momentum_drift']:.3e}, angular momentum drift "
+        f"{s['angular_momentum_drift']:.3e}"
+    )
     print(f"{drifts}, 2K/|W| = {s['virial_ratio']:.4f}")
     if s["out"]:
         print(f"written to {s['out']}")

@@ -14,13 +14,19 @@ from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
 
 ENERGY_TOLERANCE = 1e-3
-"""From this energy error on a run warns: some close encounter was not resolved, or dt is too long throughout."""
+"""From this energy error on a run warns.
+
+Some close encounter was not resolved, or dt is too long throughout.
+"""
 
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Diagnostics:
-    """The state of a run at one time, in units with the run's gravitational constant. Vectors are NumPy float64 of shape (3,)."""
+    """The state of a run at one time, in units with the run's gravitational constant.
+
+    Vectors are NumPy float64 of shape (3,).
+    """
 
     step: int
     time: float
@@ -36,7 +42,10 @@ class Diagnostics:
 
     @property
     def virial_ratio(self) -> float:
-        """2 K / |W|: 1 in equilibrium. Not a number when there is no potential energy (a single body)."""
+        """2 K / |W|: 1 in equilibrium.
+
+        Not a number when there is no potential energy (a single body).
+        """
         return 2 * self.kinetic / abs(self.potential) if self.potential else float("nan")
 
     @checked(InputError)
@@ -46,12 +55,18 @@ class Diagnostics:
 
     @property
     def energy_scale(self) -> float:
-        """What energy errors are measured against: |E|, or a tenth of K + |W| where that is more, as in parabolic orbits."""
+        """What energy errors are measured against.
+
+        |E|, or a tenth of K + |W| where that is more, as in parabolic orbits.
+        """
         return max(abs(self.total), (self.kinetic + abs(self.potential)) / 10)
 
     @checked(InputError)
     def energy_error(self, start: Diagnostics) -> float:
-        """|E - E0| against the `energy_scale` of the start; infinite when an energy is not finite."""
+        """|E - E0| against the `energy_scale` of the start.
+
+        Infinite when an energy is not finite.
+        """
         change = abs(self.total - start.total)
         if not math.isfinite(change):
             return math.inf
@@ -69,15 +84,37 @@ class Diagnostics:
     def angular_momentum_drift(self, start: Diagnostics) -> float:
         """|L - L0| against |L0|, or against 1 where the start has none."""
         scale = math.hypot(*start.angular_momentum)
-        return math.hypot(*(self.angular_momentum - start.angular_momentum)) / (scale if scale > 1e-12 else 1.0)
+        return math.hypot(*(self.angular_momentum - start.angular_momentum)) / (
+            scale if scale > 1e-12 else 1.0
+        )
 
 
-COLUMNS = ("step", "time", "kinetic", "potential", "px", "py", "pz", "lx", "ly", "lz", "momentum_scale")
+COLUMNS = (
+    "step",
+    "time",
+    "kinetic",
+    "potential",
+    "px",
+    "py",
+    "pz",
+    "lx",
+    "ly",
+    "lz",
+    "momentum_scale",
+)
 
 
 def to_row(d: Diagnostics) -> list[float]:
     """The numbers of one measurement in the order of `COLUMNS`."""
-    return [d.step, d.time, d.kinetic, d.potential, *d.momentum, *d.angular_momentum, d.momentum_scale]
+    return [
+        d.step,
+        d.time,
+        d.kinetic,
+        d.potential,
+        *d.momentum,
+        *d.angular_momentum,
+        d.momentum_scale,
+    ]
 
 
 def from_row(row: Any) -> Diagnostics:
@@ -93,19 +130,29 @@ def from_row(row: Any) -> Diagnostics:
     )
 
 
-def energy_warning(history: Sequence[Diagnostics], *, dt: float, softening: float, integrator: str) -> str:
-    """What to say of a run whose worst measured energy error is above the tolerance, and "" of another one."""
+def energy_warning(
+    history: Sequence[Diagnostics], *, dt: float, softening: float, integrator: str
+) -> str:
+    """What to say of a run whose worst measured energy error is above the tolerance, and "" of
+    another one.
+    """
     start = history[0]
     worst = max(history, key=lambda d: d.energy_error(start))
     if not worst.energy_error(start) > ENERGY_TOLERANCE:
         return ""
     better = "" if integrator == "yoshida4" else ", or integrator yoshida4 for smooth orbits"
-    remedy = f"a smaller dt (now {dt:g}) or more softening (now {softening:g}) resolves close encounters{better}"
+    remedy = (
+        f"a smaller dt (now {dt:g}) or more softening (now {softening:g}) resolves close "
+        f"encounters{better}"
+    )
     when = f"at step {worst.step:,} (t = {worst.time:g})"
     if not math.isfinite(worst.energy_error(start)):
         return f"the energy {when} is {worst.total:g}, after {start.total:g} at the start: {remedy}"
-    scale = "|E0|" if start.energy_scale == abs(start.total) else "(K0 + |W0|) / 10, as |E0| is small"
+    scale = (
+        "|E0|" if start.energy_scale == abs(start.total) else "(K0 + |W0|) / 10, as |E0| is small"
+    )
     error = f"{worst.energy_error(start):.2g} of {scale}"
     return (
-        f"the energy error {when} is {error}, above {ENERGY_TOLERANCE:g}; these orbits are not to be trusted: {remedy}"
+        f"the energy error {when} is {error}, above {ENERGY_TOLERANCE:g}; these orbits are not to "
+        f"be trusted: {remedy}"
     )

@@ -1,4 +1,6 @@
-"""The force kernel of gravity as it is compiled for a device, to be explained, and as a simulation binds it, to be tuned."""
+"""The force kernel of gravity as it is compiled for a device, to be explained, and as a simulation
+binds it, to be tuned.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ SOFTENING2 = 1e-4  # the square of a Plummer softening of 0.01
 
 
 def explained(
-    device: str, bodies: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+    device: str,
+    bodies: int,
+    precision: str,
+    layout: str | None,
+    arch: str | None,
+    values: Mapping[str, float],
 ) -> tuple[str, tuple[Offline, ...]]:
     """What `lanewise explain gravity` shows: nothing above the one kernel."""
     return "", (compile_gravity(device, bodies, precision, layout, arch, values),)
@@ -38,16 +45,20 @@ def compile_gravity(
     arch: str | None = None,
     values: Mapping[str, float] | None = None,
 ) -> Offline:
-    """The force kernel of a simulation of that many bodies, with the fields of its plan that a simulation fixes.
+    """The force kernel of a simulation of that many bodies, with the fields of its plan that a
+    simulation fixes.
 
-    As there, `softening2` (in `values`) decides whether it tests for a body that meets itself. Raises `InputError`.
+    As there, `softening2` (in `values`) decides whether it tests for a body that meets itself.
+    Raises `InputError`.
     """
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
     cls: Any = RECORDS[precision]
     numbers = {"softening2": SOFTENING2, **(values or {})}
     if (softening2 := numbers["softening2"]) < 0:
-        raise InputError(f"--set softening2={softening2}: the square of a softening is zero or more")
+        raise InputError(
+            f"--set softening2={softening2}: the square of a softening is zero or more"
+        )
     softened = math.isnan(softening2) or self_force_vanishes(softening2**0.5, pair_type(precision))
     return compile_offline(
         make_physics(cls, softened).acceleration,
@@ -60,17 +71,27 @@ def compile_gravity(
     )
 
 
-def tuning_job(device: str, bodies: int, precision: str, layout: str | None, values: Mapping[str, float]) -> Job:
-    """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan that it fixes."""
+def tuning_job(
+    device: str, bodies: int, precision: str, layout: str | None, values: Mapping[str, float]
+) -> Job:
+    """The force kernel as a simulation of a Plummer sphere binds it, with the fields of the plan
+    that it fixes.
+    """
     check_compiled("gravity", device)  # before bodies are made, which takes long there
     for other in set(values) - {"softening2"}:
         raise InputError(f"gravity has no value {other!r} to set; it has softening2")
     softening2 = values.get("softening2", SOFTENING2)
     if not softening2 >= 0:
-        raise InputError(f"--set softening2={softening2}: the square of a softening is zero or more")
+        raise InputError(
+            f"--set softening2={softening2}: the square of a softening is zero or more"
+        )
     kind = layout_by_name(layout) if layout else None
-    arrays = make_bodies(make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device)
+    arrays = make_bodies(
+        make_initial_conditions("plummer", bodies), precision=precision, layout=kind, device=device
+    )
     simulation = Simulation(arrays, softening=softening2**0.5)
     softened = self_force_vanishes(simulation.softening, pair_type(precision))
     physics = make_physics(type(arrays[0]), softened)
-    return physics.acceleration.tuning_job(arrays, arrays, plan=simulation.plan, softening2=softening2)
+    return physics.acceleration.tuning_job(
+        arrays, arrays, plan=simulation.plan, softening2=softening2
+    )

@@ -48,13 +48,30 @@ def potential_energy(force: Force) -> float:
 def check_forces(forces: Sequence[Force], bodies: lw.RecordArray, scalar: Any) -> None:
     """Refuse calls whose results are none of `bodies`, or of another type than forces have."""
     for number, force in enumerate(forces):
-        _check(f"forces[{number}].acceleration", force.acceleration, (len(bodies), 3), bodies.device, (scalar.dtype,))
+        _check(
+            f"forces[{number}].acceleration",
+            force.acceleration,
+            (len(bodies), 3),
+            bodies.device,
+            (scalar.dtype,),
+        )
         if force.energy is not None:
-            _check(f"forces[{number}].energy", force.energy, (len(bodies),), bodies.device, (np.float32, np.float64))
+            _check(
+                f"forces[{number}].energy",
+                force.energy,
+                (len(bodies),),
+                bodies.device,
+                (np.float32, np.float64),
+            )
 
 
-def _check(place: str, call: lw.Call, shape: tuple[int, ...], device: str, types: Sequence[Any]) -> None:
-    wanted = f"one array of shape {shape} and {' or '.join(str(np.dtype(t)) for t in types)}, on {device}"
+def _check(
+    place: str, call: lw.Call, shape: tuple[int, ...], device: str, types: Sequence[Any]
+) -> None:
+    wanted = (
+        f"one array of shape {shape} and {' or '.join(str(np.dtype(t)) for t in types)}, on "
+        f"{device}"
+    )
     found = f"{len(call.results)} results"
     if len(call.results) == 1:
         result, there = call.results[0], call.compiled.executable.device

@@ -1,4 +1,7 @@
-"""What a run of gravity can be told: its settings, its files, and the command line's words for them."""
+"""What a run of gravity can be told.
+
+Its settings, its files, and the command line's words for them.
+"""
 
 from __future__ import annotations
 
@@ -14,20 +17,35 @@ INITIAL_CONDITIONS = "plummer, uniform-sphere, two-body, figure-eight, pythagore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything that decides how a run goes on. `steps` is the number of steps at which it is complete, `start_time` that of step 0."""
+    """Everything that decides how a run goes on.
+
+    `steps` is the number of steps at which it is complete, `start_time` that of step 0.
+    """
 
     ic: str = setting(
         "plummer",
         Option(
-            STATE, "NAME|FILE", f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})",
+            STATE,
+            "NAME|FILE",
+            f"{INITIAL_CONDITIONS}; or a Gadget HDF5, Tipsy, NPZ or CSV file (default {{default}})",
             values="lanewise.sims.gravity.initial.INITIAL_CONDITIONS",
         ),
-    )  # fmt: skip
-    steps: int = setting(100, Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"))
-    dt: float = setting(1e-3, Option(METHOD, "X", "time step (default that of the initial condition, or {default})"))
+    )
+    steps: int = setting(
+        100,
+        Option(METHOD, "N", "time steps to take (default {default}; with --resume what is left)"),
+    )
+    dt: float = setting(
+        1e-3, Option(METHOD, "X", "time step (default that of the initial condition, or {default})")
+    )
     softening: float = setting(
         0.0,
-        Option(METHOD, "X", "Plummer softening length (default that of the initial condition or file, or {default})"),
+        Option(
+            METHOD,
+            "X",
+            "Plummer softening length (default that of the initial condition or file, or "
+            "{default})",
+        ),
     )
     integrator: str = setting(
         "leapfrog",
@@ -43,17 +61,29 @@ class Settings:
         Option(
             METHOD,
             "NAME",
-            "f32, f64, or mixed: float64 state, float32 forces (default that of the initial condition, or {default})",
+            "f32, f64, or mixed: float64 state, float32 forces (default that of the initial "
+            "condition, or {default})",
             values="lanewise.sims.gravity.physics.RECORDS",
         ),
     )
     layout: str = setting(
-        "", Option(METHOD, "NAME", "soa, aos, aoas, soaoas or aosoa (default the device's best)", values=LAYOUTS)
+        "",
+        Option(
+            METHOD,
+            "NAME",
+            "soa, aos, aoas, soaoas or aosoa (default the device's best)",
+            values=LAYOUTS,
+        ),
     )
     device: str = setting("", DEVICE)
     gravitational_constant: float = setting(
         1.0,
-        Option(STATE, "X", "G in the units of the bodies (default {default})", ("--gravitational-constant", "-G")),
+        Option(
+            STATE,
+            "X",
+            "G in the units of the bodies (default {default})",
+            ("--gravitational-constant", "-G"),
+        ),
     )
     seed: int = setting(0, Option(STATE, "N", "of random initial conditions (default {default})"))
     start_time: float = 0.0
@@ -61,13 +91,19 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0 means only at the ends.
+    """Where results go and how often. `checkpoint_seconds` is wall time.
 
-    None: as before in a resumed run; else ten measurements a run, no snapshots, and `CHECKPOINT_SECONDS`.
+    The intervals are steps, 0 means only at the ends.
+
+    None: as before in a resumed run; else ten measurements a run, no snapshots, and
+    `CHECKPOINT_SECONDS`.
     """
 
     out: Path | None = setting(
-        None, Option(OUTPUT, "FILE", "Gadget HDF5 file of the final state; checkpoints go there on the way")
+        None,
+        Option(
+            OUTPUT, "FILE", "Gadget HDF5 file of the final state; checkpoints go there on the way"
+        ),
     )
     diagnostics_every: int | None = setting(
         None,
@@ -83,18 +119,24 @@ class Output:
         Option(
             OUTPUT,
             "N",
-            "also write OUT_00000100.h5 and so on every N steps (default 0: none; with --resume as before)",
+            "also write OUT_00000100.h5 and so on every N steps (default 0: none; with --resume as "
+            "before)",
             minimum=0,
         ),
     )
     checkpoint_seconds: float | None = setting(
         None,
         Option(
-            OUTPUT, "X", "seconds of wall time between checkpoints (default 10; with --resume as before)", minimum=0.0
+            OUTPUT,
+            "X",
+            "seconds of wall time between checkpoints (default 10; with --resume as before)",
+            minimum=0.0,
         ),
     )
     overwrite: bool = setting(False, OVERWRITE)  # also snapshots that exist
-    plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error"))
+    plot: Path | None = setting(
+        None, Option(OUTPUT, "FILE.png", "picture of the bodies and of the energy error")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +144,8 @@ class Asked:
     """What the command alone is told: how many bodies, and the checkpoint to go on from."""
 
     bodies: int | None = setting(
-        None, Option(STATE, "N", "number of bodies (default 16384, or what the file or problem has)")
+        None,
+        Option(STATE, "N", "number of bodies (default 16384, or what the file or problem has)"),
     )
     resume: Path | None = setting(
         None, Option(OUTPUT, "FILE", "continue this checkpoint, bit-exact on the same device")
@@ -110,7 +153,12 @@ class Asked:
 
 
 ORDER = {
-    "bodies": "ic", "seed": "bodies", "gravitational_constant": "seed", "device": "precision", "layout": "device",
-    "resume": "out", "overwrite": "resume",
-}  # fmt: skip
+    "bodies": "ic",
+    "seed": "bodies",
+    "gravitational_constant": "seed",
+    "device": "precision",
+    "layout": "device",
+    "resume": "out",
+    "overwrite": "resume",
+}
 """Where options stand in the help, if not where they are declared: behind which one."""

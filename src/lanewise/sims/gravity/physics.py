@@ -1,7 +1,12 @@
-"""The physics of gravity for one body and one pair of bodies, in every precision. All of the product's kernels are here.
+"""The physics of gravity for one body and one pair of bodies, in every precision.
+
+All of the product's kernels are here.
 
 Without `from __future__ import annotations`: the types are chosen when a set of kernels is made.
 """
+
+# Types that a function makes are annotations of the kernels in it.
+# pyright: reportInvalidTypeForm=false, reportUnknownParameterType=false
 
 from dataclasses import dataclass
 from functools import cache
@@ -58,7 +63,10 @@ class Physics:
 
 
 def precision_of(record: Record) -> str:
-    """The name of the precision, from the types of the fields; raises `InputError` for a record that is no body."""
+    """The name of the precision, from the types of the fields.
+
+    Raises `InputError` for a record that is no body.
+    """
     kinds = {f.name: f.type for f in record.fields}
     own = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))
     for name, cls in RECORDS.items():
@@ -66,7 +74,8 @@ def precision_of(record: Record) -> str:
         if own == (expected["position"], expected["mass"], expected["velocity"]):
             return name
     raise InputError(
-        f"{record} is no body: gravity needs position, mass and velocity as vec3, f32, vec3 or dvec3, f64, dvec3 or dvec3, f32, dvec3"
+        f"{record} is no body: gravity needs position, mass and velocity as vec3, f32, vec3 or "
+        "dvec3, f64, dvec3 or dvec3, f32, dvec3"
     )
 
 
@@ -82,12 +91,16 @@ def pair_type(precision: str) -> t.Scalar:
 
 @cache
 def make_physics(body_class: Any, softened: bool) -> Physics:
-    """Compile-ready kernels for a record class. Unless `softened`, a body is kept from meeting itself."""
+    """Compile-ready kernels for a record class.
+
+    Unless `softened`, a body is kept from meeting itself.
+    """
     precision = precision_of(body_class.__record__)
     state, state_vector = (lw.f32, lw.vec3) if precision == "f32" else (lw.f64, lw.dvec3)
     pair, pair_vector = (lw.f64, lw.dvec3) if precision == "f64" else (lw.f32, lw.vec3)
 
-    # Newton's law with Plummer softening (Plummer 1911; Aarseth 1963): a_i = sum m_j d / (|d|^2 + eps^2)^(3/2).
+    # Newton's law with Plummer softening (Plummer 1911; Aarseth 1963): a_i = sum m_j d / (|d|^2 +
+    # eps^2)^(3/2).
     @lw.pairwise
     def gravity(target: body_class, source: body_class, softening2: pair) -> pair_vector:  # type: ignore[valid-type]
         d = pair_vector(source.position - target.position)
@@ -102,7 +115,8 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         inv = 1 / lw.sqrt(lw.dot(d, d) + softening2)
         return pair(source.mass) * inv**3 * d
 
-    # The potential at a target, with the softening of the force. Masses come in later: m_i m_j in SI is more than float32 holds.
+    # The potential at a target, with the softening of the force. Masses come in later: m_i m_j in
+    # SI is more than float32 holds.
     @lw.pairwise
     def potential(target: body_class, source: body_class, softening2: pair) -> pair:  # type: ignore[valid-type]
         if lw.same(target, source):
@@ -116,7 +130,9 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * lw.f64(body.mass) * lw.f64(potential_there)
 
     @lw.elementwise
-    def kick_drift(body: body_class, acceleration: pair_vector, kick_time: state, drift_time: state):  # type: ignore[valid-type]
+    def kick_drift(
+        body: body_class, acceleration: pair_vector, kick_time: state, drift_time: state
+    ):  # type: ignore[valid-type]
         body.velocity += state_vector(acceleration) * kick_time
         body.position += body.velocity * drift_time
 
@@ -125,14 +141,18 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
     def push(body: body_class, acceleration: pair_vector, kick_time: state):  # type: ignore[valid-type]
         body.velocity += state_vector(acceleration) * kick_time
 
-    # Counts the steps after which a body still has finite coordinates: where the count stops, the run broke.
+    # Counts the steps after which a body still has finite coordinates: where the count stops, the
+    # run broke.
     @lw.elementwise
-    def kick(body: body_class, acceleration: pair_vector, survived: lw.i32, kick_time: state) -> lw.i32:  # type: ignore[valid-type]
+    def kick(
+        body: body_class, acceleration: pair_vector, survived: lw.i32, kick_time: state
+    ) -> lw.i32:  # type: ignore[valid-type]
         body.velocity += state_vector(acceleration) * kick_time
         total = lw.dot(body.velocity, body.velocity) + lw.dot(body.position, body.position)
         return survived + 1 if lw.isfinite(total) else survived
 
-    # Kinetic energy, momentum, angular momentum, and the sum of |m v| that drifts of momentum are measured against.
+    # Kinetic energy, momentum, angular momentum, and the sum of |m v| that drifts of momentum are
+    # measured against.
     @lw.elementwise
     def moments(body: body_class) -> tuple[lw.f64, lw.dvec3, lw.dvec3, lw.f64]:  # type: ignore[valid-type]
         m, x, v = lw.f64(body.mass), lw.dvec3(body.position), lw.dvec3(body.velocity)
@@ -140,4 +160,6 @@ def make_physics(body_class: Any, softened: bool) -> Physics:
         return 0.5 * m * v2, m * v, m * lw.cross(x, v), m * lw.sqrt(v2)
 
     force = gravity if softened else gravity_unsoftened
-    return Physics(force, potential, potential_energy, kick_drift, push, kick, moments, pair_type(precision))
+    return Physics(
+        force, potential, potential_energy, kick_drift, push, kick, moments, pair_type(precision)
+    )

@@ -160,10 +160,18 @@ GravityRun: TypeAlias = Run[SimulatedBodies]
 
 
 def start(
-    *, bodies: int | None = None, output: Output = NO_FILES, profile: Profile | None = None, softening: float | None = None,
-    device: str | None = None, layout: str | None = None, **chosen: Any,
-) -> GravityRun:  # fmt: skip
-    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of `Settings`.
+    *,
+    bodies: int | None = None,
+    output: Output = NO_FILES,
+    profile: Profile | None = None,
+    softening: float | None = None,
+    device: str | None = None,
+    layout: str | None = None,
+    **chosen: Any,
+) -> GravityRun:
+    """Check everything, make the bodies, and measure the initial state. `chosen`.
+
+    Other fields of `Settings`.
 
     What is not chosen is as the initial condition says, else as `Settings` says.
     """
@@ -177,13 +185,23 @@ def start(
     if softening is None:
         softening = asked.softening if particles.softening is None else particles.softening
     softening = check_softening(softening)
-    arrays = make_bodies(particles, precision=asked.precision, layout=kind, device=where, profile=profile)
+    arrays = make_bodies(
+        particles, precision=asked.precision, layout=kind, device=where, profile=profile
+    )
     simulation = Simulation(
-        arrays, softening=softening, integrator=asked.integrator, gravitational_constant=asked.gravitational_constant,
-        time=particles.time, profile=profile,
-    )  # fmt: skip
+        arrays,
+        softening=softening,
+        integrator=asked.integrator,
+        gravitational_constant=asked.gravitational_constant,
+        time=particles.time,
+        profile=profile,
+    )
     settings = replace(
-        asked, softening=softening, layout=layout_name(arrays.layout), device=where, start_time=particles.time
+        asked,
+        softening=softening,
+        layout=layout_name(arrays.layout),
+        device=where,
+        start_time=particles.time,
     )
     pace = _pace(output, None, settings.steps)
     return _ready(simulation, particles, settings, output, pace, [simulation.diagnostics()])
@@ -197,12 +215,19 @@ def _with_defaults(chosen: Mapping[str, Any]) -> Settings:
 
 
 def resume(
-    path: Path, *, steps: int | None, device: str | None, output: Output, profile: Profile | None = None
+    path: Path,
+    *,
+    steps: int | None,
+    device: str | None,
+    output: Output,
+    profile: Profile | None = None,
 ) -> GravityRun:
-    """Continue a checkpoint by `steps` steps, or to its planned end: in `output.out` or the same file, but never in a snapshot.
+    """Continue a checkpoint by `steps` steps, or to its planned end.
 
-    Everything else is as it was, the plans of the kernels too, so the same device gives the same bits. On another kind of
-    device the plans are chosen anew, and `Run.note` says so.
+    In `output.out` or the same file, but never in a snapshot.
+
+    Everything else is as it was, the plans of the kernels too, so the same device gives the same
+    bits. On another kind of device the plans are chosen anew, and `Run.note` says so.
     """
     output = replace(output, out=resumed_target(path, output.out, output.overwrite))
     with span(profile, "setup", name="read the checkpoint"):
@@ -212,7 +237,11 @@ def resume(
     where = resolve(device or s.device)
     settings = replace(s, steps=last, device=where)
     arrays = make_bodies(
-        saved.particles, precision=s.precision, layout=layout_by_name(s.layout), device=where, profile=profile
+        saved.particles,
+        precision=s.precision,
+        layout=layout_by_name(s.layout),
+        device=where,
+        profile=profile,
     )
     same = same_kind(where, s.device)
     simulation = _continued(path, saved, arrays, saved.plans if same else None, profile)
@@ -224,16 +253,25 @@ def resume(
 
 
 def _continued(
-    path: Path, saved: Checkpoint, bodies: lw.RecordArray, plans: Plans | None, profile: Profile | None
+    path: Path,
+    saved: Checkpoint,
+    bodies: lw.RecordArray,
+    plans: Plans | None,
+    profile: Profile | None,
 ) -> Simulation:
     """The simulation at the step of the checkpoint, with these plans or with those of today."""
     s = saved.settings
     try:
         simulation = Simulation(
-            bodies, softening=s.softening, integrator=s.integrator, gravitational_constant=s.gravitational_constant,
-            time=s.start_time, plan=plans.force if plans else None, potential_plan=plans.potential if plans else None,
+            bodies,
+            softening=s.softening,
+            integrator=s.integrator,
+            gravitational_constant=s.gravitational_constant,
+            time=s.start_time,
+            plan=plans.force if plans else None,
+            potential_plan=plans.potential if plans else None,
             profile=profile,
-        )  # fmt: skip
+        )
         completed = simulation.plans  # compiles both kernels: now, not at the first measurement
         assert plans in (None, completed)
     except PlanError as error:
@@ -248,26 +286,50 @@ def _continued(
 def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> str:
     """Why the bits may not be those of an uninterrupted run."""
     if not same:
-        return f"{path} was computed on {saved.settings.device}; on {device} plans are chosen anew, and the last places differ"
+        return (
+            f"{path} was computed on {saved.settings.device}; on {device} plans are chosen anew, "
+            "and the last places differ"
+        )
     if saved.plans is None:
-        return f"{path} keeps no plans, as older checkpoints; they are chosen anew, and the last places may differ"
+        return (
+            f"{path} keeps no plans, as older checkpoints; they are chosen anew, and the last "
+            "places may differ"
+        )
     return ""
 
 
 def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
-    """How often a run of that many steps measures and writes: as it is told, else as before, else by default."""
-    every, snapshots, seconds = output.diagnostics_every, output.snapshot_every, output.checkpoint_seconds
+    """How often a run of that many steps measures and writes.
+
+    As it is told, else as before, else by default.
+    """
+    every, snapshots, seconds = (
+        output.diagnostics_every,
+        output.snapshot_every,
+        output.checkpoint_seconds,
+    )
     if before is not None:
         every = before.diagnostics_every if every is None else every
         snapshots = before.snapshot_every if snapshots is None else snapshots
         seconds = before.checkpoint_seconds if seconds is None else seconds
-    return Pace(every or max(1, steps // 10), snapshots or 0, CHECKPOINT_SECONDS if seconds is None else seconds)
+    return Pace(
+        every or max(1, steps // 10),
+        snapshots or 0,
+        CHECKPOINT_SECONDS if seconds is None else seconds,
+    )
 
 
 def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
-    """The measurements that an uninterrupted run has by then: the last one of a run that goes on may be between two of them."""
+    """The measurements that an uninterrupted run has by then.
+
+    The last one of a run that goes on may be between two of them.
+    """
     last = saved.history[-1]
-    between = len(saved.history) > 1 and last.step == saved.step and last.step % pace.diagnostics_every != 0
+    between = (
+        len(saved.history) > 1
+        and last.step == saved.step
+        and last.step % pace.diagnostics_every != 0
+    )
     return saved.history[:-1] if between and saved.pace is not None else saved.history
 
 
@@ -283,7 +345,9 @@ def _ready(
     for path in state.snapshots():
         writable_target(path, output.overwrite)
     checkpoints = Checkpoints(output.out, seconds=pace.checkpoint_seconds, resumed=resumed)
-    return Run(state=state, steps=settings.steps, checkpoints=checkpoints, first_step=simulation.step)
+    return Run(
+        state=state, steps=settings.steps, checkpoints=checkpoints, first_step=simulation.step
+    )
 
 
 def layout_name(layout: lw.Layout) -> str:
@@ -297,7 +361,12 @@ def load_particles(ic: str, bodies: int | None, seed: int) -> Particles:
         return make_initial_conditions(ic, bodies, seed)
     if not Path(ic).exists() and "." not in ic and "/" not in ic:
         raise InputError(
-            unknown("initial condition", ic, INITIAL_CONDITIONS, more=", or a file (Gadget HDF5, Tipsy, NPZ, CSV)")
+            unknown(
+                "initial condition",
+                ic,
+                INITIAL_CONDITIONS,
+                more=", or a file (Gadget HDF5, Tipsy, NPZ, CSV)",
+            )
         )
     particles = read_particles(ic)
     if bodies is not None and bodies != len(particles):

@@ -39,7 +39,14 @@ from lanewise.sims.gravity.forces import Force, check_forces, potential_energy
 from lanewise.sims.gravity.integrators import Integrator
 from lanewise.sims.gravity.integrators import integrator as find_integrator
 from lanewise.sims.gravity.launches import step_calls
-from lanewise.sims.gravity.physics import RECORDS, Physics, make_physics, pair_type, precision_of, state_type
+from lanewise.sims.gravity.physics import (
+    RECORDS,
+    Physics,
+    make_physics,
+    pair_type,
+    precision_of,
+    state_type,
+)
 from lanewise.sims.gravity.plans import WANTED_POTENTIAL, Plans, wanted_force
 from lanewise.sims.gravity.watch import Watch
 from lanewise.support.attributes import sealed, unknown
@@ -49,10 +56,12 @@ from lanewise.support.errors import InputError
 Callback = Callable[["Simulation"], None]
 
 _FIXED = {
-    "bodies": "write to its fields, simulation.bodies.position[...] = ..., or make a new Simulation of other bodies",
+    "bodies": "write to its fields, simulation.bodies.position[...] = ..., or make a new "
+    "Simulation of other bodies",
     "acceleration": "it follows from the bodies",
     "forces": "make a new Simulation with forces=...",
-    "precision": "it is that of the bodies: make_bodies(..., precision=...), and a new Simulation of them",
+    "precision": "it is that of the bodies: make_bodies(..., precision=...), and a new Simulation "
+    "of them",
     "plan": "make a new Simulation with plan=...",
     "plans": "make a new Simulation with plan=... and potential_plan=...",
     "step": "it counts the steps that were taken; a new Simulation takes step=...",
@@ -75,23 +84,26 @@ class _Law:
 class Simulation:
     """N bodies under their own gravity.
 
-    softening, integrator, gravitational_constant and profile may be assigned: the next step is then that of a new simulation of
-    the same bodies. So may the fields of `bodies` be written, before and after `run`, in its callbacks and between `steps`:
-    forces are computed anew when the next step begins. Other attributes cannot be assigned (`AttributeError`).
+    softening, integrator, gravitational_constant and profile may be assigned: the next step is then
+    that of a new simulation of the same bodies. So may the fields of `bodies` be written, before
+    and after `run`, in its callbacks and between `steps`: forces are computed anew when the next
+    step begins. Other attributes cannot be assigned (`AttributeError`).
 
     Parameters
     ----------
-    bodies: a record array with position, mass and velocity (see `physics.RECORDS`); it is advanced in place.
+    bodies: a record array with position, mass and velocity (see `physics.RECORDS`); it is advanced
+    in place.
     softening: Plummer softening length, >= 0, in units of length.
     integrator: "leapfrog" (kick-drift-kick), "euler" (semi-implicit) or "yoshida4".
     gravitational_constant: G in the units of the bodies.
     forces: others than gravity (see `Force`).
     time: the time of the initial state; step: how many steps led to it.
-    plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans` of another simulation
-    on such a device give its bits.
+    plan, potential_plan: decisions for the kernels of forces and of the potential energy; `plans`
+    of another simulation on such a device give its bits.
     profile: is told where the time goes (`lw.Profile()`); results keep their bits.
 
-    Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError` when the memory does not suffice.
+    Raises `InputError` for values out of range and for NaN or infinity in the bodies, `DeviceError`
+    when the memory does not suffice.
     """
 
     __slots__ = (
@@ -114,18 +126,43 @@ class Simulation:
 
     @checked(InputError)
     def __init__(
-        self, bodies: lw.RecordArray, *, softening: float = 0.0, integrator: str = "leapfrog", gravitational_constant: float = 1.0,
-        forces: Sequence[Force] = (), time: float = 0.0, step: int = 0, plan: lw.Plan | None = None,
-        potential_plan: lw.Plan | None = None, profile: Profile | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        bodies: lw.RecordArray,
+        *,
+        softening: float = 0.0,
+        integrator: str = "leapfrog",
+        gravitational_constant: float = 1.0,
+        forces: Sequence[Force] = (),
+        time: float = 0.0,
+        step: int = 0,
+        plan: lw.Plan | None = None,
+        potential_plan: lw.Plan | None = None,
+        profile: Profile | None = None,
+    ) -> None:
         self._profile, self._forces = profile, tuple(forces)
         with span(profile, "setup", name="simulation"):
-            self._begin(bodies, softening, integrator, gravitational_constant, time, step, plan, potential_plan)
+            self._begin(
+                bodies,
+                softening,
+                integrator,
+                gravitational_constant,
+                time,
+                step,
+                plan,
+                potential_plan,
+            )
 
     def _begin(
-        self, bodies: lw.RecordArray, softening: float, integrator: str, gravitational_constant: float, time: float, step: int,
-        plan: lw.Plan | None, potential_plan: lw.Plan | None,
-    ) -> None:  # fmt: skip
+        self,
+        bodies: lw.RecordArray,
+        softening: float,
+        integrator: str,
+        gravitational_constant: float,
+        time: float,
+        step: int,
+        plan: lw.Plan | None,
+        potential_plan: lw.Plan | None,
+    ) -> None:
         """Check everything, allocate, and compute the first forces."""
         self._precision = precision_of(bodies.record)
         self._pair = pair_type(self._precision)
@@ -141,7 +178,11 @@ class Simulation:
         nbytes = (
             count * (4 * self._pair.size + 4) + bodies.nbytes
         )  # accelerations and potential; counts of steps; what they were
-        require_memory(bodies.device, nbytes, f"a simulation of {count:,} bodies, besides the bodies themselves,")
+        require_memory(
+            bodies.device,
+            nbytes,
+            f"a simulation of {count:,} bodies, besides the bodies themselves,",
+        )
         self._law = _Law(softening, kind, gravitational_constant, *self._bound(softening))
         for force in self._forces:
             force.acceleration()
@@ -156,7 +197,9 @@ class Simulation:
         """The kernels for a softening, and the gravity of the bodies as they are now."""
         bodies = self._bodies
         physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
-        gravity = physics.acceleration.bind(bodies, bodies, softening2=softening**2, plan=self._plan)
+        gravity = physics.acceleration.bind(
+            bodies, bodies, softening2=softening**2, plan=self._plan
+        )
         gravity()
         return physics, gravity
 
@@ -184,7 +227,12 @@ class Simulation:
     @integrator.setter
     @checked(InputError)
     def integrator(self, value: str | Integrator) -> None:
-        self._set(replace(self._law, integrator=value if isinstance(value, Integrator) else find_integrator(value)))
+        self._set(
+            replace(
+                self._law,
+                integrator=value if isinstance(value, Integrator) else find_integrator(value),
+            )
+        )
 
     @property
     def gravitational_constant(self) -> float:
@@ -252,8 +300,9 @@ class Simulation:
     def advance(self, steps: int, dt: float) -> None:
         """Take `steps` steps of `dt` and wait for them. On CUDA they run as graphs.
 
-        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when a body leaves the finite numbers, and
-        `StateError` after steps that were stopped in the middle (see `WholeSteps`).
+        Ctrl-C ends it after whole steps, which are counted. Raises `InputError` when a body leaves
+        the finite numbers, and `StateError` after steps that were stopped in the middle (see
+        `WholeSteps`).
         """
         check_steps(steps, least=0)
         self._whole.check()
@@ -280,7 +329,8 @@ class Simulation:
         """Where somebody has written to the bodies, compute what was computed from them again."""
         if places_of(self._bodies) is not self._places:
             raise InputError(
-                f"the bodies were {self._places.count:,} when the simulation was made, and are {len(self._bodies):,} now; make a new "
+                f"the bodies were {self._places.count:,} when the simulation was made, and are "
+                f"{len(self._bodies):,} now; make a new "
                 "Simulation of them"
             )
         side_of(self._bodies).read(EVERY)
@@ -303,32 +353,55 @@ class Simulation:
             return
         with span(self._profile, "setup", name="launches of a step"):
             calls = step_calls(
-                law.physics, law.integrator, self._bodies, law.gravity, self._forces, self._watch.counts, dt,
+                law.physics,
+                law.integrator,
+                self._bodies,
+                law.gravity,
+                self._forces,
+                self._watch.counts,
+                dt,
                 law.gravitational_constant,
-            )  # fmt: skip
+            )
             self._loop = lw.steps(calls, structures="keep", profile=self._profile)
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
-        """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an uninterrupted one."""
+        """Say that the bodies are `step` steps of `dt` on.
+
+        A resumed run computes its times as an uninterrupted one.
+        """
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
         self._loop = None
         self._watch.restart(self.step)
 
     @checked(InputError)
     def run(
-        self, steps: int, dt: float, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+        self,
+        steps: int,
+        dt: float,
+        callback: Callback | None = None,
+        every: int = 1,
+        *,
+        progress: bool = False,
     ) -> Simulation:
-        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the last. progress: with a bar."""
+        """`steps` steps of `dt`.
+
+        `callback(simulation)` after every `every` of them and after the last. progress: with a bar.
+        """
         check_steps(steps)
         check_every(every)
         look = None if callback is None else partial(callback, self)
-        take_steps("gravity", steps, lambda count: self.advance(count, dt), look, every, shown=progress)
+        take_steps(
+            "gravity", steps, lambda count: self.advance(count, dt), look, every, shown=progress
+        )
         return self
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
-        """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn `every` steps on."""
+        """Iterate without end: `for state in simulation.steps(dt, every=10).
+
+        ...`, each turn `every` steps on.
+        """
         check_every(every)
         while True:
             self.advance(every, dt)
@@ -338,18 +411,26 @@ class Simulation:
 
     def __repr__(self) -> str:
         where, how = self._bodies.device, f"{self.integrator.name}, {self.precision}"
-        return f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, {how} on {where}>"
+        return (
+            f"<gravity of {len(self._bodies):,} bodies, step {self.step:,}, time {self.time:g}, "
+            f"{how} on {where}>"
+        )
 
     @property
     def acceleration(self) -> Any:
-        """Accelerations of the current positions, shape (n, 3), on the device: a copy, read-only on a CPU.
+        """Accelerations of the current positions, shape (n, 3), on the device.
 
-        In length / time², with the simulation's gravitational constant; of the scalar type of forces.
+        A copy, read-only on a CPU.
+
+        In length / time², with the simulation's gravitational constant; of the scalar type of
+        forces.
         """
         self._whole.check()
         self._notice()
         gravity = self._law.gravity.results[0]  # for G = 1
-        total = module_of(gravity).multiply(gravity, gravity.dtype.type(self.gravitational_constant))
+        total = module_of(gravity).multiply(
+            gravity, gravity.dtype.type(self.gravitational_constant)
+        )
         for force in self._forces:
             total += force.acceleration.results[0]
         return read_only(total)
@@ -360,7 +441,9 @@ class Simulation:
         first = self._potential is None
         with span(self._profile, "diagnostics", name="first (compiles)" if first else "measured"):
             kinetic, momentum, angular, scale = self._law.physics.moments.sum(self._bodies)
-            return Diagnostics(self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale)
+            return Diagnostics(
+                self.step, self.time, kinetic, self._potential_energy(), momentum, angular, scale
+            )
 
     def energy(self) -> float:
         """The total energy."""
@@ -372,28 +455,42 @@ class Simulation:
         return Plans(self._law.gravity.compiled.plan, self._compiled_potential().plan)
 
     def check_whole(self) -> None:
-        """Raise `StateError` after steps that were stopped in the middle: what is kept of such a state holds nothing."""
+        """Raise `StateError` after steps that were stopped in the middle.
+
+        What is kept of such a state holds nothing.
+        """
         self._whole.check()
 
     def _compiled_potential(self) -> Compiled:
         if self._potential is None:
             self._potential = self._law.physics.potential.compile(
-                self._bodies, self._bodies, softening2=self.softening**2, plan=self._wanted_potential
+                self._bodies,
+                self._bodies,
+                softening2=self.softening**2,
+                plan=self._wanted_potential,
             )
         return self._potential
 
     def _potential_energy(self) -> float:
-        potential = self._compiled_potential()(self._bodies, self._bodies, softening2=self.softening**2)
+        potential = self._compiled_potential()(
+            self._bodies, self._bodies, softening2=self.softening**2
+        )
         gravity = float(self._law.physics.potential_energy.sum(self._bodies, potential))
         return self.gravitational_constant * gravity + sum(map(potential_energy, self._forces))
 
 
 @checked(InputError)
 def make_bodies(
-    particles: Particles, *, precision: str = "f32", layout: lw.Layout | None = None, device: str | None = None,
+    particles: Particles,
+    *,
+    precision: str = "f32",
+    layout: lw.Layout | None = None,
+    device: str | None = None,
     profile: Profile | None = None,
-) -> lw.RecordArray:  # fmt: skip
-    """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and place."""
+) -> lw.RecordArray:
+    """Record arrays from `Particles` (float64 arrays on the host) in a precision, layout and
+    place.
+    """
     if precision not in RECORDS:
         raise InputError(unknown("precision", precision, RECORDS))
     where = resolve(device)
@@ -403,10 +500,18 @@ def make_bodies(
     if precision == "f32":
         check_range(particles)
     count = len(particles.mass)
-    require_memory(where, layout.arrange(record.leaves).nbytes(count) + count * 24, f"a simulation of {count:,} bodies")
+    require_memory(
+        where,
+        layout.arrange(record.leaves).nbytes(count) + count * 24,
+        f"a simulation of {count:,} bodies",
+    )
     nbytes = layout.arrange(record.leaves).nbytes(count)
     with span(profile, "transfer", name="bodies to the device", nbytes=nbytes):
         bodies: lw.RecordArray = cls.array(
-            position=particles.position, mass=particles.mass, velocity=particles.velocity, layout=layout, device=where
+            position=particles.position,
+            mass=particles.mass,
+            velocity=particles.velocity,
+            layout=layout,
+            device=where,
         )
     return bodies

@@ -1,4 +1,7 @@
-"""The picture of a run: bodies in the x-y plane, coloured by their speed, and how well their energy was kept."""
+"""The picture of a run.
+
+Bodies in the x-y plane, coloured by their speed, and how well their energy was kept.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lanewise.plot.canvas import FAINT, GRID, PANEL, SKY, TEXT, dark_axes, dark_figure, save_png, speed_colours
+from lanewise.plot.canvas import (
+    FAINT,
+    GRID,
+    PANEL,
+    SKY,
+    TEXT,
+    dark_axes,
+    dark_figure,
+    save_png,
+    speed_colours,
+)
 from lanewise.support.checks import checked, host_array
 from lanewise.support.errors import ArgumentError
 from lanewise.support.interrupts import interrupts_wait
@@ -37,7 +50,8 @@ def draw_drift(
         figure: where to draw.
         box: the panel without its labels.
         times: (t,).
-        drift: (t,), signed; exact zeros (the first value is one) have no place on a logarithmic axis and are left out.
+        drift: (t,), signed; exact zeros (the first value is one) have no place on a logarithmic
+        axis and are left out.
     """
     axes = figure.add_axes(box)
     dark_axes(axes, "Energy conservation", "time  [N-body units]", "|E − E₀| / |E₀|")
@@ -57,9 +71,14 @@ def _draw_sizes(axes: Axes, times: NDArray[np.float64], drift: NDArray[np.float6
     axes.set_yscale("log")
     axes.plot(when, size, color=FAINT, linewidth=1.0, alpha=0.7, zorder=2)
     dot = float(np.clip(1500.0 / len(when), 4.0, LARGEST_DOT))
-    for chosen, colour, label in ((gained, GAINED, "energy gained"), (~gained, LOST, "energy lost")):
+    for chosen, colour, label in (
+        (gained, GAINED, "energy gained"),
+        (~gained, LOST, "energy lost"),
+    ):
         if chosen.any():
-            axes.scatter(when[chosen], size[chosen], s=dot, color=colour, linewidths=0, zorder=3, label=label)
+            axes.scatter(
+                when[chosen], size[chosen], s=dot, color=colour, linewidths=0, zorder=3, label=label
+            )
     _decades(axes, size)
     axes.grid(which="minor", axis="y", color=GRID, linewidth=0.4)
     worst, last = float(np.abs(drift).max()), float(drift[-1])
@@ -92,7 +111,9 @@ def _time_limits(axes: Axes, times: NDArray[np.float64]) -> None:
 
 
 def _decades(axes: Axes, size: NDArray[np.float64]) -> None:
-    """Limits with room around the sizes, and at least two decades so that noise does not look like a trend."""
+    """Limits with room around the sizes, and at least two decades so that noise does not look like
+    a trend.
+    """
     low, high = float(np.log10(size.min())), float(np.log10(size.max()))
     grow = max(0.15 * (high - low), (2.0 - (high - low)) / 2, 0.3)
     axes.set_ylim(10.0 ** max(low - grow, -300.0), 10.0 ** min(high + grow, 300.0))
@@ -107,7 +128,9 @@ def plot_gravity(
     energy_error: ArrayLike,
     title: str,
 ) -> None:
-    """Draws one PNG of 2040 x 990 pixels: bodies in the x-y plane at the left, relative energy error at the right.
+    """Draws one PNG of 2040 x 990 pixels.
+
+    Bodies in the x-y plane at the left, relative energy error at the right.
 
     Args:
         path: the file to write; an old one is replaced in one step.
@@ -118,7 +141,8 @@ def plot_gravity(
         title: one line above the panels.
 
     Raises:
-        ArgumentError: a shape does not fit, there is nothing to draw, or a value is NaN or infinite.
+        ArgumentError: a shape does not fit, there is nothing to draw, or a value is NaN or
+        infinite.
         InputError: the file cannot be written there.
     """
     places = _finite("position", position, (-1, 3))
@@ -127,7 +151,9 @@ def plot_gravity(
     drift = _finite("energy_error", energy_error, (len(when),))
 
     figure = dark_figure(13.6, 6.6)
-    figure.suptitle(title, x=0.062, y=0.965, ha="left", va="top", color=TEXT, fontsize=14, fontweight="bold")
+    figure.suptitle(
+        title, x=0.062, y=0.965, ha="left", va="top", color=TEXT, fontsize=14, fontweight="bold"
+    )
     _draw_bodies(figure, (0.062, 0.09, 0.381, 0.785), places[:, :2], speeds, f"t = {when[-1]:.6g}")
     draw_drift(figure, (0.61, 0.09, 0.37, 0.785), when, drift)
     save_png(figure, Path(path))
@@ -139,7 +165,9 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.
     if raw.dtype.kind not in "fiu":
         raise ArgumentError(f"{name}: {raw.dtype} cannot be drawn, wanted numbers")
     array = raw.astype(np.float64)
-    fits = array.ndim == len(shape) and all(want in (-1, got) for want, got in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        want in (-1, got) for want, got in zip(shape, array.shape, strict=True)
+    )
     if not fits or array.size == 0:
         wanted = f"{shape} of at least one".replace("-1", "n")
         raise ArgumentError(f"{name}: shape {array.shape} cannot be drawn, wanted {wanted}")
@@ -150,13 +178,18 @@ def _finite(name: str, values: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.
 
 
 MOST_POINTS = 250_000
-"""More points than this hide each other and take seconds to draw: a fixed random choice of them is drawn."""
+"""More points than this hide each other and take seconds to draw.
+
+A fixed random choice of them is drawn.
+"""
 
 FEW = 100
 """Up to this many bodies all of them are shown, however far they are."""
 
 ENDS = (1.0, 99.0)
-"""Percentiles of x, y and speed that set the scales, so that a few escapers do not shrink the picture."""
+"""Percentiles of x, y and speed that set the scales, so that a few escapers do not shrink the
+picture.
+"""
 
 
 def _draw_bodies(
@@ -166,7 +199,8 @@ def _draw_bodies(
     speeds: NDArray[np.float64],
     moment: str,
 ) -> None:
-    """Adds the panel at `box` (left, bottom, width, height as parts of the figure) and a colour bar to its right.
+    """Adds the panel at `box` (left, bottom, width, height as parts of the figure) and a colour bar
+    to its right.
 
     Args:
         figure: where to draw.
@@ -177,7 +211,8 @@ def _draw_bodies(
     """
     centre, half = frame(places)
     low, high = speed_range(speeds)
-    # A random order (the same in every picture): in the order of a file or of speed, one group would hide the others.
+    # A random order (the same in every picture): in the order of a file or of speed, one group
+    # would hide the others.
     drawn = np.random.default_rng(0).permutation(len(places))[:MOST_POINTS]
     size, alpha = point_style(len(drawn))
 
@@ -185,18 +220,29 @@ def _draw_bodies(
     dark_axes(axes, f"{len(places):,} bodies at {moment}", "x  [N-body units]", "y  [N-body units]")
     axes.set_facecolor(SKY)
     axes.scatter(
-        *places[drawn].T, c=speeds[drawn], s=size, alpha=alpha, cmap=speed_colours(), vmin=low, vmax=high, linewidths=0
+        *places[drawn].T,
+        c=speeds[drawn],
+        s=size,
+        alpha=alpha,
+        cmap=speed_colours(),
+        vmin=low,
+        vmax=high,
+        linewidths=0,
     )
     axes.set_aspect("equal")
     axes.set_xlim(centre[0] - half, centre[0] + half)
     axes.set_ylim(centre[1] - half, centre[1] + half)
     inside = float((np.abs(places - centre) <= half).all(axis=1).mean())
-    axes.set_title(_left_out(inside, len(drawn), len(places)), loc="right", color=FAINT, fontsize=9, pad=9)
+    axes.set_title(
+        _left_out(inside, len(drawn), len(places)), loc="right", color=FAINT, fontsize=9, pad=9
+    )
     _colour_bar(figure, box, (low, high), (float(speeds.min()), float(speeds.max())))
 
 
 def frame(places: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-    """The centre (2,) and half the side of the square that shows the bodies, without outliers when they are many."""
+    """The centre (2,) and half the side of the square that shows the bodies, without outliers when
+    they are many.
+    """
     ends = (0.0, 100.0) if len(places) <= FEW else ENDS
     low, high = np.percentile(places, ends, axis=0)
     centre = (low + high) / 2
@@ -207,7 +253,9 @@ def frame(places: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
 
 def speed_range(speeds: NDArray[np.float64]) -> tuple[float, float]:
     """The speeds at the two ends of the colours; a constant speed lies in the middle."""
-    low, high = (float(end) for end in np.percentile(speeds, (0.0, 100.0) if len(speeds) <= FEW else ENDS))
+    low, high = (
+        float(end) for end in np.percentile(speeds, (0.0, 100.0) if len(speeds) <= FEW else ENDS)
+    )
     margin = 0.05 * abs(high) or 1.0
     return (low, high) if high - low > 1e-6 * margin else (low - margin, high + margin)
 
@@ -220,7 +268,10 @@ def point_style(count: int) -> tuple[float, float]:
 
 
 def _left_out(inside: float, drawn: int, total: int) -> str:
-    """What the picture does not show: bodies outside of the frame, bodies that were not drawn at all."""
+    """What the picture does not show.
+
+    Bodies outside of the frame, bodies that were not drawn at all.
+    """
     notes: list[str] = []
     if inside < 1:
         notes.append(f"{min(inside, 0.9999):.2%} in the frame")
@@ -236,14 +287,22 @@ def _colour_bar(
     scale: tuple[float, float],
     measured: tuple[float, float],
 ) -> None:
-    """A bar to the right of `box`, with pointed ends where speeds were found outside of the scale."""
+    """A bar to the right of `box`, with pointed ends where speeds were found outside of the
+    scale.
+    """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
-    extend = {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}
+    extend = {
+        (False, False): "neither",
+        (True, False): "min",
+        (False, True): "max",
+        (True, True): "both",
+    }
     left, bottom, width, height = box
     bar = figure.colorbar(
-        ScalarMappable(Normalize(*scale), speed_colours()),  # not the points themselves: they are half transparent
+        # not the points themselves: they are half transparent
+        ScalarMappable(Normalize(*scale), speed_colours()),
         cax=figure.add_axes((left + width + 0.012, bottom, 0.011, height)),
         extend=extend[measured[0] < scale[0], measured[1] > scale[1]],
     )

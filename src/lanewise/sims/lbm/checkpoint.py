@@ -1,9 +1,11 @@
-"""Checkpoints: a flow file that others read, with a group `/lanewise` that holds what resuming needs.
+"""Checkpoints: a flow file that others read, with a group `/lanewise` that holds what resuming
+needs.
 
-`/lanewise` has the settings, the kinds and the edges as attributes; `mask`, profiles of openings and fractions of cut links;
-and `state`, the memory of the populations just as it is: in its storage type, in its layout, in the middle of a pattern of
-in-place streaming; as attributes of `state` the step and whether it is fresh. `first_mass` is the mass at the start of the run.
-So a resumed run gives the bits of an uninterrupted one. It is written whole or not at all.
+`/lanewise` has the settings, the kinds and the edges as attributes; `mask`, profiles of openings
+and fractions of cut links; and `state`, the memory of the populations just as it is: in its storage
+type, in its layout, in the middle of a pattern of in-place streaming; as attributes of `state` the
+step and whether it is fresh. `first_mass` is the mass at the start of the run. So a resumed run
+gives the bits of an uninterrupted one. It is written whole or not at all.
 """
 
 from __future__ import annotations
@@ -47,16 +49,22 @@ PHASE = {"step": Whole(0, MOST_STEPS), "fresh": Whole(0, 1)}
 """Where in its cycle of steps the memory of the populations is."""
 
 HEAD = {
-    "@format": Whole(0, 2**31), "@settings": Text(), "@geometry": Text(), "@step": Whole(0, MOST_STEPS),
+    "@format": Whole(0, 2**31),
+    "@settings": Text(),
+    "@geometry": Text(),
+    "@step": Whole(0, MOST_STEPS),
     "@first_mass": Real(0, needed=False),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format: of the file.
+    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format.
 
-    first_mass: at the start of the run, with which later masses are compared; None in files that do not tell it.
+    Of the file.
+
+    first_mass: at the start of the run, with which later masses are compared; None in files that do
+    not tell it.
     """
 
     path: Path
@@ -71,20 +79,31 @@ class Checkpoint:
 
 
 def write_checkpoint(
-    path: Path, simulation: Simulation, *, overwrite: bool, parameters: Mapping[str, Any] | None = None,
-    attributes: Mapping[str, str] | None = None, arrays: Mapping[str, Any] | None = None,
+    path: Path,
+    simulation: Simulation,
+    *,
+    overwrite: bool,
+    parameters: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, str] | None = None,
+    arrays: Mapping[str, Any] | None = None,
     history: Mapping[str, Any] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the current state whole, or leave the file as it was and raise `InputError`.
 
-    parameters become attributes of the file, `history` a group that others read; attributes and arrays come back from `read_checkpoint`.
+    parameters become attributes of the file, `history` a group that others read; attributes and
+    arrays come back from `read_checkpoint`.
     """
     geometry = simulation.geometry
 
     def add_group(file: Any) -> None:
         group = file.create_group(GROUP)
-        texts = {"settings": settings_to_json(simulation.settings), "geometry": geometry_to_json(geometry)}
-        set_attributes(group, {"format": FORMAT, "version": lw.__version__, "step": simulation.step, **texts})
+        texts = {
+            "settings": settings_to_json(simulation.settings),
+            "geometry": geometry_to_json(geometry),
+        }
+        set_attributes(
+            group, {"format": FORMAT, "version": lw.__version__, "step": simulation.step, **texts}
+        )
         if simulation.first_mass is not None:
             set_attributes(group, {"first_mass": simulation.first_mass})
         if geometry.mask is not None:
@@ -109,12 +128,22 @@ def write_checkpoint(
     solid = simulation.solid
     shown = {"step": simulation.step, **_shown(simulation), **(parameters or {})}
     density, velocity = simulation.density, simulation.velocity
-    with span(simulation.profile, "transfer", name="fields to the host", nbytes=density.nbytes + velocity.nbytes):
+    with span(
+        simulation.profile,
+        "transfer",
+        name="fields to the host",
+        nbytes=density.nbytes + velocity.nbytes,
+    ):
         fields = to_host(density), to_host(velocity)
     write_flow(
-        path, *fields, shown, solid=solid if solid.any() else None,
-        history=history, extra=add_group, overwrite=overwrite,
-    )  # fmt: skip
+        path,
+        *fields,
+        shown,
+        solid=solid if solid.any() else None,
+        history=history,
+        extra=add_group,
+        overwrite=overwrite,
+    )
 
 
 def _shown(simulation: Simulation) -> dict[str, Any]:
@@ -129,7 +158,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
         group = file.get(GROUP)
         if group is None or "state" not in group or "settings" not in group.attrs:
             raise InputError(
-                "no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint has written"
+                "no checkpoint of lanewise lbm; wanted a file that --out or Simulation.checkpoint "
+                "has written"
             )
         head = schema.read(group, HEAD)
         check_format(head["@format"], FORMATS)
@@ -138,26 +168,47 @@ def read_checkpoint(path: Path) -> Checkpoint:
         lattice = check_settings(settings)
         arrays = schema.read(group, _arrays_of(settings, lattice, group))
         profiles = {int(n): arrays[f"profiles/{n}"] for n in group.get("profiles", ())}
-        geometry = geometry_from_json(head["@geometry"], arrays["mask"], profiles, _fractions(arrays))
+        geometry = geometry_from_json(
+            head["@geometry"], arrays["mask"], profiles, _fractions(arrays)
+        )
         geometry = replace(
-            check_geometry(settings.shape, geometry.mask, geometry.kinds, geometry.edges), fractions=geometry.fractions
+            check_geometry(settings.shape, geometry.mask, geometry.kinds, geometry.edges),
+            fractions=geometry.fractions,
         )
         run, state = group["run"], {n: arrays[f"state/{n}"] for n in group["state"]}
-        phase = schema.read(group, {f"state@{n}": e for n, e in PHASE.items()}) if head["@format"] > 1 else {}
+        phase = (
+            schema.read(group, {f"state@{n}": e for n, e in PHASE.items()})
+            if head["@format"] > 1
+            else {}
+        )
         state |= {n: phase[f"state@{n}"] if phase else int(state[n]) for n in PHASE}
         return Checkpoint(
-            path, settings, geometry, head["@step"], state, {n: read_text(run.attrs, n) for n in run.attrs},
-            {n: arrays[f"run/{n}"] for n in run}, head["@format"], head["@first_mass"],
-        )  # fmt: skip
+            path,
+            settings,
+            geometry,
+            head["@step"],
+            state,
+            {n: read_text(run.attrs, n) for n in run.attrs},
+            {n: arrays[f"run/{n}"] for n in run},
+            head["@format"],
+            head["@first_mass"],
+        )
 
 
 def _arrays_of(settings: Settings, lattice: lw.Lattice, group: Any) -> dict[str, Array]:
-    """What arrays the checkpoint of such a flow has. The number of bytes of its populations is known when their layout is."""
+    """What arrays the checkpoint of such a flow has.
+
+    The number of bytes of its populations is known when their layout is.
+    """
     shape = settings.shape
     declared = {
         "mask": Array("u1", shape, high=MOST_KINDS, needed=False),
-        "fractions/places": Array("i8", ("links",), 0, math.prod(shape) - 1, needed="fractions" in group),
-        "fractions/fractions": Array("f8", ("links", len(lattice)), any_number=True, needed="fractions" in group),
+        "fractions/places": Array(
+            "i8", ("links",), 0, math.prod(shape) - 1, needed="fractions" in group
+        ),
+        "fractions/fractions": Array(
+            "f8", ("links", len(lattice)), any_number=True, needed="fractions" in group
+        ),
         "state/populations": Array("u1", ("bytes",)),
         "run/series": Array("f8", ("rows", "columns"), needed=False),
         "run/compared": Array("f4 f8", (*shape, len(shape)), needed=False),
@@ -180,19 +231,30 @@ def _fractions(arrays: Mapping[str, Any]) -> lw.WallFractions | None:
     places, fractions = arrays["fractions/places"], arrays["fractions/fractions"]
     if places is None:
         return None
-    if not (np.isnan(fractions) | ((fractions >= 0) & (fractions <= 1))).all() or (np.diff(places) <= 0).any():
-        raise InputError("damaged checkpoint: fractions of links are not from 0 to 1, or their places do not grow")
+    if (
+        not (np.isnan(fractions) | ((fractions >= 0) & (fractions <= 1))).all()
+        or (np.diff(places) <= 0).any()
+    ):
+        raise InputError(
+            "damaged checkpoint: fractions of links are not from 0 to 1, or their places do not "
+            "grow"
+        )
     return lw.WallFractions(places, fractions)
 
 
 def restored(
-    saved: Checkpoint, *, device: str | None = None, streaming: str | None = None, layout: str | None = None,
+    saved: Checkpoint,
+    *,
+    device: str | None = None,
+    streaming: str | None = None,
+    layout: str | None = None,
     profile: Profile | None = None,
-) -> Simulation:  # fmt: skip
+) -> Simulation:
     """The simulation at the step of the checkpoint.
 
-    On the same streaming form and layout its memory is put back as it was. Otherwise it is restored first as it was, and the
-    populations that arrive are then taken over: exact but for the rounding of float16 storage at moving walls.
+    On the same streaming form and layout its memory is put back as it was. Otherwise it is restored
+    first as it was, and the populations that arrive are then taken over: exact but for the rounding
+    of float16 storage at moving walls.
     """
     from lanewise.sims.lbm.simulation import Simulation
 
@@ -208,12 +270,17 @@ def restored(
         lattice, settings, saved.geometry, saved.step, profile, saved.first_mass
     )
     if converted(s, simulation.settings):
-        before = Simulation._restored(lattice, replace(s, device=settings.device), saved.geometry, saved.step)  # pyright: ignore[reportPrivateUsage]
+        before = Simulation._restored(  # pyright: ignore[reportPrivateUsage]
+            lattice, replace(s, device=settings.device), saved.geometry, saved.step
+        )
         with reading(saved.path, "checkpoint", ()):
             before.engine.restore(saved.state)
         simulation.engine.set_arriving(before.engine.arriving())
     else:
-        with span(profile, "transfer", name="populations to the device"), reading(saved.path, "checkpoint", ()):
+        with (
+            span(profile, "transfer", name="populations to the device"),
+            reading(saved.path, "checkpoint", ()),
+        ):
             simulation.engine.restore(saved.state)
     return simulation
 

@@ -26,7 +26,12 @@ def run(matched: Given) -> None:
     """Run a case and say what it found."""
     from lanewise.sims.lbm import runner
 
-    output, method, end, resumed = matched.make(Output), matched.make(Method), matched.make(End), matched["resume"]
+    output, method, end, resumed = (
+        matched.make(Output),
+        matched.make(Method),
+        matched.make(End),
+        matched["resume"],
+    )
     if resumed is not None:
         matched.refuse_with_resume(Asked, Method, but=("streaming", "layout", "device"))
 
@@ -36,11 +41,18 @@ def run(matched: Given) -> None:
         return _started(matched, method, end, output, profile)
 
     product = Product("lbm", lambda now: now.state.case.name, _rate, _say)
-    carry_out(product, matched, prepare, output.out, output.vti, output.plot, output.movie, output.forces)
+    carry_out(
+        product, matched, prepare, output.out, output.vti, output.plot, output.movie, output.forces
+    )
 
 
-def _started(matched: Given, method: Method, end: End, output: Output, profile: Profile | None) -> FlowRun:
-    """The run of a case with what the user chose of it; says its warnings on standard error, each once."""
+def _started(
+    matched: Given, method: Method, end: End, output: Output, profile: Profile | None
+) -> FlowRun:
+    """The run of a case with what the user chose of it.
+
+    Says its warnings on standard error, each once.
+    """
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
     from lanewise.sims.lbm.checks import FlowWarning
@@ -50,7 +62,9 @@ def _started(matched: Given, method: Method, end: End, output: Output, profile: 
     asked = {name: matched[name] for name in ("re", "size", "speed", "lattice", "drive")}
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", FlowWarning)
-        prepared = runner.start(case, case.request(**asked, obstacle=obstacle), method, end, output, profile)
+        prepared = runner.start(
+            case, case.request(**asked, obstacle=obstacle), method, end, output, profile
+        )
     for text in dict.fromkeys(str(w.message) for w in warned):
         print(f"warning: {text}", file=sys.stderr)
     return prepared
@@ -70,7 +84,10 @@ def _required(case: str | None) -> str:
 
 
 def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle | None:
-    """What reads the obstacle once its box is known; says on standard error how it was fitted in."""
+    """What reads the obstacle once its box is known.
+
+    Says on standard error how it was fitted in.
+    """
     if mask is not None and stl is not None:
         raise InputError("--mask and --stl both name an obstacle; wanted one of them")
     path = mask or stl
@@ -79,7 +96,11 @@ def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle |
 
     def place(shape: Sequence[int], centre: Sequence[float], width: float) -> Any:
         said: list[str] = []
-        solid = _mask_sites(path, shape, said) if stl is None else _mesh_sites(path, shape, centre, width, said)
+        solid = (
+            _mask_sites(path, shape, said)
+            if stl is None
+            else _mesh_sites(path, shape, centre, width, said)
+        )
         if not quiet:
             print(*said, sep="\n", file=sys.stderr)
         return solid
@@ -97,16 +118,21 @@ def _mask_sites(path: Path, shape: Sequence[int], said: list[str]) -> Any:
         return as_solid(mask, shape)
 
 
-def _mesh_sites(path: Path, shape: Sequence[int], centre: Sequence[float], width: float, said: list[str]) -> Any:
+def _mesh_sites(
+    path: Path, shape: Sequence[int], centre: Sequence[float], width: float, said: list[str]
+) -> Any:
     """The body of a mesh, `width` sites long about `centre`."""
     from lanewise.sims.lbm.obstacles import Placement, stl_solid
 
     if len(shape) == 2:
         raise InputError(
-            f"--stl {path}: a mesh has three dimensions, and this case two; wanted the case sphere, or --mask with a picture "
+            f"--stl {path}: a mesh has three dimensions, and this case two; wanted the case "
+            "sphere, or --mask with a picture "
             "of the body's section"
         )
-    return stl_solid(path, shape, placement=Placement(length=width, centre=centre), report=said.append)
+    return stl_solid(
+        path, shape, placement=Placement(length=width, centre=centre), report=said.append
+    )
 
 
 def _say(done: FlowRun, s: dict[str, Any]) -> None:
@@ -115,10 +141,13 @@ def _say(done: FlowRun, s: dict[str, Any]) -> None:
     sizes = " x ".join(f"{n:,}" for n in reversed(s["shape"]))
     method = f"{s['lattice']}, {s['collision']}, {s['storage']}, {s['streaming']}, {s['layout']}"
     print(
-        f"{s['case']} at Re {s['re']:g}: {sizes} sites, {s['steps']:,} steps to step {s['step']:,} on {s['device']} ({method})"
+        f"{s['case']} at Re {s['re']:g}: {sizes} sites, {s['steps']:,} steps to step {s['step']:,} "
+        f"on {s['device']} ({method})"
     )
     share = (
-        "" if s["bandwidth_fraction"] is None else f", {100 * s['bandwidth_fraction']:.1f} % of the bandwidth of a copy"
+        ""
+        if s["bandwidth_fraction"] is None
+        else f", {100 * s['bandwidth_fraction']:.1f} % of the bandwidth of a copy"
     )
     print(f"{s['seconds']:.3f} s, {s['mlups']:,.1f} MLUPS{share}")
     if s["interpolated_links"]:

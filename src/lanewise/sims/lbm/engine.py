@@ -1,4 +1,7 @@
-"""The engine of a simulation: a `lw.sitewise` function of its collision operator, with walls and openings as kinds."""
+"""The engine of a simulation.
+
+A `lw.sitewise` function of its collision operator, with walls and openings as kinds.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opening:
-    """What shows the flow at an opening: its sites, the values of its parameters, and the observer of its boundary.
+    """What shows the flow at an opening.
+
+    Its sites, the values of its parameters, and the observer of its boundary.
 
     look: None where the flow is what the opening says.
     """
@@ -40,7 +45,10 @@ class _Opening:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """What follows from the settings: the flow with its kinds, the values of their parameters, and what looks at populations."""
+    """What follows from the settings.
+
+    The flow with its kinds, the values of their parameters, and what looks at populations.
+    """
 
     settings: Settings
     flow: lw.Sitewise
@@ -59,15 +67,24 @@ class Engine:
     """
 
     def __init__(
-        self, lattice: lw.Lattice, settings: Settings, geometry: Geometry, profile: Profile | None = None
+        self,
+        lattice: lw.Lattice,
+        settings: Settings,
+        geometry: Geometry,
+        profile: Profile | None = None,
     ) -> None:
         self._lattice, self._geometry, self._profile = lattice, geometry, profile
         self._bound = self._bind(settings)
         self._sites = self._bound.flow.sites(
-            settings.shape, mask=geometry.mask, edges=dict(geometry.edges), storage=settings.storage,
-            streaming=settings.streaming, layout=layout_by_name(settings.layout) if settings.layout else None,
-            device=settings.device, fractions=geometry.fractions,
-        )  # fmt: skip
+            settings.shape,
+            mask=geometry.mask,
+            edges=dict(geometry.edges),
+            storage=settings.storage,
+            streaming=settings.streaming,
+            layout=layout_by_name(settings.layout) if settings.layout else None,
+            device=settings.device,
+            fractions=geometry.fractions,
+        )
         self._stepper: SiteStepper | None = None
         self._version = 0
 
@@ -78,9 +95,15 @@ class Engine:
             flow, look, openings = before.flow, before.look, before.openings
         else:
             flow = make_flow(lattice, settings, geometry)
-            look = flow.observer(make_macroscopic(lattice, settings.precision, bool(settings.force)))
-            openings = tuple(self._opening(flow, settings, n, kind) for n, kind in geometry.openings.items())
-        walls = {velocity_of(n): w.velocity for n, w in geometry.walls.items() if w.velocity is not None}
+            look = flow.observer(
+                make_macroscopic(lattice, settings.precision, bool(settings.force))
+            )
+            openings = tuple(
+                self._opening(flow, settings, n, kind) for n, kind in geometry.openings.items()
+            )
+        walls = {
+            velocity_of(n): w.velocity for n, w in geometry.walls.items() if w.velocity is not None
+        }
         values: dict[str, Any] = {**collision_values(settings), **walls}
         for opening in openings:
             values |= opening.values
@@ -88,7 +111,9 @@ class Engine:
         return _Bound(settings, flow, look, openings, forced, walls, values)
 
     def change(self, settings: Settings) -> None:
-        """Go on by other settings of the collision, the force or outflows, with the same populations."""
+        """Go on by other settings of the collision, the force or outflows, with the same
+        populations.
+        """
         bound = self._bind(settings, self._bound)
         self._stepper = None
         self._bound = bound
@@ -118,7 +143,10 @@ class Engine:
 
     @property
     def bytes_per_site(self) -> float:
-        """Every population is read and written once; beside them a bit, or in place the flags of every second step."""
+        """Every population is read and written once.
+
+        Beside them a bit, or in place the flags of every second step.
+        """
         flags = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + flags
 
@@ -140,15 +168,22 @@ class Engine:
         bound.look.prepare(self._sites, step, **bound.forced, **bound.walls)
         for opening in bound.openings:
             if opening.look is not None:
-                opening.look.prepare(self._sites, step, **bound.forced, **bound.walls, **opening.values)
+                opening.look.prepare(
+                    self._sites, step, **bound.forced, **bound.walls, **opening.values
+                )
         if names:
             kinds, kernels = bound.flow.kinds, bound.flow.kernels
-            values = kinds.values(self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)})
+            values = kinds.values(
+                self._sites, {**bound.walls, **kinds.unneeded(self._sites, bound.walls)}
+            )
             numbers = tuple(sorted(kinds.wall_number(name) for name in names))
             kernels.prepare_force(self._sites, step, values, numbers, weights=True)
 
     def run(self, steps: int, counted: Callable[[int], None]) -> None:
-        """Take steps and wait for them; `counted(n)` is called when n more are done. Ctrl-C ends it after whole steps."""
+        """Take steps and wait for them; `counted(n)` is called when n more are done.
+
+        Ctrl-C ends it after whole steps.
+        """
         self._steps().run(steps, counted)
 
     def _steps(self) -> SiteStepper:
@@ -182,7 +217,9 @@ class Engine:
             return everywhere[0][sites], everywhere[1][sites]
         kind, device = opening.kind, bound.settings.device
         velocity = np.asarray(kind.velocity)
-        profile = np.ones(len(sites)) if kind.profile is None else np.ravel(kind.profile)[to_host(sites)]
+        profile = (
+            np.ones(len(sites)) if kind.profile is None else np.ravel(kind.profile)[to_host(sites)]
+        )
         excess = np.full(len(sites), (kind.density or 1.0) - 1)
         return bring(excess, device), bring(profile[:, None] * velocity, device)
 
@@ -191,11 +228,17 @@ class Engine:
         sites = np.flatnonzero(mask == number) if mask is not None else np.empty(0, np.int64)
         observer = opening_observer(self._lattice, settings, number, kind)
         look = None if observer is None else flow.observer(observer)
-        values = {n: _on_device(v, settings.device) for n, v in opening_values(settings, number, kind).items()}
+        values = {
+            n: _on_device(v, settings.device)
+            for n, v in opening_values(settings, number, kind).items()
+        }
         return _Opening(kind, look, bring(sites, settings.device), values)
 
     def force(self, names: Sequence[str]) -> NDArray[Any]:
-        """What the walls of these names took of the momentum in this step: float64 of shape (D,)."""
+        """What the walls of these names took of the momentum in this step.
+
+        Float64 of shape (D,).
+        """
         return self._bound.flow.force(self._sites, list(names), weights=True, **self._bound.walls)
 
     # ------------------------------------------------------------ populations
@@ -210,11 +253,20 @@ class Engine:
         self._bound.flow.set_populations(self._sites, populations)
 
     def save(self) -> Mapping[str, Any]:
-        """The bytes of the populations that the next step reads, where in its cycle of phases it is, and what outflows keep."""
+        """The bytes of the populations that the next step reads, where in its cycle of phases it
+        is, and what outflows keep.
+        """
         sites = self._sites
         sites.whole.check()
-        outflow = {f"outflow{axis}{step:+d}": to_host(kept) for (axis, step), kept in sites.outflow.items()}
-        return {"populations": to_host(sites.current.data), "step": sites.step, "fresh": sites.fresh, **outflow}
+        outflow = {
+            f"outflow{axis}{step:+d}": to_host(kept) for (axis, step), kept in sites.outflow.items()
+        }
+        return {
+            "populations": to_host(sites.current.data),
+            "step": sites.step,
+            "fresh": sites.fresh,
+            **outflow,
+        }
 
     def restore(self, saved: Mapping[str, Any]) -> None:
         """Continue from what an engine of the same settings and geometry has saved."""
@@ -223,7 +275,10 @@ class Engine:
         sites.step, sites.fresh = int(saved["step"]), bool(saved["fresh"])
         data = np.asarray(saved["populations"], np.uint8)
         if data.shape != sites.current.data.shape:
-            raise InputError(f"damaged checkpoint: it holds {data.size:,} bytes; wanted {sites.current.data.size:,}")
+            raise InputError(
+                f"damaged checkpoint: it holds {data.size:,} bytes; wanted "
+                f"{sites.current.data.size:,}"
+            )
         with on(sites.device):
             sites.current.data[...] = bring(data, sites.device)
         for axis, step in sites.edges.outlets:
@@ -231,7 +286,8 @@ class Engine:
                 before, left = sites.before(axis, step, self._bound.flow.real), np.asarray(kept)
                 if (left.shape, left.dtype) != (before.shape, before.dtype):
                     raise InputError(
-                        f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of {left.dtype}; "
+                        f"damaged checkpoint: what left at axis {axis} has shape {left.shape} of "
+                        f"{left.dtype}; "
                         f"wanted {before.shape} of {before.dtype}"
                     )
                 with on(sites.device):
@@ -242,12 +298,18 @@ class Engine:
 def make_flow(lattice: lw.Lattice, settings: Settings, geometry: Geometry) -> lw.Sitewise:
     """The collision as kind 0, and the kinds of the geometry."""
     operator = find_operator(settings.collision)
-    collide = operator.make(lattice, settings.precision, forced=bool(settings.force), eddies=settings.smagorinsky > 0)
+    collide = operator.make(
+        lattice, settings.precision, forced=bool(settings.force), eddies=settings.smagorinsky > 0
+    )
     flow = lw.sitewise(lattice)(collide)
     for number, wall in geometry.walls.items():
-        flow.wall(number, wall.name, velocity=None if wall.velocity is None else velocity_of(number))
+        flow.wall(
+            number, wall.name, velocity=None if wall.velocity is None else velocity_of(number)
+        )
     for number, opening in geometry.openings.items():
-        flow.kind(number, opening.name)(opening_function(lattice, settings, number, opening, collide))
+        flow.kind(number, opening.name)(
+            opening_function(lattice, settings, number, opening, collide)
+        )
     return flow
 
 

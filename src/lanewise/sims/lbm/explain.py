@@ -1,4 +1,6 @@
-"""The step of a flow as it is compiled for a device, to be explained, and that of a case as a run takes it, to be tuned."""
+"""The step of a flow as it is compiled for a device, to be explained, and that of a case as a run
+takes it, to be tuned.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,18 @@ PRECISIONS = ("f32", "f64")
 
 
 def explained(
-    device: str, sites: int, precision: str, layout: str | None, arch: str | None, values: Mapping[str, float]
+    device: str,
+    sites: int,
+    precision: str,
+    layout: str | None,
+    arch: str | None,
+    values: Mapping[str, float],
 ) -> tuple[str, tuple[Offline, ...]]:
-    """The collision and streaming of about so many sites far from walls, by two relaxation times, on D3Q19 or D2Q9.
+    """The collision and streaming of about so many sites far from walls, by two relaxation times,
+    on D3Q19 or D2Q9.
 
-    `values`: dimension (2 or 3), and numbers of the collision such as omega. On "cuda" no GPU is needed. Raises `InputError`.
+    `values`: dimension (2 or 3), and numbers of the collision such as omega. On "cuda" no GPU is
+    needed. Raises `InputError`.
     """
     if precision not in PRECISIONS:
         raise InputError(unknown("precision", precision, PRECISIONS))
@@ -41,13 +50,21 @@ def explained(
     lattice = LATTICES.get(dimension)
     if lattice is None:
         raise InputError(f"--set dimension={dimension:g}: wanted 2 or 3")
-    flow = lw.sitewise(lattice)(find_operator(COLLISION).make(lattice, precision, forced=False, eddies=False))
+    flow = lw.sitewise(lattice)(
+        find_operator(COLLISION).make(lattice, precision, forced=False, eddies=False)
+    )
     heading = (
-        f"a flow: {COLLISION} on {lattice.name}; walls, openings and forces are kinds of sites and parameters besides"
+        f"a flow: {COLLISION} on {lattice.name}; walls, openings and forces are kinds of sites and "
+        "parameters besides"
     )
     return heading, (
         compile_offline(
-            flow, sites, device, arch=arch, layout=layout_by_name(layout) if layout else None, values=numbers
+            flow,
+            sites,
+            device,
+            arch=arch,
+            layout=layout_by_name(layout) if layout else None,
+            values=numbers,
         ),
     )
 
@@ -56,7 +73,12 @@ CASE = "karman"
 
 
 def tuning_job(
-    device: str, sites: int, precision: str, layout: str | None, values: Mapping[str, float], case: str | None = None
+    device: str,
+    sites: int,
+    precision: str,
+    layout: str | None,
+    values: Mapping[str, float],
+    case: str | None = None,
 ) -> SiteJob:
     """A step of a case with about so many sites, all else as `lanewise lbm run` has it by default.
 
@@ -65,7 +87,9 @@ def tuning_job(
     check_compiled("lbm", device)  # before a flow is made
     chosen = find_case(case or CASE)
     for name in set(values) - {"size"}:
-        raise InputError(f"lbm has no value {name!r} to set{near(name, ('size',)) or ';'} it has size")
+        raise InputError(
+            f"lbm has no value {name!r} to set{near(name, ('size',)) or ';'} it has size"
+        )
     size = values.get("size", _size_of(chosen, sites))
     if size != int(size):
         raise InputError(f"--set size={size:g}: wanted a whole number")

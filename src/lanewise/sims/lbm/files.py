@@ -1,4 +1,6 @@
-"""What a flow simulation writes for other programs: fields as HDF5 that h5py, MATLAB, Julia or h5dump read, time series as CSV.
+"""What a flow simulation writes for other programs.
+
+Fields as HDF5 that h5py, MATLAB, Julia or h5dump read, time series as CSV.
 
 | name | shape | |
 | --- | --- | --- |
@@ -7,12 +9,14 @@
 | solid | as density, uint8 | 1 where there is no fluid; only if there are such sites to tell of |
 | history/NAME | (n,) | columns of the force history, if there is one |
 
-Every parameter of the run (text: UTF-8 of fixed length) is an attribute of the file (see `parameters.attributes`), beside those in `OWN`.
+Every parameter of the run (text: UTF-8 of fixed length) is an attribute of the file (see
+`parameters.attributes`), beside those in `OWN`.
 
-A series is written while the run goes on: a line of column names, then a line a measurement. The first column is `step`, growing from line
-to line. Each line goes to the system in one piece as soon as it is measured, so that `tail -f` shows it and a killed run leaves whole
-lines, but for perhaps the last one. `sync` before each checkpoint makes sure that a checkpoint never knows of a step that the series
-lacks; a resumed run cuts what came after it.
+A series is written while the run goes on: a line of column names, then a line a measurement. The
+first column is `step`, growing from line to line. Each line goes to the system in one piece as soon
+as it is measured, so that `tail -f` shows it and a killed run leaves whole lines, but for perhaps
+the last one. `sync` before each checkpoint makes sure that a checkpoint never knows of a step that
+the series lacks; a resumed run cuts what came after it.
 """
 
 from __future__ import annotations
@@ -29,7 +33,14 @@ from numpy.typing import ArrayLike, NDArray
 
 import lanewise as lw
 from lanewise.io.atomic import atomic_path, writable_target, writing
-from lanewise.io.hdf5 import add_dataset, open_hdf5, set_attributes, text_of, warn_without_sums, write_hdf5
+from lanewise.io.hdf5 import (
+    add_dataset,
+    open_hdf5,
+    set_attributes,
+    text_of,
+    warn_without_sums,
+    write_hdf5,
+)
 from lanewise.io.source import FilePath, reading
 from lanewise.io.sums import PROMISE, read_array
 from lanewise.sims.common.attributes import attributes
@@ -49,7 +60,10 @@ AXES = {2: "y,x", 3: "z,y,x"}
 
 @dataclass(frozen=True, slots=True)
 class FlowFile:
-    """What a file holds; arrays as in the module's table, parameters as flat attributes, `history` perhaps empty."""
+    """What a file holds.
+
+    Arrays as in the module's table, parameters as flat attributes, `history` perhaps empty.
+    """
 
     density: NDArray[Any]
     velocity: NDArray[Any]
@@ -93,7 +107,9 @@ def write_flow(
         set_attributes(file, {**named, **OWN})
         axes = {"axes": AXES[density.ndim]}
         set_attributes(add_dataset(file, "density", density), axes)
-        set_attributes(add_dataset(file, "velocity", velocity), {"axes": f"{AXES[density.ndim]},component"})
+        set_attributes(
+            add_dataset(file, "velocity", velocity), {"axes": f"{AXES[density.ndim]},component"}
+        )
         if solid is not None:
             data = np.asarray(solid, np.bool_).view(np.uint8)
             set_attributes(add_dataset(file, "solid", data, **COMPRESSED), axes)
@@ -106,16 +122,24 @@ def write_flow(
 
 
 def read_flow(path: FilePath) -> FlowFile:
-    """What `write_flow` wrote. Raises InputError that names the file for another or a damaged one."""
+    """What `write_flow` wrote. Raises InputError that names the file for another or a damaged
+    one.
+    """
     with open_hdf5(path) as file:
         kind = text_of(file.attrs["format"]) if "format" in file.attrs else None
         if kind != FORMAT:
             raise InputError(f"no flow field: its attribute format is {kind!r}; wanted {FORMAT!r}")
         parameters = {name: _plain(value) for name, value in file.attrs.items() if name != PROMISE}
         warn_without_sums(file, path)
-        history = {name: read_array(column) for name, column in file["history"].items()} if "history" in file else {}
+        history = (
+            {name: read_array(column) for name, column in file["history"].items()}
+            if "history" in file
+            else {}
+        )
         solid = read_array(file["solid"]).astype(np.bool_) if "solid" in file else None
-        return FlowFile(read_array(file["density"]), read_array(file["velocity"]), solid, parameters, history)
+        return FlowFile(
+            read_array(file["density"]), read_array(file["velocity"]), solid, parameters, history
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -128,20 +152,28 @@ def _plain(value: Any) -> Any:
 def _named(parameters: Mapping[str, Any]) -> dict[str, Any]:
     named = dict(attributes(parameters))
     if clash := sorted(named.keys() & OWN.keys()):
-        raise ArgumentError(f"the parameter {clash[0]} has the name of an attribute of the file itself; rename it")
+        raise ArgumentError(
+            f"the parameter {clash[0]} has the name of an attribute of the file itself; rename it"
+        )
     return named
 
 
-def _check_fields(density: NDArray[Any], velocity: NDArray[Any], solid: NDArray[Any] | None) -> None:
+def _check_fields(
+    density: NDArray[Any], velocity: NDArray[Any], solid: NDArray[Any] | None
+) -> None:
     if density.ndim not in AXES or 0 in density.shape:
         raise ArgumentError(f"density has shape {density.shape}; wanted (ny, nx) or (nz, ny, nx)")
     if density.dtype.name not in ("float32", "float64"):
         raise ArgumentError(f"density has dtype {density.dtype}; wanted float32 or float64")
     if velocity.shape != (*density.shape, density.ndim) or velocity.dtype != density.dtype:
         wanted = f"{(*density.shape, density.ndim)} of {density.dtype}, as density"
-        raise ArgumentError(f"velocity has shape {velocity.shape} of {velocity.dtype}; wanted {wanted}")
+        raise ArgumentError(
+            f"velocity has shape {velocity.shape} of {velocity.dtype}; wanted {wanted}"
+        )
     if solid is not None and (solid.shape != density.shape or solid.dtype != np.bool_):
-        raise ArgumentError(f"solid has shape {solid.shape} of {solid.dtype}; wanted {density.shape} of bool")
+        raise ArgumentError(
+            f"solid has shape {solid.shape} of {solid.dtype}; wanted {density.shape} of bool"
+        )
 
 
 def _checked_columns(history: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
@@ -150,24 +182,35 @@ def _checked_columns(history: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]
     for name, column in columns.items():
         if column.ndim != 1 or len(column) != len(first):
             raise ArgumentError(
-                f"history {name} has shape {column.shape}; wanted ({len(first)},), as the other columns"
+                f"history {name} has shape {column.shape}; wanted ({len(first)},), as the other "
+                "columns"
             )
     return columns
 
 
 class TimeSeries:
-    """A CSV file that grows. Use it in a `with` block, or call `close`. `last_step` is that of its last line, or -1."""
+    """A CSV file that grows. Use it in a `with` block, or call `close`.
+
+    `last_step` is that of its last line, or -1.
+    """
 
     def __init__(
-        self, path: FilePath, columns: Sequence[str], *, resume_step: int | None = None, overwrite: bool = False
+        self,
+        path: FilePath,
+        columns: Sequence[str],
+        *,
+        resume_step: int | None = None,
+        overwrite: bool = False,
     ) -> None:
         """Start a new file, or continue one behind `resume_step`.
 
         Args:
             path: the file.
             columns: names; the first one is `step`.
-            resume_step: the step of the checkpoint from which the run continues; later lines are dropped. The file
-                is begun anew where it does not exist (a run may ask for a series only when it is resumed).
+            resume_step: the step of the checkpoint from which the run continues; later lines are
+            dropped. The file
+                is begun anew where it does not exist (a run may ask for a series only when it is
+                resumed).
             overwrite: whether an existing file is replaced when nothing is resumed.
 
         Raises:
@@ -175,21 +218,31 @@ class TimeSeries:
             InputError: the file exists, has other columns, or cannot be written.
         """
         if not columns or columns[0] != "step":
-            raise ArgumentError(f"the columns are {','.join(columns) or 'none'}; wanted step as the first one")
+            raise ArgumentError(
+                f"the columns are {','.join(columns) or 'none'}; wanted step as the first one"
+            )
         self.columns = tuple(columns)
         self.path = writable_target(path, overwrite or resume_step is not None)
         resumed = resume_step is not None and self.path.exists()
-        self.last_step = truncate(path, self.columns, resume_step) if resumed and resume_step is not None else -1
-        if not resumed:  # with its first line from the beginning: a full disk leaves no file of nothing
+        self.last_step = (
+            truncate(path, self.columns, resume_step) if resumed and resume_step is not None else -1
+        )
+        # with its first line from the beginning: a full disk leaves no file of nothing
+        if not resumed:
             with atomic_path(path, overwrite or resume_step is not None) as temporary:
                 temporary.write_text(",".join(self.columns) + "\n", encoding="utf-8")
         with writing(self.path):
             self._handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
 
     def add(self, step: int, *values: float) -> None:
-        """Write one line; numbers keep all their digits. A step that is not behind the last one is an ArgumentError."""
+        """Write one line; numbers keep all their digits.
+
+        A step that is not behind the last one is an ArgumentError.
+        """
         if len(values) != len(self.columns) - 1:
-            raise ArgumentError(f"{len(values)} values beside the step; wanted {','.join(self.columns[1:])}")
+            raise ArgumentError(
+                f"{len(values)} values beside the step; wanted {','.join(self.columns[1:])}"
+            )
         if step <= self.last_step:
             raise ArgumentError(f"step {step} after step {self.last_step}; wanted growing steps")
         self._write(",".join([str(int(step)), *(repr(float(value)) for value in values)]))
@@ -215,12 +268,19 @@ class TimeSeries:
     def __enter__(self) -> TimeSeries:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 def truncate(path: FilePath, columns: Sequence[str], step: int) -> int:
-    """Cut the lines after `step`, and a last line that was not finished. The step of the last line that is left, or -1.
+    """Cut the lines after `step`, and a last line that was not finished.
+
+    The step of the last line that is left, or -1.
 
     Raises:
         InputError: the file has other columns, a damaged line, or cannot be written.
@@ -253,5 +313,7 @@ def _check_header(line: bytes, columns: Sequence[str]) -> None:
 def _step(number: int, line: bytes) -> int:
     cell = line.split(b",", 1)[0].strip()
     if not cell.isdigit():
-        raise InputError(f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step")
+        raise InputError(
+            f"line {number} starts with {cell.decode(errors='replace')!r}; wanted a step"
+        )
     return int(cell)

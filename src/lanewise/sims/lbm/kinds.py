@@ -12,13 +12,19 @@ from lanewise.support.errors import InputError
 
 Edge = str | tuple[str, str]
 Edges = Mapping[str, Edge]
-"""An axis ("x", "y", "z") -> what its faces are: "periodic", "slip" or the name of a wall; or (low, high)."""
+"""An axis ("x", "y", "z") -> what its faces are: "periodic", "slip" or the name of a wall.
+
+Or (low, high).
+"""
 
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`: of a moving one, in sites a step."""
+    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`.
+
+    Of a moving one, in sites a step.
+    """
 
     name: str
     velocity: tuple[float, ...] | None = None

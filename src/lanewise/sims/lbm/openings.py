@@ -24,14 +24,23 @@ def opening_function(
 ) -> Function:
     """What the sites of this opening do."""
     function = find_boundary(opening.boundary).make(
-        lattice, settings.precision, opening.face, collide, forced=bool(settings.force), names=_names(number, opening)
+        lattice,
+        settings.precision,
+        opening.face,
+        collide,
+        forced=bool(settings.force),
+        names=_names(number, opening),
     )
     function.__name__ += f"_{number}"  # kernels tell the functions of kinds apart by their names
     return function
 
 
-def opening_observer(lattice: lw.Lattice, settings: Settings, number: int, opening: Open) -> Function | None:
-    """The density (less 1) and the velocity at its sites: what arrives there through the face is no flow's.
+def opening_observer(
+    lattice: lw.Lattice, settings: Settings, number: int, opening: Open
+) -> Function | None:
+    """The density (less 1) and the velocity at its sites.
+
+    What arrives there through the face is no flow's.
 
     None for a far field: its sites send out what it says, whatever arrives.
     """
@@ -39,13 +48,24 @@ def opening_observer(lattice: lw.Lattice, settings: Settings, number: int, openi
     if not boundary.collides:
         return None
     return boundary.observer(
-        lattice, settings.precision, opening.face, forced=bool(settings.force), names=_names(number, opening)
+        lattice,
+        settings.precision,
+        opening.face,
+        forced=bool(settings.force),
+        names=_names(number, opening),
     )
 
 
 def opening_values(settings: Settings, number: int, opening: Open) -> dict[str, Any]:
-    """The values of its parameters, by the names that they have in a flow. A profile has a value for each site, x fastest."""
-    values: dict[str, Any] = {"velocity": opening.velocity, "density": opening.density, "profile": 1.0}
+    """The values of its parameters, by the names that they have in a flow.
+
+    A profile has a value for each site, x fastest.
+    """
+    values: dict[str, Any] = {
+        "velocity": opening.velocity,
+        "density": opening.density,
+        "profile": 1.0,
+    }
     if opening.profile is not None:
         real = np.float64 if settings.precision == "f64" else np.float32
         values["profile"] = np.ascontiguousarray(opening.profile, real).reshape(-1)
@@ -54,38 +74,56 @@ def opening_values(settings: Settings, number: int, opening: Open) -> dict[str, 
 
 
 def check_opening(number: int, opening: Open, shape: tuple[int, ...], mask: Any) -> None:
-    """Refuse an opening without what its boundary takes, a profile of another shape, and sites that are not at its face."""
+    """Refuse an opening without what its boundary takes, a profile of another shape, and sites that
+    are not at its face.
+    """
     boundary = find_boundary(opening.boundary)
     for name in ("velocity", "density"):
         is_set = getattr(opening, name) is not None
         if is_set != (name in boundary.parameters):
             wanted = "takes none" if is_set else f"wanted its {name}"
             raise InputError(
-                f"{opening.name!r} has {'a' if is_set else 'no'} {name}; the boundary {boundary.name!r} {wanted}"
+                f"{opening.name!r} has {'a' if is_set else 'no'} {name}; the boundary "
+                f"{boundary.name!r} {wanted}"
             )
     if opening.density is not None and not 0 < opening.density < math.inf:
-        raise InputError(f"the density of {opening.name!r} is {opening.density:g}; wanted a number above zero, about 1")
+        raise InputError(
+            f"the density of {opening.name!r} is {opening.density:g}; wanted a number above zero, "
+            "about 1"
+        )
     if opening.profile is not None:
         _check_profile(number, opening, boundary, shape, mask)
     _check_places(number, opening, boundary, shape, mask)
 
 
-def _check_profile(number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any) -> None:
+def _check_profile(
+    number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any
+) -> None:
     if "profile" not in boundary.parameters:
         raise InputError(
-            f"{opening.name!r} has a profile, which multiplies a velocity; the boundary {boundary.name!r} takes none"
+            f"{opening.name!r} has a profile, which multiplies a velocity; the boundary "
+            f"{boundary.name!r} takes none"
         )
     if np.shape(opening.profile) != shape:
-        raise InputError(f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}")
+        raise InputError(
+            f"the profile of {opening.name!r} has shape {np.shape(opening.profile)}; wanted {shape}"
+        )
     if mask is not None:
         factors = np.asarray(opening.profile, np.float64)[mask == number, None]
-        check_mach(factors * np.asarray(opening.velocity, np.float64), f"velocity of {opening.name!r} with its profile")
+        check_mach(
+            factors * np.asarray(opening.velocity, np.float64),
+            f"velocity of {opening.name!r} with its profile",
+        )
 
 
-def _check_places(number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any) -> None:
+def _check_places(
+    number: int, opening: Open, boundary: Boundary, shape: tuple[int, ...], mask: Any
+) -> None:
     faces = [axis + side for axis in AXES[: len(shape)] for side in "-+"]
     if opening.face not in faces:
-        raise InputError(f"{opening.name!r} is at the face {opening.face!r}; wanted one of {', '.join(faces)}")
+        raise InputError(
+            f"{opening.name!r} is at the face {opening.face!r}; wanted one of {', '.join(faces)}"
+        )
     if mask is None or not boundary.collides:  # a far field may be anywhere
         return
     axis = len(shape) - 1 - AXES.index(opening.face[0])
@@ -93,7 +131,8 @@ def _check_places(number: int, opening: Open, boundary: Boundary, shape: tuple[i
     wrong = index[index[:, axis] != (0 if opening.face[1] == "-" else shape[axis] - 1)]
     if len(wrong):
         raise InputError(
-            f"{opening.name!r} has {len(wrong):,} sites away from the face {opening.face}, first at {site_text(wrong[0])}; "
+            f"{opening.name!r} has {len(wrong):,} sites away from the face {opening.face}, first "
+            f"at {site_text(wrong[0])}; "
             "wanted all of them at it"
         )
 

@@ -1,4 +1,7 @@
-"""What a run of a flow can be told: the flow, how it is computed, when it ends, and its files. None: the case or the device chooses."""
+"""What a run of a flow can be told: the flow, how it is computed, when it ends, and its files.
+
+None: the case or the device chooses.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +26,31 @@ WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of the flow: the case, arguments of `Case.request`, and an obstacle of the user's own."""
+    """What the command is told of the flow.
+
+    The case, arguments of `Case.request`, and an obstacle of the user's own.
+    """
 
     case: str | None = setting(
         None,
         Option(
-            FLOW, "CASE", "cavity, channel, cylinder, duct, karman, sphere or taylor-green (with --resume: left out)", argument=True,
+            FLOW,
+            "CASE",
+            "cavity, channel, cylinder, duct, karman, sphere or taylor-green (with --resume: left "
+            "out)",
+            argument=True,
             values="lanewise.sims.lbm.cases.CASES",
         ),
-    )  # fmt: skip
+    )
     re: float | None = setting(None, Option(FLOW, "X", "Reynolds number (default the case's)"))
-    size: int | None = setting(None, Option(FLOW, "N", "sites across the case's length (default the case's)"))
+    size: int | None = setting(
+        None, Option(FLOW, "N", "sites across the case's length (default the case's)")
+    )
     speed: float | None = setting(
-        None, Option(FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default the case's)")
+        None,
+        Option(
+            FLOW, "X", "the case's velocity in sites a step, at most 0.173 (default the case's)"
+        ),
     )
     drive: str | None = setting(
         None,
@@ -49,11 +64,15 @@ class Asked:
     lattice: str | None = setting(
         None,
         Option(
-            METHOD, "NAME", "D2Q9, D3Q19 or D3Q27 (default the case's)", values="lanewise.sims.lbm.arguments.LATTICES"
+            METHOD,
+            "NAME",
+            "D2Q9, D3Q19 or D3Q27 (default the case's)",
+            values="lanewise.sims.lbm.arguments.LATTICES",
         ),
     )
     mask: Path | None = setting(
-        None, Option(FLOW, "FILE", "obstacle from a picture (dark is solid) or a .npy array (karman)")
+        None,
+        Option(FLOW, "FILE", "obstacle from a picture (dark is solid) or a .npy array (karman)"),
     )
     stl: Path | None = setting(
         None, Option(FLOW, "FILE.stl", "obstacle from a closed mesh, --size sites long (sphere)")
@@ -76,12 +95,19 @@ class Method:
             values="lanewise.sims.lbm.operators.registry.OPERATORS",
         ),
     )
-    smagorinsky: float = setting(0.0, Option(METHOD, "X", "constant of Smagorinsky's turbulence model (default none)"))
+    smagorinsky: float = setting(
+        0.0, Option(METHOD, "X", "constant of Smagorinsky's turbulence model (default none)")
+    )
     walls: str | None = setting(
         None,
         Option(
-            METHOD, "NAME", "of round bodies and meshes: interpolated (at their surface) or half-way (default interpolated)", values=WALLS),
-    )  # fmt: skip
+            METHOD,
+            "NAME",
+            "of round bodies and meshes: interpolated (at their surface) or half-way (default "
+            "interpolated)",
+            values=WALLS,
+        ),
+    )
     precision: str | None = setting(
         None,
         Option(
@@ -110,7 +136,10 @@ class Method:
         ),
     )
     layout: str | None = setting(
-        None, Option(METHOD, "NAME", "soa, aos, aosoa(32), ... (default the device's best)", values=LAYOUTS)
+        None,
+        Option(
+            METHOD, "NAME", "soa, aos, aosoa(32), ... (default the device's best)", values=LAYOUTS
+        ),
     )
     device: str | None = setting(None, DEVICE)
 
@@ -119,8 +148,8 @@ class Method:
 class End:
     """When a run ends: after `steps`, or before when it is steady.
 
-    until_steady: None leaves it to the case, False runs to the end. tolerance: the relative change of the velocity that
-    counts as steady, None for the case's own.
+    until_steady: None leaves it to the case, False runs to the end. tolerance: the relative change
+    of the velocity that counts as steady, None for the case's own.
     """
 
     steps: int | None = setting(
@@ -128,26 +157,55 @@ class End:
     )
     until_steady: bool | None = setting(
         None,
-        Option(FLOW, "", "end when the flow is steady, at --steps at the latest", ("--until-steady/--no-until-steady",)),
-    )  # fmt: skip
+        Option(
+            FLOW,
+            "",
+            "end when the flow is steady, at --steps at the latest",
+            ("--until-steady/--no-until-steady",),
+        ),
+    )
     tolerance: float | None = setting(
-        None, Option(FLOW, "X", "change of the velocity, while it crosses the case's length, that counts as steady")
+        None,
+        Option(
+            FLOW,
+            "X",
+            "change of the velocity, while it crosses the case's length, that counts as steady",
+        ),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where results go. `checkpoint_every` and `movie_every` are steps; 0 leaves the choice to the run."""
+    """Where results go. `checkpoint_every` and `movie_every` are steps.
+
+    0 leaves the choice to the run.
+    """
 
     out: Path | None = setting(
-        None, Option(OUTPUT, "FILE.h5", "HDF5 file of density and velocity; checkpoints go there on the way")
+        None,
+        Option(
+            OUTPUT, "FILE.h5", "HDF5 file of density and velocity; checkpoints go there on the way"
+        ),
     )
     checkpoint_every: int = setting(0, CHECKPOINT_EVERY)
-    vti: Path | None = setting(None, Option(OUTPUT, "FILE.vti", "VTK image data of the end, for ParaView"))
-    plot: Path | None = setting(None, Option(OUTPUT, "FILE.png", "picture of speed or vorticity at the end"))
-    movie: Path | None = setting(None, Option(OUTPUT, "FILE.gif|mp4", "animation of what the picture shows"))
+    vti: Path | None = setting(
+        None, Option(OUTPUT, "FILE.vti", "VTK image data of the end, for ParaView")
+    )
+    plot: Path | None = setting(
+        None, Option(OUTPUT, "FILE.png", "picture of speed or vorticity at the end")
+    )
+    movie: Path | None = setting(
+        None, Option(OUTPUT, "FILE.gif|mp4", "animation of what the picture shows")
+    )
     movie_every: int = setting(
-        0, Option(OUTPUT, "N", "steps between frames of the movie (default 200 frames)", ("--every",), minimum=1)
+        0,
+        Option(
+            OUTPUT,
+            "N",
+            "steps between frames of the movie (default 200 frames)",
+            ("--every",),
+            minimum=1,
+        ),
     )
     forces: Path | None = setting(
         None, Option(OUTPUT, "FILE.csv", "what the case measures on the way: drag, lift, energy")

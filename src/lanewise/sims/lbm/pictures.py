@@ -22,10 +22,15 @@ def write_picture(path: Path, flow: SimulatedFlow) -> None:
     simulation, setup = flow.simulation, flow.setup
     solid = simulation.solid
     plot_flow(
-        path, to_host(simulation.velocity), flow_title(flow.case.name, simulation.shape, simulation.step, flow.request.re),
-        quantity=setup.picture, solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length),
-        periodic=periodic_axes(setup), streamlines=setup.streamlines,
-    )  # fmt: skip
+        path,
+        to_host(simulation.velocity),
+        flow_title(flow.case.name, simulation.shape, simulation.step, flow.request.re),
+        quantity=setup.picture,
+        solid=solid if solid.any() else None,
+        reference=Reference(setup.speed, setup.length),
+        periodic=periodic_axes(setup),
+        streamlines=setup.streamlines,
+    )
 
 
 def open_movie(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> FlowMovie:
@@ -34,10 +39,14 @@ def open_movie(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> FlowMovie
     solid = simulation.solid
     sizes = " × ".join(f"{n:,}" for n in simulation.shape[::-1])
     return FlowMovie(
-        path, f"{flow.case.name}, Re {flow.request.re:,.6g}, {sizes} sites", quantity=setup.picture,
-        solid=solid if solid.any() else None, reference=Reference(setup.speed, setup.length), periodic=periodic_axes(setup),
+        path,
+        f"{flow.case.name}, Re {flow.request.re:,.6g}, {sizes} sites",
+        quantity=setup.picture,
+        solid=solid if solid.any() else None,
+        reference=Reference(setup.speed, setup.length),
+        periodic=periodic_axes(setup),
         overwrite=overwrite,
-    )  # fmt: skip
+    )
 
 
 def write_vti_file(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> None:
@@ -52,7 +61,12 @@ def write_vti_file(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> None:
 
 
 def periodic_axes(setup: Setup) -> str:
-    """The axes along which what leaves at one face comes in at the other; openings at faces make an axis another one."""
+    """The axes along which what leaves at one face comes in at the other.
+
+    Openings at faces make an axis another one.
+    """
     axes = "xyz"[: len(setup.shape)]
     opened = {kind.face[0] for kind in setup.kinds.values() if isinstance(kind, Open)}
-    return "".join(a for a in axes if setup.edges.get(a, "periodic") == "periodic" and a not in opened)
+    return "".join(
+        a for a in axes if setup.edges.get(a, "periodic") == "periodic" and a not in opened
+    )

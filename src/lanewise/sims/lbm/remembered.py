@@ -1,4 +1,7 @@
-"""What a run adds to its checkpoints, so that it can be resumed as a run: its case, its wishes, its measurements."""
+"""What a run adds to its checkpoints, so that it can be resumed as a run.
+
+Its case, its wishes, its measurements.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ PLAN, SERIES, COMPARED = "plan", "series", "compared"
 class Remembered:
     """What `remember` has written. `tolerance` is 0 for a run that ends at its last step only.
 
-    compared: the velocity that the next look for a steady flow compares with, None before the first; compared_step: its step;
+    compared: the velocity that the next look for a steady flow compares with, None before the
+    first; compared_step: its step;
     change: what came of its own comparison.
     """
 
@@ -63,20 +67,43 @@ class _Plan:
     change: float | None = None
 
 
-def remember(flow: SimulatedFlow, steps: int) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
+def remember(
+    flow: SimulatedFlow, steps: int
+) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
     """Parameters for everybody, and attributes and arrays for `recall`."""
     r, steady = flow.request, flow.steadiness
     plan = {
-        "case": flow.case.name, "re": r.re, "size": r.size, "speed": r.speed, "lattice": r.lattice, "drive": r.drive,
-        "own_body": r.obstacle is None, "steps": steps, "tolerance": steady.tolerance if steady else 0.0,
-        "initial_mass": flow.initial_mass, "checkpoint_every": flow.output.checkpoint_every,
-    }  # fmt: skip
-    parameters = {"case": flow.case.name, "re": r.re, "size": r.size, "speed": r.speed, "drive": r.drive or None}
+        "case": flow.case.name,
+        "re": r.re,
+        "size": r.size,
+        "speed": r.speed,
+        "lattice": r.lattice,
+        "drive": r.drive,
+        "own_body": r.obstacle is None,
+        "steps": steps,
+        "tolerance": steady.tolerance if steady else 0.0,
+        "initial_mass": flow.initial_mass,
+        "checkpoint_every": flow.output.checkpoint_every,
+    }
+    parameters = {
+        "case": flow.case.name,
+        "re": r.re,
+        "size": r.size,
+        "speed": r.speed,
+        "drive": r.drive or None,
+    }
     series = flow.series
-    table = np.column_stack([series.steps.astype(np.float64), series.values]) if len(series) else np.empty((0, 1))
+    table = (
+        np.column_stack([series.steps.astype(np.float64), series.values])
+        if len(series)
+        else np.empty((0, 1))
+    )
     arrays = {SERIES: table}
     if steady is not None and steady.before is not None:
-        plan |= {"compared_step": steady.step, "change": steady.change if math.isfinite(steady.change) else None}
+        plan |= {
+            "compared_step": steady.step,
+            "change": steady.change if math.isfinite(steady.change) else None,
+        }
         arrays[COMPARED] = to_host(steady.before)
     return parameters, {PLAN: json.dumps(plan)}, arrays
 
@@ -85,7 +112,8 @@ def recall(saved: Checkpoint) -> Remembered:
     """The run of a checkpoint; raises `InputError` for one that `Simulation.checkpoint` wrote."""
     if PLAN not in saved.attributes:
         raise InputError(
-            f"{saved.path}: a checkpoint without a case, written by Simulation.checkpoint; continue it with Simulation.resume"
+            f"{saved.path}: a checkpoint without a case, written by Simulation.checkpoint; "
+            "continue it with Simulation.resume"
         )
     try:
         plan = record(_Plan, json.loads(saved.attributes[PLAN]), "a run")
@@ -96,19 +124,42 @@ def recall(saved: Checkpoint) -> Remembered:
             obstacle = _as_it_was(saved.geometry.mask == BODY)
         request = Request(plan.re, plan.size, plan.speed, plan.lattice, plan.drive, obstacle)
         rows = [(int(row[0]), tuple(map(float, row[1:]))) for row in saved.arrays[SERIES]]
-        if not (0 <= plan.tolerance < 1 and 0 < plan.initial_mass < math.inf and 1 <= plan.steps <= 2 * MOST_STEPS):
-            raise ValueError(f"steps {plan.steps}, tolerance {plan.tolerance:g}, initial mass {plan.initial_mass:g}")
+        if not (
+            0 <= plan.tolerance < 1
+            and 0 < plan.initial_mass < math.inf
+            and 1 <= plan.steps <= 2 * MOST_STEPS
+        ):
+            raise ValueError(
+                f"steps {plan.steps}, tolerance {plan.tolerance:g}, initial mass "
+                f"{plan.initial_mass:g}"
+            )
         compared = saved.arrays.get(COMPARED)
-        if not (-1 <= plan.compared_step <= saved.step and (compared is None) == (plan.compared_step == -1)):
-            raise ValueError(f"the step that it compares with is {plan.compared_step}, and it is at step {saved.step}")
+        if not (
+            -1 <= plan.compared_step <= saved.step
+            and (compared is None) == (plan.compared_step == -1)
+        ):
+            raise ValueError(
+                f"the step that it compares with is {plan.compared_step}, and it is at step "
+                f"{saved.step}"
+            )
         if not 0 <= plan.checkpoint_every <= MOST_STEPS:
             raise ValueError(f"steps between checkpoints {plan.checkpoint_every}")
         return Remembered(
-            plan.case, request, plan.steps, plan.tolerance, plan.initial_mass, rows, plan.checkpoint_every,
-            plan.compared_step, compared, math.nan if plan.change is None else plan.change,
-        )  # fmt: skip
+            plan.case,
+            request,
+            plan.steps,
+            plan.tolerance,
+            plan.initial_mass,
+            rows,
+            plan.checkpoint_every,
+            plan.compared_step,
+            compared,
+            math.nan if plan.change is None else plan.change,
+        )
     except (ValueError, KeyError, RecursionError) as error:
-        raise InputError(f"{saved.path}: damaged checkpoint: its plan cannot be read: {error}") from error
+        raise InputError(
+            f"{saved.path}: damaged checkpoint: its plan cannot be read: {error}"
+        ) from error
 
 
 def _as_it_was(solid: Mask) -> Obstacle:
@@ -117,7 +168,9 @@ def _as_it_was(solid: Mask) -> Obstacle:
     def place(shape: tuple[int, ...], centre: tuple[float, ...], width: float) -> Mask:
         del centre, width
         if solid.shape != shape:
-            raise InputError(f"damaged checkpoint: its mask has shape {solid.shape}, and its case {shape}")
+            raise InputError(
+                f"damaged checkpoint: its mask has shape {solid.shape}, and its case {shape}"
+            )
         return solid
 
     return place

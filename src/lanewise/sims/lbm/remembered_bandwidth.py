@@ -1,7 +1,10 @@
-"""The bandwidth of a copy as it was measured on this machine within the last week: measuring takes a fifth of a second of every run.
+"""The bandwidth of a copy as it was measured on this machine within the last week.
 
-What was measured beside other work is too small. So it is measured again where a flow turns out to be faster than the copy, and the
-larger figure stays; a flow that fits the caches is faster than any copy, so there are a few such looks and no more.
+Measuring takes a fifth of a second of every run.
+
+What was measured beside other work is too small. So it is measured again where a flow turns out to
+be faster than the copy, and the larger figure stays; a flow that fits the caches is faster than any
+copy, so there are a few such looks and no more.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ MOST_LOOKS = 3  # measurements behind one figure
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Bytes read and written a second, by so many measurements; `begun`: when the first of them was, in seconds since 1970."""
+    """Bytes read and written a second, by so many measurements; `begun`.
+
+    When the first of them was, in seconds since 1970.
+    """
 
     bytes_per_second: float
     looks: int
@@ -30,7 +36,9 @@ class Measured:
 
 
 def remembered_bandwidth(device: str, reached: float) -> float | None:
-    """Bytes read and written a second by a copy on a device. `reached`: what a flow moved a second, to be compared with it.
+    """Bytes read and written a second by a copy on a device. `reached`.
+
+    What a flow moved a second, to be compared with it.
 
     None for the interpreter, and for a GPU without room for two large arrays.
     """
@@ -50,9 +58,13 @@ def remembered_bandwidth(device: str, reached: float) -> float | None:
 
 
 def _entry(device: str) -> str:
-    """One file a machine, device and number of threads: users may share one home folder on several machines."""
+    """One file a machine, device and number of threads.
+
+    Users may share one home folder on several machines.
+    """
     what = get_device(device).identity()
-    return f"measured/copy-{content_key(platform.node(), device, *(f'{n}={v}' for n, v in asdict(what).items()))}"
+    facts = (f"{n}={v}" for n, v in asdict(what).items())
+    return f"measured/copy-{content_key(platform.node(), device, *facts)}"
 
 
 def _read(name: str, now: float) -> Measured | None:
@@ -62,7 +74,9 @@ def _read(name: str, now: float) -> Measured | None:
         return None
     try:
         data = json.loads(content)
-        measured = Measured(float(data["bytes_per_second"]), int(data["looks"]), float(data["begun"]))
+        measured = Measured(
+            float(data["bytes_per_second"]), int(data["looks"]), float(data["begun"])
+        )
         sound = data["format"] == FORMAT and 0 < measured.bytes_per_second < math.inf
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         sound, measured = False, None

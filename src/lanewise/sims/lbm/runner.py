@@ -1,6 +1,9 @@
-"""Runs as the command line makes them: a case with the user's wishes, or a checkpoint to go on from.
+"""Runs as the command line makes them.
 
-Whether a case fits the memory is asked before any of its arrays is made: masks and initial fields of a large box are large themselves.
+A case with the user's wishes, or a checkpoint to go on from.
+
+Whether a case fits the memory is asked before any of its arrays is made: masks and initial fields
+of a large box are large themselves.
 """
 
 from __future__ import annotations
@@ -30,11 +33,22 @@ from lanewise.sims.lbm.watch import FLOORS, Steadiness
 from lanewise.support.attributes import unknown
 from lanewise.support.errors import DeviceError, InputError
 
-SUFFIXES = {"out": HDF5, "vti": (".vti",), "plot": (".png",), "movie": (".gif", ".mp4"), "forces": (".csv",)}
+SUFFIXES = {
+    "out": HDF5,
+    "vti": (".vti",),
+    "plot": (".png",),
+    "movie": (".gif", ".mp4"),
+    "forces": (".csv",),
+}
 
 
 def start(
-    case: Case, request: Request, method: Method, end: End, output: Output, profile: Profile | None = None
+    case: Case,
+    request: Request,
+    method: Method,
+    end: End,
+    output: Output,
+    profile: Profile | None = None,
 ) -> FlowRun:
     """Check everything, build the flow, and set its initial state."""
     if end.steps is not None:
@@ -52,13 +66,27 @@ def start(
         setup = case.make(request)
     check_output(case, setup, output)
     simulation = Simulation(
-        lattice=setup.lattice, shape=setup.shape, viscosity=setup.viscosity, collision=method.collision or case.collision,
-        smagorinsky=method.smagorinsky, force=setup.force, mask=setup.mask, kinds=setup.kinds, edges=setup.edges,
-        outflow_speed=setup.outflow_speed, surfaces=_surfaces(case, setup, method.walls),
-        density=1.0 if setup.density is None else setup.density, velocity=setup.velocity, gradient=setup.gradient,
-        precision=method.precision, storage=method.storage, streaming=method.streaming, layout=method.layout,
-        device=method.device, profile=profile,
-    )  # fmt: skip
+        lattice=setup.lattice,
+        shape=setup.shape,
+        viscosity=setup.viscosity,
+        collision=method.collision or case.collision,
+        smagorinsky=method.smagorinsky,
+        force=setup.force,
+        mask=setup.mask,
+        kinds=setup.kinds,
+        edges=setup.edges,
+        outflow_speed=setup.outflow_speed,
+        surfaces=_surfaces(case, setup, method.walls),
+        density=1.0 if setup.density is None else setup.density,
+        velocity=setup.velocity,
+        gradient=setup.gradient,
+        precision=method.precision,
+        storage=method.storage,
+        streaming=method.streaming,
+        layout=method.layout,
+        device=method.device,
+        profile=profile,
+    )
     steadiness = _steadiness(setup, simulation, end)
     steps = end.steps if end.steps is not None else setup.steps
     state = SimulatedFlow(
@@ -68,10 +96,13 @@ def start(
     return Run(state=state, steps=steps, checkpoints=_checkpoints(output))
 
 
-def resume(path: Path, method: Method, end: End, output: Output, profile: Profile | None = None) -> FlowRun:
+def resume(
+    path: Path, method: Method, end: End, output: Output, profile: Profile | None = None
+) -> FlowRun:
     """Continue a checkpoint by `end.steps` steps, or to its planned end.
 
-    Everything else is as it was, so the same device, streaming form and layout give the same bits; `Run.note` says when not.
+    Everything else is as it was, so the same device, streaming form and layout give the same bits;
+    `Run.note` says when not.
     """
     with span(profile, "setup", name="read the checkpoint"):
         saved = read_checkpoint(path)
@@ -80,17 +111,28 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
         case = find_case(before.case)
         r = before.request
         asked = case.request(
-            re=r.re, size=r.size, speed=r.speed, lattice=r.lattice, drive=r.drive or None, obstacle=r.obstacle
+            re=r.re,
+            size=r.size,
+            speed=r.speed,
+            lattice=r.lattice,
+            drive=r.drive or None,
+            obstacle=r.obstacle,
         )
         setup = case.make(asked)
         _check_fit(saved, before, setup)
     last = last_step(path, saved.step, before.steps, end.steps)
     output = replace(
-        output, out=output.out or path, checkpoint_every=output.checkpoint_every or before.checkpoint_every
+        output,
+        out=output.out or path,
+        checkpoint_every=output.checkpoint_every or before.checkpoint_every,
     )
     check_output(case, setup, output, resumed=path)
     simulation = restored(
-        saved, device=method.device, streaming=method.streaming, layout=method.layout, profile=profile
+        saved,
+        device=method.device,
+        streaming=method.streaming,
+        layout=method.layout,
+        profile=profile,
     )
     until_steady = before.tolerance > 0 if end.until_steady is None else end.until_steady
     kept = before.tolerance or None if until_steady else None
@@ -103,9 +145,12 @@ def resume(path: Path, method: Method, end: End, output: Output, profile: Profil
         steadiness=steadiness, initial_mass=before.initial_mass, rows=before.rows,
     )  # fmt: skip
     return Run(
-        state=state, steps=last, checkpoints=_checkpoints(output, path), first_step=saved.step,
+        state=state,
+        steps=last,
+        checkpoints=_checkpoints(output, path),
+        first_step=saved.step,
         note=_difference(path, saved, simulation),
-    )  # fmt: skip
+    )
 
 
 def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
@@ -116,32 +161,49 @@ def _checkpoints(output: Output, resumed: Path | None = None) -> Checkpoints:
 def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
     """Refuse a checkpoint whose case is not that of its flow."""
     if setup.shape != saved.settings.shape:
-        raise InputError(f"damaged checkpoint: it has {saved.settings.shape} sites, and its case {setup.shape}")
+        raise InputError(
+            f"damaged checkpoint: it has {saved.settings.shape} sites, and its case {setup.shape}"
+        )
     columns = 1 + len(setup.probe.names) if setup.probe else 1
     steps = [step for step, _ in before.rows]
     if any(1 + len(values) != columns for _, values in before.rows):
         raise InputError(f"damaged checkpoint: its measurements have not {columns} columns")
     if steps != sorted(set(steps)) or (steps and not 0 <= steps[0] <= steps[-1] <= saved.step):
-        raise InputError(f"damaged checkpoint: its measurements are not of growing steps up to {saved.step}")
-    if setup.probe is not None and setup.probe.is_due(saved.step) and (not steps or steps[-1] != saved.step):
+        raise InputError(
+            f"damaged checkpoint: its measurements are not of growing steps up to {saved.step}"
+        )
+    if (
+        setup.probe is not None
+        and setup.probe.is_due(saved.step)
+        and (not steps or steps[-1] != saved.step)
+    ):
         raise InputError(f"damaged checkpoint: the measurement of step {saved.step} is missing")
 
 
 def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:
-    """The surfaces of walls that are interpolated: all that are known, unless half-way walls are wanted."""
+    """The surfaces of walls that are interpolated.
+
+    All that are known, unless half-way walls are wanted.
+    """
     if walls not in (None, *WALLS):
         raise InputError(unknown("walls", walls, WALLS))
     if walls == INTERPOLATED and not setup.surfaces:
         raise InputError(
-            f"--walls {INTERPOLATED}: the surface of the walls of {case.name} is not known: flat walls and bodies from pictures or "
+            f"--walls {INTERPOLATED}: the surface of the walls of {case.name} is not known: flat "
+            "walls and bodies from pictures or "
             f"arrays are {HALF_WAY}"
         )
     return {} if walls == HALF_WAY else setup.surfaces
 
 
 def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | None:
-    """How to tell that the flow is steady, or None. No tolerance is below what rounding keeps up."""
-    until_steady = setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
+    """How to tell that the flow is steady, or None.
+
+    No tolerance is below what rounding keeps up.
+    """
+    until_steady = (
+        setup.steady > 0 and end.steps is None if end.until_steady is None else end.until_steady
+    )
     if end.tolerance is not None:
         _check_tolerance(end.tolerance, until_steady)
     if not until_steady:
@@ -150,7 +212,8 @@ def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | 
     floor = max(FLOORS[s.storage], FLOORS[s.precision])
     if end.tolerance is not None and end.tolerance < floor:
         raise InputError(
-            f"the tolerance {end.tolerance:g} cannot be met: rounding alone changes velocities by about {floor:g} in storage "
+            f"the tolerance {end.tolerance:g} cannot be met: rounding alone changes velocities by "
+            f"about {floor:g} in storage "
             f"{s.storage}; wanted {floor:g} or more, or precision f64"
         )
     every = max(1, round(setup.length / setup.speed))
@@ -158,14 +221,18 @@ def _steadiness(setup: Setup, simulation: Simulation, end: End) -> Steadiness | 
 
 
 def _check_tolerance(tolerance: float, until_steady: bool) -> None:
-    """Refuse what no change is below, what every one is, and a tolerance that nothing would look at."""
+    """Refuse what no change is below, what every one is, and a tolerance that nothing would look
+    at.
+    """
     if not 0 < tolerance < 1:
         raise InputError(
-            f"the tolerance is {tolerance:g}; wanted above 0 and below 1: a relative change of the velocity"
+            f"the tolerance is {tolerance:g}; wanted above 0 and below 1: a relative change of the "
+            "velocity"
         )
     if not until_steady:
         raise InputError(
-            f"the tolerance {tolerance:g} would not be looked at, because this run takes all its steps; add --until-steady"
+            f"the tolerance {tolerance:g} would not be looked at, because this run takes all its "
+            "steps; add --until-steady"
         )
 
 
@@ -176,13 +243,15 @@ def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
         return other
     if converted(before, after):
         return (
-            f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its populations are converted to "
+            f"{path} was computed with {before.streaming} streaming in layout {before.layout}; its "
+            "populations are converted to "
             f"{after.streaming} in {after.layout}, and the last places may differ"
         )
     cut = saved.geometry.fractions
     if saved.format == FIRST and cut is not None and (cut.fractions < CENTRAL).any():
         return (
-            f"{path} is of an older version, in which links that a wall cuts before {CENTRAL:g} reflected with less damping; they go on "
+            f"{path} is of an older version, in which links that a wall cuts before {CENTRAL:g} "
+            "reflected with less damping; they go on "
             "with the rule of today, and drag may change"
         )
     return ""
@@ -192,15 +261,21 @@ def _difference(path: Path, saved: Checkpoint, simulation: Simulation) -> str:
 
 
 def check_output(case: Case, setup: Setup, output: Output, resumed: Path | None = None) -> None:
-    """Refuse files that cannot be written or that are in each other's way, before anything is computed."""
+    """Refuse files that cannot be written or that are in each other's way, before anything is
+    computed.
+    """
     if output.forces is not None and setup.probe is None:
         raise InputError(f"{case.name} measures nothing on the way that --forces could write")
     if output.movie_every and output.movie is None:
-        raise InputError("--every needs --movie: it is the number of steps between two of its frames")
+        raise InputError(
+            "--every needs --movie: it is the number of steps between two of its frames"
+        )
     if output.checkpoint_every and output.out is None:
         raise InputError("--checkpoint-every needs --out: checkpoints go there")
     files = {name: getattr(output, name) for name in ("out", *SUFFIXES)}
-    check_files(files, overwrite=output.overwrite, resumed=resumed, continued=("forces",), suffixes=SUFFIXES)
+    check_files(
+        files, overwrite=output.overwrite, resumed=resumed, continued=("forces",), suffixes=SUFFIXES
+    )
 
 
 SMALL = 64  # sizes up to this one are made at once
@@ -209,35 +284,58 @@ FLOAT64 = 8
 
 
 def check_room(
-    case: Case, request: Request, *, precision: str | None, storage: str | None, streaming: str | None, device: str | None
-) -> None:  # fmt: skip
-    """Raise `DeviceError` for a size whose populations do not fit the device, or whose beginning does not fit the main memory."""
+    case: Case,
+    request: Request,
+    *,
+    precision: str | None,
+    storage: str | None,
+    streaming: str | None,
+    device: str | None,
+) -> None:
+    """Raise `DeviceError` for a size whose populations do not fit the device, or whose beginning
+    does not fit the main memory.
+    """
     if request.size <= SMALL:
         return
-    where, lattice, shape = resolve(device), LATTICES[request.lattice], foreseen_shape(case, request)
+    where, lattice, shape = (
+        resolve(device),
+        LATTICES[request.lattice],
+        foreseen_shape(case, request),
+    )
     real, stored = chosen_numbers(precision, storage, where)
     form = chosen_streaming(streaming, where)
     check_memory(shape, lattice, stored, form, available_memory(where))
-    kept = 0 if not target_of(where).host_memory else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
+    kept = (
+        0
+        if not target_of(where).host_memory
+        else lattice.size * (1 if form == "in-place" else 2) * _size(stored)
+    )
     needed = math.prod(shape) * (kept + initial_bytes(case, request, _size(real)))
     if needed > (available := available_memory("cpu")):
         raise DeviceError(
-            f"--size {request.size:,} makes about {sites_text(shape)}, whose initial state takes {gigabytes(needed)} of main "
+            f"--size {request.size:,} makes about {sites_text(shape)}, whose initial state takes "
+            f"{gigabytes(needed)} of main "
             f"memory, and {gigabytes(available)} are available; wanted a smaller size"
         )
 
 
 def foreseen_shape(case: Case, request: Request) -> tuple[int, ...]:
-    """About the shape that `case.make` will give: extents are proportional to the size, but for a constant."""
+    """About the shape that `case.make` will give.
+
+    Extents are proportional to the size, but for a constant.
+    """
     low, high = (case.make(replace(request, size=n, obstacle=None)).shape for n in PROBES)
     slopes = ((b - a) / (PROBES[1] - PROBES[0]) for a, b in zip(low, high, strict=True))
-    return tuple(round(a + slope * (request.size - PROBES[0])) for a, slope in zip(low, slopes, strict=True))
+    return tuple(
+        round(a + slope * (request.size - PROBES[0])) for a, slope in zip(low, slopes, strict=True)
+    )
 
 
 def initial_bytes(case: Case, request: Request, real: int) -> int:
     """Bytes a site of what is there at once while a flow begins.
 
-    Velocity and its gradient in float64 with what they are computed by, and one set of populations before it goes to the device.
+    Velocity and its gradient in float64 with what they are computed by, and one set of populations
+    before it goes to the device.
     """
     setup = case.make(replace(request, size=PROBES[0], obstacle=None))
     dimension, lattice = len(setup.shape), LATTICES[request.lattice]
@@ -246,7 +344,11 @@ def initial_bytes(case: Case, request: Request, real: int) -> int:
         fields += 2 * FLOAT64 * dimension
     if setup.gradient is not None:
         fields += 2 * FLOAT64 * dimension**2
-    populations = lattice.size * real + 2 * FLOAT64 if fields or setup.force or setup.density is not None else 0
+    populations = (
+        lattice.size * real + 2 * FLOAT64
+        if fields or setup.force or setup.density is not None
+        else 0
+    )
     return fields + populations
 
 

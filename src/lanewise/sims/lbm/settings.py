@@ -23,9 +23,10 @@ from lanewise.support.attributes import frozen
 class Settings:
     """Numbers and names.
 
-    omega: the relaxation rate of the viscosity; parameters: those of the collision operator besides it; smagorinsky: the constant
-    of the turbulence model, 0 for none; force: empty for none; precision: that of the arithmetic, "f32" or "f64"; outflow_speed:
-    at which outflow faces carry things out, in sites a step.
+    omega: the relaxation rate of the viscosity; parameters: those of the collision operator besides
+    it; smagorinsky: the constant of the turbulence model, 0 for none; force: empty for none;
+    precision: that of the arithmetic, "f32" or "f64"; outflow_speed: at which outflow faces carry
+    things out, in sites a step.
     """
 
     lattice: str
@@ -51,7 +52,9 @@ class Settings:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box.
+    """What the sites are.
+
+    `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box.
 
     fractions: where walls cut links, if they are not all half-way.
     """
@@ -81,7 +84,11 @@ class Geometry:
     @property
     def closed(self) -> bool:
         """Whether nothing flows in or out: no site is of an opening, and no face is an outflow."""
-        faces = {face for edge in self.edges.values() for face in ((edge,) if isinstance(edge, str) else edge)}
+        faces = {
+            face
+            for edge in self.edges.values()
+            for face in ((edge,) if isinstance(edge, str) else edge)
+        }
         present = self.mask is not None and bool(np.isin(self.mask, list(self.openings)).any())
         return "outflow" not in faces and not present
 
@@ -120,9 +127,12 @@ def geometry_to_json(geometry: Geometry) -> str:
                 kinds[str(number)] = {"wall": kind.name, "velocity": kind.velocity}
             case Open():
                 kinds[str(number)] = {
-                    "open": kind.name, "boundary": kind.boundary, "face": kind.face, "velocity": kind.velocity,
+                    "open": kind.name,
+                    "boundary": kind.boundary,
+                    "face": kind.face,
+                    "velocity": kind.velocity,
                     "density": kind.density,
-                }  # fmt: skip
+                }
     return json.dumps({"kinds": kinds, "edges": dict(geometry.edges)})
 
 
@@ -132,7 +142,10 @@ def geometry_from_json(
     """What `geometry_to_json` wrote, with the arrays; raises `InputError` for anything else."""
     with readable("kinds"):
         read = record(_Read, json.loads(text), "the geometry")
-        kinds = {int(number): _kind(values, profiles.get(int(number))) for number, values in read.kinds.items()}
+        kinds = {
+            int(number): _kind(values, profiles.get(int(number)))
+            for number, values in read.kinds.items()
+        }
         return Geometry(mask, kinds, read.edges, fractions)
 
 

@@ -24,7 +24,15 @@ from lanewise.io.source import FilePath
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
 from lanewise.sims.common.checks import check_every, check_steps
-from lanewise.sims.common.devices import array_module, available_memory, module_of, on, read_only, resolve, target_of
+from lanewise.sims.common.devices import (
+    array_module,
+    available_memory,
+    module_of,
+    on,
+    read_only,
+    resolve,
+    target_of,
+)
 from lanewise.sims.lbm.arguments import (
     check_geometry,
     check_initial,
@@ -46,7 +54,14 @@ from lanewise.sims.lbm.kinds import Edges, Kind, Wall
 from lanewise.sims.lbm.obstacles.boxes import check_shape
 from lanewise.sims.lbm.obstacles.surfaces import Surface
 from lanewise.sims.lbm.settings import Geometry, Settings
-from lanewise.sims.lbm.watch import LEAST_STEPS, Stagger, check_fields, check_interval, drift_warning, find_stagger
+from lanewise.sims.lbm.watch import (
+    LEAST_STEPS,
+    Stagger,
+    check_fields,
+    check_interval,
+    drift_warning,
+    find_stagger,
+)
 from lanewise.support.attributes import near, sealed
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -54,7 +69,10 @@ from lanewise.support.warned import warn_user
 
 Callback = Callable[["Simulation"], None]
 
-_INITIAL = "it follows from the populations; a new Simulation takes it as its initial state, and force= drives a flow"
+_INITIAL = (
+    "it follows from the populations; a new Simulation takes it as its initial state, and force= "
+    "drives a flow"
+)
 _FIXED = {
     "velocity": _INITIAL,
     "density": _INITIAL,
@@ -66,58 +84,102 @@ _FIXED = {
     "solid": "make a new Simulation with mask=...",
 }
 WALL = {1: Wall("wall")}
-"""The kinds of a simulation that names none: 1, and true in a mask of booleans, is a wall at rest."""
+"""The kinds of a simulation that names none.
+
+1, and true in a mask of booleans, is a wall at rest.
+"""
 
 
 @sealed(_FIXED)
 class Simulation:
-    """The flow of a nearly incompressible fluid, in lattice units: sites are 1 apart, a step takes 1, the density is about 1.
+    """The flow of a nearly incompressible fluid, in lattice units.
+
+    Sites are 1 apart, a step takes 1, the density is about 1.
 
     Parameters
     ----------
     shape: (ny, nx) or (nz, ny, nx) sites.
     lattice: "D2Q9", "D3Q19", "D3Q27" or another `Lattice`; by default D2Q9 or D3Q19.
-    viscosity, omega or re: one of them; kinematic viscosity, its relaxation rate 1 / (3 viscosity + 1/2), or the Reynolds
-    number of `speed` and `length`.
-    collision: the name of a collision operator (see `operators`), with `parameters` of it besides omega, for example
-    {"magic": 1 / 4} for "trt"; smagorinsky: the constant of the turbulence model, 0 for none.
+    viscosity, omega or re: one of them; kinematic viscosity, its relaxation rate 1 / (3 viscosity +
+    1/2), or the Reynolds number of `speed` and `length`.
+    collision: the name of a collision operator (see `operators`), with `parameters` of it besides
+    omega, for example {"magic": 1 / 4} for "trt"; smagorinsky: the constant of the turbulence
+    model, 0 for none.
     force: a body force on every site, one component a dimension.
-    mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true is kind 1).
-    kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at rest.
-    surfaces: of walls by their numbers, for example {1: obstacles.Round((20, 20), 5)}: such walls lie there, by interpolated
-    bounce-back, instead of half-way between fluid and solid sites. Of sites on a surface it decides which are walls, not the mask.
-    edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a wall, or (low, high).
-    outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what flows out; 1 lets sound out best.
-    density, velocity: the initial state, a uniform argument or arrays with one for each site; gradient: d u_b / d x_a of
-    the velocity in [..., a, b], whose stress then belongs to the initial state.
-    precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs), "f32" or "f64", by default
-    the precision. streaming: "in-place" (half the memory), "pull" or "push"; layout: by default the device's best.
+    mask: kinds of the sites, whole numbers of the lattice's shape (0 is fluid), or booleans (true
+    is kind 1).
+    kinds: what the numbers are: {1: Wall("wall"), 2: Open("inlet", ...)}. By default 1 is a wall at
+    rest.
+    surfaces: of walls by their numbers, for example {1: obstacles.Round((20, 20), 5)}: such walls
+    lie there, by interpolated bounce-back, instead of half-way between fluid and solid sites. Of
+    sites on a surface it decides which are walls, not the mask.
+    edges: the faces of the box by axis: "periodic" (default), "slip", "outflow", the name of a
+    wall, or (low, high).
+    outflow_speed: of convective outflow, above 0 and at most 1 site a step: about that of what
+    flows out; 1 lets sound out best.
+    density, velocity: the initial state, a uniform argument or arrays with one for each site;
+    gradient: d u_b / d x_a of the velocity in [..., a, b], whose stress then belongs to the initial
+    state.
+    precision: of the arithmetic, "f32" or "f64"; storage: of the populations, "f16" (on GPUs),
+    "f32" or "f64", by default the precision. streaming: "in-place" (half the memory), "pull" or
+    "push"; layout: by default the device's best.
     profile: is told where the time goes (`lw.Profile()`); results keep their bits.
 
-    viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be assigned: the next step is then
-    that of a new simulation with the same populations. Other attributes cannot be assigned (`AttributeError`).
+    viscosity, omega, collision, parameters, smagorinsky, force, outflow_speed and profile may be
+    assigned: the next step is then that of a new simulation with the same populations. Other
+    attributes cannot be assigned (`AttributeError`).
 
-    Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach 0.3, and `DeviceError`
-    for sizes that do not fit the memory; both before anything is allocated on the device. Warns (`FlowWarning`) of tau just
-    above 1/2.
+    Raises `InputError` for values out of range, among them tau <= 1/2 and velocities above Mach
+    0.3, and `DeviceError` for sizes that do not fit the memory; both before anything is allocated
+    on the device. Warns (`FlowWarning`) of tau just above 1/2.
     """
 
     __slots__ = (
-        "__weakref__", "_checked", "_drifted", "_engine", "_first_mass", "_fluid", "_geometry", "_lattice", "_looked",
-        "_seen", "_settings", "_staggered", "_step",
-    )  # fmt: skip
+        "__weakref__",
+        "_checked",
+        "_drifted",
+        "_engine",
+        "_first_mass",
+        "_fluid",
+        "_geometry",
+        "_lattice",
+        "_looked",
+        "_seen",
+        "_settings",
+        "_staggered",
+        "_step",
+    )
 
     @checked(InputError)
     def __init__(
-        self, *, shape: Sequence[int], lattice: str | lw.Lattice | None = None, viscosity: float | None = None,
-        omega: float | None = None, re: float | None = None, speed: float | None = None, length: float | None = None,
-        collision: str = "trt", parameters: Mapping[str, float] | None = None, smagorinsky: float = 0.0,
-        force: Sequence[float] | None = None, mask: Any = None, kinds: Mapping[int, Kind] | None = None,
-        edges: Edges | None = None, density: Any = 1.0, velocity: Any = None, gradient: Any = None,
-        precision: str | None = None, storage: str | None = None, streaming: str | None = None, layout: str | None = None,
-        device: str | None = None, outflow_speed: float = 1.0, surfaces: Mapping[int, Surface] | None = None,
+        self,
+        *,
+        shape: Sequence[int],
+        lattice: str | lw.Lattice | None = None,
+        viscosity: float | None = None,
+        omega: float | None = None,
+        re: float | None = None,
+        speed: float | None = None,
+        length: float | None = None,
+        collision: str = "trt",
+        parameters: Mapping[str, float] | None = None,
+        smagorinsky: float = 0.0,
+        force: Sequence[float] | None = None,
+        mask: Any = None,
+        kinds: Mapping[int, Kind] | None = None,
+        edges: Edges | None = None,
+        density: Any = 1.0,
+        velocity: Any = None,
+        gradient: Any = None,
+        precision: str | None = None,
+        storage: str | None = None,
+        streaming: str | None = None,
+        layout: str | None = None,
+        device: str | None = None,
+        outflow_speed: float = 1.0,
+        surfaces: Mapping[int, Surface] | None = None,
         profile: Profile | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         sizes = check_shape(shape)
         self._lattice = chosen_lattice(lattice, len(sizes))
         rate = chosen_rate(viscosity, omega, re, speed, length)
@@ -125,30 +187,55 @@ class Simulation:
         where = resolve(device)
         real, stored = chosen_numbers(precision, storage, where)
         settings = Settings(
-            self._lattice.name, sizes, rate, collision, chosen_parameters(collision, parameters), check_smagorinsky(smagorinsky),
-            chosen_force(force, len(sizes)), real, stored, chosen_streaming(streaming, where), layout or "", where,
+            self._lattice.name,
+            sizes,
+            rate,
+            collision,
+            chosen_parameters(collision, parameters),
+            check_smagorinsky(smagorinsky),
+            chosen_force(force, len(sizes)),
+            real,
+            stored,
+            chosen_streaming(streaming, where),
+            layout or "",
+            where,
             check_outflow_speed(outflow_speed),
-        )  # fmt: skip
+        )
         geometry = check_geometry(sizes, mask, WALL if kinds is None else kinds, edges or {})
         geometry = with_surfaces(self._lattice, geometry, surfaces or {})
         check_motion(self._lattice, geometry, sizes)
         check_initial(sizes, density, velocity, gradient)
         self._begin(settings, geometry, profile)
-        self._first_mass = float(np.broadcast_to(np.asarray(density, np.float64), sizes)[~geometry.solid(sizes)].sum())
-        if velocity is not None or gradient is not None or force is not None or np.any(np.asarray(density) != 1):
+        self._first_mass = float(
+            np.broadcast_to(np.asarray(density, np.float64), sizes)[~geometry.solid(sizes)].sum()
+        )
+        if (
+            velocity is not None
+            or gradient is not None
+            or force is not None
+            or np.any(np.asarray(density) != 1)
+        ):
             with span(profile, "setup", name="initial state"):
                 self._set(density, velocity, gradient)
 
-    def _begin(self, settings: Settings, geometry: Geometry, profile: Profile | None = None) -> None:
+    def _begin(
+        self, settings: Settings, geometry: Geometry, profile: Profile | None = None
+    ) -> None:
         """Compile and allocate; populations are at rest."""
         check_memory(
-            settings.shape, self._lattice, settings.storage, settings.streaming, available_memory(settings.device)
+            settings.shape,
+            self._lattice,
+            settings.storage,
+            settings.streaming,
+            available_memory(settings.device),
         )
         self._geometry = geometry
         with span(profile, "setup", name="sites and kernels"):
             self._engine = Engine(self._lattice, settings, geometry, profile)
         self._settings = replace(settings, layout=self._engine.layout)
-        self._fluid = int(math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape)))
+        self._fluid = int(
+            math.prod(settings.shape) - np.count_nonzero(geometry.solid(settings.shape))
+        )
         self._step = self._checked = self._looked = 0
         self._staggered = self._drifted = False
         self._first_mass: float | None = None
@@ -159,10 +246,16 @@ class Simulation:
         at_rest = np.zeros(len(s.shape)) if velocity is None else velocity
         self._engine.set_arriving(
             deviations(
-                self._lattice, s.shape, density, at_rest, gradient=gradient, tau=1 / s.omega, force=s.force,
+                self._lattice,
+                s.shape,
+                density,
+                at_rest,
+                gradient=gradient,
+                tau=1 / s.omega,
+                force=s.force,
                 dtype=np.float64 if s.precision == "f64" else np.float32,
             )
-        )  # fmt: skip
+        )
 
     # ------------------------------------------------------------ settings
 
@@ -192,7 +285,10 @@ class Simulation:
 
     @property
     def collision(self) -> str:
-        """The name of the collision operator; another one begins with its own default parameters."""
+        """The name of the collision operator.
+
+        Another one begins with its own default parameters.
+        """
         return self._settings.collision
 
     @collision.setter
@@ -202,7 +298,10 @@ class Simulation:
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Those of the collision operator besides omega, read-only; assigned are some or all of them, the others get their defaults."""
+        """Those of the collision operator besides omega, read-only.
+
+        Assigned are some or all of them, the others get their defaults.
+        """
         return MappingProxyType(dict(self._settings.parameters))
 
     @parameters.setter
@@ -285,7 +384,9 @@ class Simulation:
 
     @checked(InputError)
     def prepare_looks(self, steps: int, *walls: str) -> None:
-        """Compile what shows the flow after `steps` more steps, one at least, and the force on the walls of these names."""
+        """Compile what shows the flow after `steps` more steps, one at least, and the force on the
+        walls of these names.
+        """
         check_steps(steps)
         self._check_walls(walls)
         with span(self.profile, "setup", name="kernels of looks"):
@@ -293,9 +394,12 @@ class Simulation:
 
     @checked(InputError)
     def advance(self, steps: int) -> None:
-        """Take `steps` steps and wait for them, without looking at the result. On CUDA they run as graphs.
+        """Take `steps` steps and wait for them, without looking at the result.
 
-        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that were stopped in the middle.
+        On CUDA they run as graphs.
+
+        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
+        were stopped in the middle.
         """
         check_steps(steps, least=0)
         self._engine.run(steps, self._count)
@@ -304,7 +408,10 @@ class Simulation:
         self._step += steps
 
     def check(self) -> None:
-        """Raise `InputError` when the flow has blown up: it names the site and between which steps."""
+        """Raise `InputError` when the flow has blown up.
+
+        It names the site and between which steps.
+        """
         with span(self.profile, "observe", name="check"), on(self.settings.device):
             excess, velocity = self._moments()
             s = self.settings
@@ -313,18 +420,27 @@ class Simulation:
 
     @checked(InputError)
     def run(
-        self, steps: int, callback: Callback | None = None, every: int = 1, *, progress: bool = False
+        self,
+        steps: int,
+        callback: Callback | None = None,
+        every: int = 1,
+        *,
+        progress: bool = False,
     ) -> Simulation:
-        """`steps` steps; `callback(simulation)` after every `every` of them and after the last. Checks now and then. progress: with a bar.
+        """`steps` steps; `callback(simulation)` after every `every` of them and after the last.
 
-        Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that goes up and down from site to site
-        (`stagger`): it is looked for at the end, if there were 256 steps since the last look. Warns, once, where the mass of a box without
-        openings is no longer what it was.
+        Checks now and then. progress: with a bar.
+
+        Raises `InputError` when the flow blows up. Warns (`FlowWarning`), once, of a velocity that
+        goes up and down from site to site (`stagger`): it is looked for at the end, if there were
+        256 steps since the last look. Warns, once, where the mass of a box without openings is no
+        longer what it was.
         """
         check_steps(steps)
         check_every(every)
         interval, left = check_interval(self.sites), steps
-        if self.geometry.closed and self._first_mass is None:  # of a checkpoint that does not tell it
+        # of a checkpoint that does not tell it
+        if self.geometry.closed and self._first_mass is None:
             self._first_mass = self.mass
 
         def advance(count: int) -> None:
@@ -348,7 +464,9 @@ class Simulation:
         """Once, of a closed box whose mass is not that of the start."""
         if self._drifted or not self.geometry.closed or self._first_mass is None:
             return
-        drift = drift_warning(self.mass, self._first_mass, self.settings.storage, self.interpolated_links)
+        drift = drift_warning(
+            self.mass, self._first_mass, self.settings.storage, self.interpolated_links
+        )
         if drift is not None:
             self._drifted = True
             warn_user(drift, FlowWarning)
@@ -381,24 +499,33 @@ class Simulation:
 
     @property
     def interpolated_links(self) -> int:
-        """How many links are cut where a surface is; all other links that walls cut are so half-way."""
+        """How many links are cut where a surface is.
+
+        All other links that walls cut are so half-way.
+        """
         return self._engine.interpolated_links
 
     @property
     def density(self) -> Any:
-        """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it. Read-only on a CPU, a copy on a GPU."""
+        """Of the lattice's shape, on the device; 1 in walls. The pressure is a third of it.
+
+        Read-only on a CPU, a copy on a GPU.
+        """
         excess = self._moments()[0]
         return read_only(module_of(excess).add(excess, 1).reshape(self.settings.shape))
 
     @property
     def velocity(self) -> Any:
-        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the device; 0 in walls.
+        """Of the lattice's shape and an axis of components x, y(, z), in sites a step, on the
+        device; 0 in walls.
 
         Read-only on a CPU, a copy on a GPU.
         """
         velocity = self._moments()[1].reshape(*self.settings.shape, len(self.settings.shape))
         return (
-            read_only(velocity) if target_of(self.settings.device).host_memory else module_of(velocity).copy(velocity)
+            read_only(velocity)
+            if target_of(self.settings.device).host_memory
+            else module_of(velocity).copy(velocity)
         )
 
     def _moments(self) -> tuple[Any, Any]:
@@ -412,7 +539,10 @@ class Simulation:
         return self._seen[1], self._seen[2]
 
     def stagger(self) -> Stagger:
-        """How much the velocity goes up and down from site to site, and where most: flows do not, waves that walls hardly damp do."""
+        """How much the velocity goes up and down from site to site, and where most.
+
+        Flows do not, waves that walls hardly damp do.
+        """
         with span(self.profile, "observe", name="stagger"):
             return find_stagger(self.velocity, self.solid, self.settings.device)
 
@@ -424,16 +554,21 @@ class Simulation:
 
     @property
     def first_mass(self) -> float | None:
-        """The mass at the start of the run, before any checkpoint, too; None after one that does not tell it and before `run`."""
+        """The mass at the start of the run, before any checkpoint, too.
+
+        None after one that does not tell it and before `run`.
+        """
         return self._first_mass
 
     @checked(InputError)
     def force_on(self, *names: str) -> NDArray[Any]:
-        """The force of the fluid on the walls of these names, by momentum exchange: float64 of shape (D,), in lattice units.
+        """The force of the fluid on the walls of these names, by momentum exchange.
 
-        It is the momentum that the fluid lost to them in the last step. After a sudden start it goes up and down from one
-        step to the next (Ladd 1994): the mean over two is the force. It means nothing before the first step.
-        Raises `InputError` for a name that no wall has.
+        Float64 of shape (D,), in lattice units.
+
+        It is the momentum that the fluid lost to them in the last step. After a sudden start it
+        goes up and down from one step to the next (Ladd 1994): the mean over two is the force. It
+        means nothing before the first step. Raises `InputError` for a name that no wall has.
         """
         self._check_walls(names)
         with span(self.profile, "observe", name="force"):
@@ -444,7 +579,9 @@ class Simulation:
         for name in names:
             if name not in walls:
                 wanted = ", ".join(sorted(walls)) or "a simulation with walls"
-                raise InputError(f"no wall has the name {name!r}{near(name, walls) or ';'} wanted {wanted}")
+                raise InputError(
+                    f"no wall has the name {name!r}{near(name, walls) or ';'} wanted {wanted}"
+                )
 
     @property
     def bytes_per_site(self) -> float:
@@ -463,10 +600,17 @@ class Simulation:
     @staticmethod
     @checked(InputError)
     def resume(
-        path: FilePath, *, device: str | None = None, streaming: str | None = None, layout: str | None = None,
+        path: FilePath,
+        *,
+        device: str | None = None,
+        streaming: str | None = None,
+        layout: str | None = None,
         profile: Profile | None = None,
-    ) -> Simulation:  # fmt: skip
-        """The simulation of a checkpoint, to the bit where nothing is changed; else its populations are converted."""
+    ) -> Simulation:
+        """The simulation of a checkpoint, to the bit where nothing is changed.
+
+        Else its populations are converted.
+        """
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 
         saved = read_checkpoint(Path(path))
@@ -474,9 +618,14 @@ class Simulation:
 
     @classmethod
     def _restored(
-        cls, lattice: lw.Lattice, settings: Settings, geometry: Geometry, step: int, profile: Profile | None = None,
+        cls,
+        lattice: lw.Lattice,
+        settings: Settings,
+        geometry: Geometry,
+        step: int,
+        profile: Profile | None = None,
         first_mass: float | None = None,
-    ) -> Simulation:  # fmt: skip
+    ) -> Simulation:
         """At rest, for a checkpoint to fill."""
         simulation = cls.__new__(cls)
         simulation._lattice = lattice

@@ -1,7 +1,9 @@
-"""Lattice units and SI: a site is 1 long, a step takes 1, the density is about 1; a `Units` says what these are in metres.
+"""Lattice units and SI: a site is 1 long, a step takes 1, the density is about 1.
 
-nu = (tau - 1/2) / 3 and omega = 1 / tau for every collision operator here; p = c_s^2 rho with c_s^2 = 1/3 (Krüger et al.
-2017, The Lattice Boltzmann Method, sections 3.3 and 7.2).
+A `Units` says what these are in metres.
+
+nu = (tau - 1/2) / 3 and omega = 1 / tau for every collision operator here; p = c_s^2 rho with c_s^2
+= 1/3 (Krüger et al. 2017, The Lattice Boltzmann Method, sections 3.3 and 7.2).
 """
 
 from __future__ import annotations
@@ -21,7 +23,10 @@ Floats = NDArray[np.floating]
 
 @checked(InputError)
 def relaxation(nu: float) -> float:
-    """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step; raises InputError."""
+    """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step.
+
+    Raises InputError.
+    """
     _check_positive("kinematic viscosity nu", nu)
     tau = 3 * nu + 0.5
     check_tau(tau)
@@ -30,7 +35,10 @@ def relaxation(nu: float) -> float:
 
 @checked(InputError)
 def viscosity(omega: float) -> float:
-    """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`; raises InputError outside of 0 to 2 (exclusive)."""
+    """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`.
+
+    Raises InputError outside of 0 to 2 (exclusive).
+    """
     if not 0 < omega < 2:
         raise InputError(f"the relaxation rate omega is {omega:g}; wanted a number between 0 and 2")
     return (1 / omega - 0.5) / 3
@@ -38,7 +46,10 @@ def viscosity(omega: float) -> float:
 
 @checked(InputError)
 def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
-    """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity; raises InputError."""
+    """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity.
+
+    Raises InputError.
+    """
     for name, value in (("Reynolds number", reynolds), ("length", length), ("velocity", velocity)):
         _check_positive(name, value)
     return velocity * length / reynolds
@@ -48,14 +59,15 @@ def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
 class Units:
     """A flow in SI units and the lattice that computes it.
 
-    length_m           a length of the flow, for example a diameter, in metres
-    velocity_m_s       a velocity of it, in metres a second
-    viscosity_m2_s     kinematic viscosity, in square metres a second (water 1.0e-6, air 1.5e-5 at 20 degrees)
-    density_kg_m3      density, in kilograms a cubic metre (water 998, air 1.2)
-    sites              how many sites resolve `length_m`
-    lattice_velocity   what `velocity_m_s` is in sites a step: accuracy against the number of steps; 0.05 to 0.1 is usual
+    length_m           a length of the flow, for example a diameter, in metres velocity_m_s       a
+    velocity of it, in metres a second viscosity_m2_s     kinematic viscosity, in square metres a
+    second (water 1.0e-6, air 1.5e-5 at 20 degrees) density_kg_m3      density, in kilograms a cubic
+    metre (water 998, air 1.2) sites              how many sites resolve `length_m` lattice_velocity
+    what `velocity_m_s` is in sites a step: accuracy against the number of steps; 0.05 to 0.1 is
+    usual
 
-    Raises InputError for what is not positive and for a tau that is 1/2 to rounding. Warns (FlowWarning) above Mach 0.2.
+    Raises InputError for what is not positive and for a tau that is 1/2 to rounding. Warns
+    (FlowWarning) above Mach 0.2.
     """
 
     length_m: float
@@ -72,7 +84,9 @@ class Units:
         try:
             tau = self.tau
         except (ZeroDivisionError, OverflowError):
-            raise InputError("these units have a site or a step beyond the numbers of float64; wanted others") from None
+            raise InputError(
+                "these units have a site or a step beyond the numbers of float64; wanted others"
+            ) from None
         check_tau(tau)
         warn_mach(self.lattice_velocity)
 
@@ -88,7 +102,9 @@ class Units:
         sites: float,
         lattice_velocity: float = 0.05,
     ) -> Units:
-        """The flow whose viscosity follows from its Reynolds number velocity * length / viscosity."""
+        """The flow whose viscosity follows from its Reynolds number velocity * length /
+        viscosity.
+        """
         return cls(
             length_m=length_m,
             velocity_m_s=velocity_m_s,
@@ -132,29 +148,38 @@ class Units:
 
     @property
     def mach(self) -> float:
-        """Mach number of the lattice's flow, which is not the real one's: lattice velocity over 1 / sqrt(3)."""
+        """Mach number of the lattice's flow, which is not the real one's.
+
+        Lattice velocity over 1 / sqrt(3).
+        """
         return self.lattice_velocity / SOUND_SPEED
 
     @property
     def grid_reynolds(self) -> float:
-        """Reynolds number of one site; beyond about 10 most collision operators blow up where the flow is not smooth."""
+        """Reynolds number of one site.
+
+        Beyond about 10 most collision operators blow up where the flow is not smooth.
+        """
         return self.lattice_velocity / self.nu
 
     @checked(InputError)
     def check(self, collision: str = "bgk") -> None:
-        """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another one's name."""
+        """Warn (FlowWarning) where this tau does not suit the collision operator, "bgk" or another
+        one's name.
+        """
         warn_tau(self.tau, collision)
 
     def describe(self) -> str:
         """All of it in a few lines."""
         return (
             f"cell {self.cell_m:.6g} m, step {self.step_s:.6g} s, "
-            f"{self.steps(self.length_m / self.velocity_m_s):,} steps for the flow to pass {self.sites:g} sites\n"
+            f"{self.steps(self.length_m / self.velocity_m_s):,} steps for the flow to pass "
+            f"{self.sites:g} sites\n"
             f"nu {self.nu:.6g}, tau {self.tau:.6g}, omega {self.omega:.6g}\n"
             f"Reynolds {self.reynolds:.6g}, a site's {self.grid_reynolds:.4g}, Mach {self.mach:.4g}"
         )
 
-    # ------------------------------------------------------------ conversion; arrays keep their shape and float type
+    # -------------------- conversion; arrays keep their shape and float type
 
     def length_to_si(self, sites: ArrayLike) -> Floats:
         """Sites to metres."""
@@ -196,7 +221,10 @@ class Units:
         return _scaled(acceleration, self.step_s**2 / self.cell_m)
 
     def pressure_to_si(self, density: ArrayLike) -> Floats:
-        """Lattice density, about 1, to the pressure in pascals over that at rest: (rho - 1) / 3 in lattice units."""
+        """Lattice density, about 1, to the pressure in pascals over that at rest.
+
+        (rho - 1) / 3 in lattice units.
+        """
         return _scaled(_floats(density) - 1, self._pascals / 3)
 
     def pressure_to_lattice(self, pressure: ArrayLike) -> Floats:
@@ -227,7 +255,10 @@ class Units:
 
     def _newtons(self, dimensions: int) -> float:
         if dimensions not in (2, 3):
-            raise InputError(f"a force in {dimensions} dimensions; wanted 2 (newtons a metre of depth) or 3 (newtons)")
+            raise InputError(
+                f"a force in {dimensions} dimensions; wanted 2 (newtons a metre of depth) or 3 "
+                "(newtons)"
+            )
         return self._pascals * self.cell_m ** (dimensions - 1)
 
 

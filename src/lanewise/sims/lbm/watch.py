@@ -1,4 +1,7 @@
-"""What is watched in a flow that runs: that it stays finite, whether it has settled, and velocities that alternate from site to site."""
+"""What is watched in a flow that runs.
+
+That it stays finite, whether it has settled, and velocities that alternate from site to site.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +34,21 @@ def check_interval(sites: int) -> int:
     return min(MOST_INTERVAL, max(LEAST_INTERVAL, UPDATES // sites))
 
 
-def check_fields(excess: Any, velocity: Any, shape: tuple[int, ...], device: str, last_good: int, step: int) -> None:
-    """Raise `InputError` for a density that is no number or far from 1, or a speed above one site a step.
+def check_fields(
+    excess: Any, velocity: Any, shape: tuple[int, ...], device: str, last_good: int, step: int
+) -> None:
+    """Raise `InputError` for a density that is no number or far from 1, or a speed above one site a
+    step.
 
-    excess: the density less 1, (count,); velocity: (count, D). The error names the first such site (in the order of the array).
+    excess: the density less 1, (count,); velocity: (count, D). The error names the first such site
+    (in the order of the array).
     """
     module = array_module(device)
     square = module.zeros_like(excess)
     for axis in range(velocity.shape[1]):
         square += velocity[:, axis] * velocity[:, axis]
-    good = (excess >= LEAST_EXCESS) & (excess <= MOST_EXCESS) & (square <= MOST_SPEED**2)  # False for NaN
+    # False for NaN
+    good = (excess >= LEAST_EXCESS) & (excess <= MOST_EXCESS) & (square <= MOST_SPEED**2)
     if bool(good.all()):
         return
     place = int(module.argmin(good))
@@ -49,14 +57,20 @@ def check_fields(excess: Any, velocity: Any, shape: tuple[int, ...], device: str
     mean = float(module.mean(excess))
     lost = math.isfinite(mean) and abs(mean) > LEAST_LOST
     raise InputError(
-        f"the flow blew up between step {last_good:,} and step {step:,}: {_what_ran_out(density, speed, mean, lost=lost)}: site "
-        f"{site_text(np.unravel_index(place, shape))} has density {density:.4g} and speed {speed:.4g} "
+        f"the flow blew up between step {last_good:,} and step {step:,}: "
+        f"{_what_ran_out(density, speed, mean, lost=lost)}: site "
+        f"{site_text(np.unravel_index(place, shape))} has density {density:.4g} and speed "
+        f"{speed:.4g} "
         f"({bad:,} such site{'s' if bad > 1 else ''}); {_advice(lost=lost)}"
     )
 
 
 LEAST_LOST = 0.3
-"""Of the mean density: a flow that is merely unstable keeps its mass, and is not finite or too fast long before it has lost so much."""
+"""Of the mean density.
+
+A flow that is merely unstable keeps its mass, and is not finite or too fast long before it has lost
+so much.
+"""
 
 
 def _what_ran_out(density: float, speed: float, mean: float, *, lost: bool) -> str:
@@ -72,17 +86,22 @@ def _what_ran_out(density: float, speed: float, mean: float, *, lost: bool) -> s
 def _advice(*, lost: bool) -> str:
     if lost:
         return (
-            "look for what takes mass out of the box or puts it in, such as openings that do not belong together or walls that move; "
+            "look for what takes mass out of the box or puts it in, such as openings that do not "
+            "belong together or walls that move; "
             "the Reynolds number and the collision operator have no part in it"
         )
     return (
-        "a lower Reynolds number, more sites, a lower velocity, or another collision operator (--collision) keeps it stable; where "
+        "a lower Reynolds number, more sites, a lower velocity, or another collision operator "
+        "(--collision) keeps it stable; where "
         "the relaxation time is above 2, a lower velocity or fewer sites"
     )
 
 
 DRIFTS = {"f16": 1e-2, "f32": 1e-4, "f64": 1e-9}
-"""How far the mass of a closed box may be from that at the start before it is warned of: rounding stays far below."""
+"""How far the mass of a closed box may be from that at the start before it is warned of.
+
+Rounding stays far below.
+"""
 INTERPOLATED_DRIFT = 1e-2
 """With interpolated walls, which keep mass up to the error of the interpolation."""
 
@@ -95,15 +114,22 @@ def drift_warning(mass: float, first: float, storage: str, interpolated: int) ->
     if abs(drift) <= (INTERPOLATED_DRIFT if interpolated else DRIFTS[storage]):
         return None
     cause = (
-        "interpolated walls keep it only up to their error: half-way walls (without surfaces) or more sites keep it better"
+        "interpolated walls keep it only up to their error: half-way walls (without surfaces) or "
+        "more sites keep it better"
         if interpolated
-        else "nothing flows in or out, so this run is not to be trusted: look at its walls that move"
+        else "nothing flows in or out, so this run is not to be trusted: look at its walls that "
+        "move"
     )
-    return f"the mass of this closed box has changed by {100 * drift:.2g} % since the start; {cause}"
+    return (
+        f"the mass of this closed box has changed by {100 * drift:.2g} % since the start; {cause}"
+    )
 
 
 FLOORS = {"f16": 1e-3, "f32": 2e-6, "f64": 1e-12}
-"""Changes that rounding alone keeps up, for each storage type: no tolerance below them can be met."""
+"""Changes that rounding alone keeps up, for each storage type.
+
+No tolerance below them can be met.
+"""
 
 
 class Steadiness:
@@ -124,7 +150,10 @@ class Steadiness:
             self.step, self.before, self.change = step, self._module.asarray(before), change
 
     def settled(self, velocity: Any, step: int) -> bool:
-        """Whether no component has changed by more than the tolerance, relative to the largest one. A step is compared once."""
+        """Whether no component has changed by more than the tolerance, relative to the largest one.
+
+        A step is compared once.
+        """
         if step == self.step:
             return False
         if self.before is not None:
@@ -139,7 +168,10 @@ class Steadiness:
 SITES = 12
 """So many sites in a row have to alternate."""
 MOST = 0.02
-"""Of the largest speed: a stagger above it is warned of. The drag of a square was 20 % off with 0.022; outlets near a body make 0.006."""
+"""Of the largest speed: a stagger above it is warned of.
+
+The drag of a square was 20 % off with 0.022; outlets near a body make 0.006.
+"""
 
 
 LEAST_STEPS = 256
@@ -150,7 +182,10 @@ PART = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Stagger:
-    """The largest stagger of a flow. amplitude: relative to the largest speed. axis: 0 for x. site: (y, x) or (z, y, x), in its middle."""
+    """The largest stagger of a flow. amplitude: relative to the largest speed. axis: 0 for x. site.
+
+    (y, x) or (z, y, x), in its middle.
+    """
 
     amplitude: float
     axis: int = 0
@@ -165,9 +200,12 @@ class Stagger:
     def warning(self) -> str:
         """One line: what, where, and what to do."""
         return (
-            f"the velocity goes up and down from site to site along {AXES[self.axis]}, by {100 * self.amplitude:.2g} % of the largest "
-            f"speed about site {site_text(self.site)}: forces and pictures of this run are not to be trusted; the collision operator mrt "
-            "damps such waves, as do half-way walls (--walls half-way), more steps after a sudden start and a finer lattice"
+            f"the velocity goes up and down from site to site along {AXES[self.axis]}, by "
+            f"{100 * self.amplitude:.2g} % of the largest "
+            f"speed about site {site_text(self.site)}: forces and pictures of this run are not to "
+            "be trusted; the collision operator mrt "
+            "damps such waves, as do half-way walls (--walls half-way), more steps after a sudden "
+            "start and a finer lattice"
         )
 
 
@@ -197,8 +235,12 @@ def _stagger_of(velocity: Any, solid: NDArray[np.bool_], device: str) -> Stagger
     return stagger
 
 
-def _slabs(shape: tuple[int, ...], along: int) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
-    """Parts of a box that are whole along an axis and small enough to be looked at beside a flow, with their first sites."""
+def _slabs(
+    shape: tuple[int, ...], along: int
+) -> Iterator[tuple[tuple[slice, ...], tuple[int, ...]]]:
+    """Parts of a box that are whole along an axis and small enough to be looked at beside a flow,
+    with their first sites.
+    """
     across = 0 if along else 1
     rows = max(1, PART * shape[across] // math.prod(shape))
     for start in range(0, shape[across], rows):
@@ -208,7 +250,10 @@ def _slabs(shape: tuple[int, ...], along: int) -> Iterator[tuple[tuple[slice, ..
 
 
 def _least(module: Any, values: Any, count: int) -> Any:
-    """The least of `SITES` values in a row from each of the first `count` on: of twice as many at a time."""
+    """The least of `SITES` values in a row from each of the first `count` on.
+
+    Of twice as many at a time.
+    """
     width = 1
     while 2 * width <= SITES:
         values = module.minimum(values[:-width], values[width:])

@@ -1,7 +1,10 @@
-"""The search for continuous gravitational waves: SFT files, noise, barycentring, F-statistic, Hough maps, and synthetic data.
+"""The search for continuous gravitational waves.
 
-What takes `device` runs kernels there; "numpy", the default, is float64 in NumPy: what kernels are compared with. Frequencies are in Hz,
-angles in radians, durations in seconds; times are GPS in int64 nanoseconds (`gps_time`), unless a name says seconds.
+SFT files, noise, barycentring, F-statistic, Hough maps, and synthetic data.
+
+What takes `device` runs kernels there; "numpy", the default, is float64 in NumPy: what kernels are
+compared with. Frequencies are in Hz, angles in radians, durations in seconds; times are GPS in
+int64 nanoseconds (`gps_time`), unless a name says seconds.
 """
 
 from lanewise.sims.waves.demodulation import Atoms, FStatistic, atoms, f_statistic
@@ -19,7 +22,14 @@ from lanewise.sims.waves.hierarchical import (
 )
 from lanewise.sims.waves.kernels import Method as KernelMethod
 from lanewise.sims.waves.lost import SignalLossWarning
-from lanewise.sims.waves.prepared import Geometry, SearchData, geometry, prepare, search_margin, split
+from lanewise.sims.waves.prepared import (
+    Geometry,
+    SearchData,
+    geometry,
+    prepare,
+    search_margin,
+    split,
+)
 from lanewise.sims.waves.refinement import follow_up
 from lanewise.sims.waves.resampling import Band, Choice, choose_method, f_statistic_band
 from lanewise.sims.waves.sft import (

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from lanewise.sims.common.options import Given, product_app, run_command
-from lanewise.sims.waves.commands.options import Directions, Grid, Input, InUnits, Machine, Made, Profiled, Sought
+from lanewise.sims.waves.commands.options import (
+    Directions,
+    Grid,
+    Input,
+    InUnits,
+    Machine,
+    Made,
+    Profiled,
+    Sought,
+)
 
 app = product_app("waves")
 

@@ -1,11 +1,14 @@
-"""The F-statistic by demodulation: in float64 by NumPy, which is what kernels are compared with, or by kernels on a device.
+"""The F-statistic by demodulation.
 
-Williams and Schutz, gr-qc/9912029 (Dirichlet kernel); Cutler and Schutz, Phys. Rev. D 72, 063006 (2005) (several detectors);
-LIGO-T0900149 for the notation. For every SFT, with Delta = t_SSB - reference and Tdot at its middle,
+In float64 by NumPy, which is what kernels are compared with, or by kernels on a device.
 
-    phi    = sum_s f_s Delta^(s+1) / (s+1)!             cycles
-    k_real = T Tdot sum_s f_s Delta^s / s!              cycles over the SFT: a bin number, real
-    y      = exp(2 pi i (k_real / 2 - phi)) sum_k P_k x_k / (2 pi),   P_k = (sin 2 pi kappa + i (cos 2 pi kappa - 1)) / (k_real - k)
+Williams and Schutz, gr-qc/9912029 (Dirichlet kernel); Cutler and Schutz, Phys. Rev. D 72, 063006
+(2005) (several detectors); LIGO-T0900149 for the notation. For every SFT, with Delta = t_SSB -
+reference and Tdot at its middle,
+
+    phi    = sum_s f_s Delta^(s+1) / (s+1)!             cycles k_real = T Tdot sum_s f_s Delta^s /
+    s!              cycles over the SFT: a bin number, real y      = exp(2 pi i (k_real / 2 - phi))
+    sum_k P_k x_k / (2 pi),   P_k = (sin 2 pi kappa + i (cos 2 pi kappa - 1)) / (k_real - k)
 
 over the 2 Dterms bins next to k_real, kappa being its fraction; F_a = sum a y, F_b = sum b y,
 2F = 2 (B |F_a|^2 + A |F_b|^2 - 2 C Re(F_a F_b*)) / (A B - C^2).
@@ -63,7 +66,10 @@ class FStatistic:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms:
-    """What each SFT adds for one template: a^2, b^2, a b, a y and b y, (n) each, in the order of `SearchData`."""
+    """What each SFT adds for one template.
+
+    A^2, b^2, a b, a y and b y, (n) each, in the order of `SearchData`.
+    """
 
     a2: Floats
     b2: Floats
@@ -82,17 +88,25 @@ def f_statistic(
     device: str = "numpy",
     kernel: Method = "interpolated",
 ) -> FStatistic:
-    """2F of every template and stack. dterms: bins of the kernel on each side; None for all bins there are (the full kernel).
+    """2F of every template and stack. dterms: bins of the kernel on each side.
 
-    device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose sums over bins and SFTs are float32
-    kernel   "interpolated" or "dirichlet", on a device: see `sims/waves/kernels.py`
+    None for all bins there are (the full kernel).
 
-    Spins are moved to the middle of the data first: 2F does not depend on the reference time that they are given for. Warns
-    (SignalLossWarning) where SFTs are too long for the frequency or the orbit. Raises InputError for templates whose bins are not in
-    `data`.
+    device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose
+    sums over bins and SFTs are float32 kernel   "interpolated" or "dirichlet", on a device: see
+    `sims/waves/kernels.py`
+
+    Spins are moved to the middle of the data first: 2F does not depend on the reference time that
+    they are given for. Warns (SignalLossWarning) where SFTs are too long for the frequency or the
+    orbit. Raises InputError for templates whose bins are not in `data`.
     """
     check_terms(dterms)
-    warn_of_loss(float(templates.freq.max()), data.duration, templates.orbit, float(abs(templates.f1dot).max()))
+    warn_of_loss(
+        float(templates.freq.max()),
+        data.duration,
+        templates.orbit,
+        float(abs(templates.f1dot).max()),
+    )
     return demodulated(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
 
 
@@ -118,12 +132,19 @@ def check_terms(dterms: int | None) -> None:
 
 
 def _f_statistic(
-    data: SearchData, templates: Templates, ephemeris: Ephemeris, dterms: int | None, device: str, kernel: Method
+    data: SearchData,
+    templates: Templates,
+    ephemeris: Ephemeris,
+    dterms: int | None,
+    device: str,
+    kernel: Method,
 ) -> FStatistic:
     if device != "numpy":
         from lanewise.sims.waves.device.statistic import device_f_statistic
 
-        return device_f_statistic(data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel)
+        return device_f_statistic(
+            data, templates, ephemeris, dterms=dterms, device=device, kernel=kernel
+        )
     alpha, delta, which = templates.directions()
     seen = geometry(data, ephemeris, alpha, delta, templates.orbit)
     matrix = antenna_matrices(data, seen)[:, :, :, which]
@@ -145,15 +166,30 @@ def assembled(sums: Complexes, matrix: Floats) -> FStatistic:
 
 @checked(InputError)
 def atoms(
-    data: SearchData, templates: Templates, ephemeris: Ephemeris, number: int, *, dterms: int | None = DTERMS
+    data: SearchData,
+    templates: Templates,
+    ephemeris: Ephemeris,
+    number: int,
+    *,
+    dterms: int | None = DTERMS,
 ) -> Atoms:
-    """The atoms of one of the templates, by its number. Raises InputError for one that there is not, and as `f_statistic` does."""
+    """The atoms of one of the templates, by its number.
+
+    Raises InputError for one that there is not, and as `f_statistic` does.
+    """
     check_terms(dterms)
     if not 0 <= number < len(templates):
-        raise InputError(f"the template number {number} is asked for; wanted 0 to {len(templates) - 1}")
-    seen = geometry(data, ephemeris, templates.alpha[number], templates.delta[number], templates.orbit)
+        raise InputError(
+            f"the template number {number} is asked for; wanted 0 to {len(templates) - 1}"
+        )
+    seen = geometry(
+        data, ephemeris, templates.alpha[number], templates.delta[number], templates.orbit
+    )
     there, turns = at_the_middle(data, templates)
-    y = amplitudes(data, seen, np.zeros(1, np.int64), there, np.array([number]), dterms)[0] * turns[number]
+    y = (
+        amplitudes(data, seen, np.zeros(1, np.int64), there, np.array([number]), dterms)[0]
+        * turns[number]
+    )
     a, b = seen.a[0], seen.b[0]
     return Atoms(a**2, b**2, a * b, a * y, b * y)
 
@@ -166,8 +202,12 @@ def parts(data: SearchData, templates: int, dterms: int | None) -> Iterator[Ints
         yield np.arange(first, min(first + step, templates))
 
 
-def phases(seen: Geometry, which: Ints, templates: Templates, some: Ints, duration: float) -> tuple[Floats, Floats]:
-    """Cycles phi and real bin numbers, (templates, n) float64, of the templates `some`, which have the directions `which`."""
+def phases(
+    seen: Geometry, which: Ints, templates: Templates, some: Ints, duration: float
+) -> tuple[Floats, Floats]:
+    """Cycles phi and real bin numbers, (templates, n) float64, of the templates `some`, which have
+    the directions `which`.
+    """
     since = seen.arrival.since(templates.reference)[which]
     phi, k_real = np.zeros_like(since), np.zeros_like(since)
     power = np.ones_like(since)
@@ -179,7 +219,12 @@ def phases(seen: Geometry, which: Ints, templates: Templates, some: Ints, durati
 
 
 def amplitudes(
-    data: SearchData, seen: Geometry, which: Ints, templates: Templates, some: Ints, dterms: int | None
+    data: SearchData,
+    seen: Geometry,
+    which: Ints,
+    templates: Templates,
+    some: Ints,
+    dterms: int | None,
 ) -> Complexes:
     """Y, (templates, n) complex128."""
     phi, k_real = phases(seen, which, templates, some, data.duration)
@@ -225,8 +270,10 @@ def _check_bins(data: SearchData, low: Ints, count: int, templates: Templates, s
         row, sft = (int(i) for i in np.argwhere(bad)[0])
         t = data.duration
         raise InputError(
-            f"template {int(some[row])} ({templates.freq[some[row]]:.9g} Hz) needs {low[row, sft] / t:.6f} to "
-            f"{(high[row, sft] - 1) / t:.6f} Hz of the SFT at GPS {int(data.middle[sft]) // 10**9}; there are "
+            f"template {int(some[row])} ({templates.freq[some[row]]:.9g} Hz) needs "
+            f"{low[row, sft] / t:.6f} to "
+            f"{(high[row, sft] - 1) / t:.6f} Hz of the SFT at GPS "
+            f"{int(data.middle[sft]) // 10**9}; there are "
             f"{data.first_bin[sft] / t:.6f} to {(end[sft] - 1) / t:.6f} Hz: cover a wider band"
         )
 
@@ -247,12 +294,20 @@ def antenna_matrices(data: SearchData, seen: Geometry) -> Floats:
 
 
 def two_f(fa: Complexes, fb: Complexes, a: Floats, b: Floats, c: Floats) -> Floats:
-    """2F; the expected 4 where the condition number of the antenna matrix is above 1e4, as LALPulsar has it."""
+    """2F; the expected 4 where the condition number of the antenna matrix is above 1e4, as
+    LALPulsar has it.
+    """
     return two_f_of_parts(fa.real, fa.imag, fb.real, fb.imag, a, b, c)
 
 
 def two_f_of_parts(
-    fa_real: Floats, fa_imaginary: Floats, fb_real: Floats, fb_imaginary: Floats, a: Floats, b: Floats, c: Floats
+    fa_real: Floats,
+    fa_imaginary: Floats,
+    fb_real: Floats,
+    fb_imaginary: Floats,
+    a: Floats,
+    b: Floats,
+    c: Floats,
 ) -> Floats:
     """`two_f` of real and imaginary parts; a, b and c may be the same for many templates."""
     value = b * (fa_real * fa_real + fa_imaginary * fa_imaginary)

@@ -1,7 +1,9 @@
-"""The hierarchical search: F of every stack, peaks, Hough maps, a list of the most significant candidates.
+"""The hierarchical search: F of every stack, peaks, Hough maps, a list of the most significant
+candidates.
 
-What LALPulsar's HierarchicalSearch does (that of Einstein@Home), and with its grids: frequencies and spin-downs at the middle of the
-observation, a coarse grid of spin-downs with residual ones between, a patch of pixels about each direction.
+What LALPulsar's HierarchicalSearch does (that of Einstein@Home), and with its grids: frequencies
+and spin-downs at the middle of the observation, a coarse grid of spin-downs with residual ones
+between, a patch of pixels about each direction.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ from lanewise.sims.waves.kernels import Method
 from lanewise.sims.waves.lost import warn_of_loss
 from lanewise.sims.waves.noise import WINDOW
 from lanewise.sims.waves.prepared import DTERMS, SearchData, earth_states, prepare, sfts_of, split
-from lanewise.sims.waves.ranges import FASTEST, RANGES, check_setting, check_settings, check_values, numbers_of
+from lanewise.sims.waves.ranges import (
+    FASTEST,
+    RANGES,
+    check_setting,
+    check_settings,
+    check_values,
+    numbers_of,
+)
 from lanewise.sims.waves.resampling import Band, resampled
 from lanewise.sims.waves.sft import SftSet
 from lanewise.sims.waves.templates import Templates
@@ -63,16 +72,17 @@ TOGETHER = 12  # directions that one of them prepares at a time: fewer steps of 
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """What is searched. Frequencies in Hz and spin-downs in Hz/s at `reference` (GPS nanoseconds), each from a lowest value over a band.
+    """What is searched. Frequencies in Hz and spin-downs in Hz/s at `reference` (GPS nanoseconds),
+    each from a lowest value over a band.
 
-    stack        seconds that a stack lasts; most_stacks: how many at most
-    resolution   of frequencies, Hz; None for 1 / stack
-    f1dot_step   of the coarse grid, Hz/s; None for 1 / stack^2
-    residuals    spin-downs about each one of the coarse grid, f1dot_step / residuals apart; None for the number of stacks. Even numbers
+    stack        seconds that a stack lasts; most_stacks: how many at most resolution   of
+    frequencies, Hz; None for 1 / stack f1dot_step   of the coarse grid, Hz/s; None for 1 / stack^2
+    residuals    spin-downs about each one of the coarse grid, f1dot_step / residuals apart; None
+    for the number of stacks. Even numbers
                  are those of the next odd one
-    threshold    of F = 2F / 2: above it is a peak
-    patch        sizes of the patch in radians; None for 1 / (stack freq v), v being the speed of the Earth's surface over c
-    weighted     whether stacks count by their noise and the detectors' response
+    threshold    of F = 2F / 2: above it is a peak patch        sizes of the patch in radians; None
+    for 1 / (stack freq v), v being the speed of the Earth's surface over c weighted     whether
+    stacks count by their noise and the detectors' response
     """
 
     freq: float
@@ -105,9 +115,8 @@ class Search:
 class Maps:
     """The Hough maps of one direction and one spin-down of the coarse grid.
 
-    frequencies    (f) Hz, at the middle of the observation
-    f1dot          (r) Hz/s
-    counts         (r, f, rows, columns) number counts; significance: of them; two_f: the mean 2F of the stacks
+    frequencies    (f) Hz, at the middle of the observation f1dot          (r) Hz/s counts
+    (r, f, rows, columns) number counts; significance: of them; two_f: the mean 2F of the stacks
     """
 
     patch: Patch
@@ -145,7 +154,10 @@ class Grids:
 
     @property
     def correction(self) -> float:
-        """What candidates' frequencies get because of that, Hz: by how much the frequency asked for misses a bin (LALPulsar's bug 147)."""
+        """What candidates' frequencies get because of that, Hz.
+
+        By how much the frequency asked for misses a bin (LALPulsar's bug 147).
+        """
         asked = self.search.freq / self.resolution
         return self.search.freq - self.resolution * math.floor(asked + 0.5)
 
@@ -154,10 +166,14 @@ class Grids:
 def set_up(sfts: SftSet, search: Search) -> Grids:
     """Stacks, noise and grids.
 
-    Warns (SignalLossWarning) where SFTs are too long for the frequency. Raises InputError where the SFTs' band does not suffice.
+    Warns (SignalLossWarning) where SFTs are too long for the frequency. Raises InputError where the
+    SFTs' band does not suffice.
     """
     if search.stack > (whole := (sfts.end - sfts.start) / SECOND):
-        raise InputError(f"a stack lasts {search.stack:g} s, and the data {whole:g} s; wanted at most that (--stack)")
+        raise InputError(
+            f"a stack lasts {search.stack:g} s, and the data {whole:g} s; wanted at most that "
+            "(--stack)"
+        )
     stacks = split(sfts, search.stack, search.most_stacks)
     start, end = stacks[0].start, max(s.end for s in stacks)
     middle = (start + end) // 2
@@ -166,7 +182,8 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     low, high = _range_at(search, middle)
     if not RANGES["freq"].holds(low):
         raise InputError(
-            f"at the middle of the observation, GPS {middle / SECOND:.0f}, the search begins at {low:g} Hz; wanted "
+            f"at the middle of the observation, GPS {middle / SECOND:.0f}, the search begins at "
+            f"{low:g} Hz; wanted "
             f"{RANGES['freq']}: is the reference time right?"
         )
     resolution = search.resolution or 1 / search.stack
@@ -174,23 +191,37 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
     many = search.residuals or len(stacks)
     fastest = max(abs(search.f1dot), abs(search.f1dot + search.f1dot_band))
     warn_of_loss(max(high, low), sfts.duration, None, fastest)
-    half, spins, frequencies = many // 2, search.f1dot_band / step + 1, (high - low) / resolution + 1
+    half, spins, frequencies = (
+        many // 2,
+        search.f1dot_band / step + 1,
+        (high - low) / resolution + 1,
+    )
     if not spins * frequencies * many <= MOST_CELLS:
         raise InputError(
-            f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} about each; wanted at most "
+            f"the search has {frequencies:.3g} frequencies, {spins:.3g} spin-downs and {many} "
+            "about each; wanted at most "
             f"{MOST_CELLS:.0e} of all: a narrower band, or larger steps"
         )
     return Grids(
-        search, data, middle, resolution, low, int((high - low) / resolution + 1e-6) + 1,
-        _grid(search.f1dot, step, int(search.f1dot_band / step + 1e-6) + 1), _grid(-half * (step / many), step / many, 2 * half + 1),
-    )  # fmt: skip
+        search,
+        data,
+        middle,
+        resolution,
+        low,
+        int((high - low) / resolution + 1e-6) + 1,
+        _grid(search.f1dot, step, int(search.f1dot_band / step + 1e-6) + 1),
+        _grid(-half * (step / many), step / many, 2 * half + 1),
+    )
 
 
 @checked(InputError)
 def search_cover(search: Search, start: int, end: int, duration: float) -> tuple[float, float]:
-    """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers; duration: of an SFT, seconds.
+    """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers.
 
-    Frequencies at both ends, the largest Doppler shift, and 50 bins for the offsets of pixels and spin-downs.
+    Duration: of an SFT, seconds.
+
+    Frequencies at both ends, the largest Doppler shift, and 50 bins for the offsets of pixels and
+    spin-downs.
     """
     for name, value in (("reference", start), ("reference", end), ("duration", duration)):
         check_setting(name, value)
@@ -211,21 +242,32 @@ def _range_at(search: Search, time: int) -> tuple[float, float]:
 
 
 class MapMaker:
-    """What the host prepares of the maps of a search: what does not change from map to map is computed once.
+    """What the host prepares of the maps of a search.
 
-    method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms. part: the first frequency's number
-    and that behind the last; without it all. Raises InputError for a part that there is not.
+    What does not change from map to map is computed once.
+
+    method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms.
+    part: the first frequency's number and that behind the last; without it all. Raises InputError
+    for a part that there is not.
     """
 
     def __init__(
-        self, grids: Grids, ephemeris: Ephemeris, method: str = "demod", part: tuple[int, int] | None = None
+        self,
+        grids: Grids,
+        ephemeris: Ephemeris,
+        method: str = "demod",
+        part: tuple[int, int] | None = None,
     ) -> None:
         if method not in METHODS:
-            raise InputError(f"method is {method!r}{near(method, METHODS) or ';'} wanted one of {', '.join(METHODS)}")
+            raise InputError(
+                f"method is {method!r}{near(method, METHODS) or ';'} wanted one of "
+                f"{', '.join(METHODS)}"
+            )
         low, high = part or (0, grids.frequencies)
         if not 0 <= low < high <= grids.frequencies:
             raise InputError(
-                f"the part is {low} to {high} of {grids.frequencies} frequencies; wanted one with some of them"
+                f"the part is {low} to {high} of {grids.frequencies} frequencies; wanted one with "
+                "some of them"
             )
         self.grids, self.ephemeris, self.method = grids, ephemeris, method
         search, data, resolution = grids.search, grids.data, grids.resolution
@@ -233,16 +275,29 @@ class MapMaker:
         motion = stack_motion(data, self.earths)
         patch = PatchGrid.of(grids.patch, grids.first_bin)
         self.field = MapField(
-            patch, float(np.linalg.norm(patch.from_centre, axis=1).max()), motion, grids.first, resolution, low, high - low,
-            grids.first_bin * resolution, grids.middle, grids.residuals,
-            drift_offsets(motion, grids.middle, grids.residuals, resolution), search.threshold, search.weighted,
-        )  # fmt: skip
+            patch,
+            float(np.linalg.norm(patch.from_centre, axis=1).max()),
+            motion,
+            grids.first,
+            resolution,
+            low,
+            high - low,
+            grids.first_bin * resolution,
+            grids.middle,
+            grids.residuals,
+            drift_offsets(motion, grids.middle, grids.residuals, resolution),
+            search.threshold,
+            search.weighted,
+        )
         self._responses = [
-            (which, turned_response(self.earths[name], detector(name))) for name, which in sfts_of(data).items()
+            (which, turned_response(self.earths[name], detector(name)))
+            for name, which in sfts_of(data).items()
         ]
         self._root = np.sqrt(data.weight)
         # Bin numbers are what maps know.
-        every = _grid(resolution * grids.first_bin, resolution, grids.frequencies) + grids.correction
+        every = (
+            _grid(resolution * grids.first_bin, resolution, grids.frequencies) + grids.correction
+        )
         self.frequencies: Floats = every[low:high]
 
     def direction(self, alpha: float, delta: float) -> Direction:
@@ -250,7 +305,10 @@ class MapMaker:
         return self.directions([(alpha, delta)])[0]
 
     def directions(self, points: Sequence[tuple[float, float]]) -> list[Direction]:
-        """Of directions (alpha, delta) in radians, each as it would be alone; several threads may ask."""
+        """Of directions (alpha, delta) in radians, each as it would be alone.
+
+        Several threads may ask.
+        """
         data, field = self.grids.data, self.field
         a, b = (np.empty((len(points), len(data))) for _ in range(2))
         alpha, delta = np.asarray(points, np.float64).T
@@ -261,9 +319,15 @@ class MapMaker:
         sums = np.asarray(group_sums(data, np.stack([a**2, b**2, a * b])), np.float64)
         matrices = sums.reshape(3, len(points), data.stacks, -1).sum(axis=3)
         usable = usable_matrix(*matrices).astype(np.float64)
-        weights = weights_of_patterns(data, a, b) if field.weighted else np.ones((len(points), data.stacks))
+        weights = (
+            weights_of_patterns(data, a, b)
+            if field.weighted
+            else np.ones((len(points), data.stacks))
+        )
         stacks = np.stack([*matrices, usable, weights], axis=-1)
-        return [self._prepared(patch, stacks[i]) for i, patch in enumerate(field.grid.patches(points))]
+        return [
+            self._prepared(patch, stacks[i]) for i, patch in enumerate(field.grid.patches(points))
+        ]
 
     def _prepared(self, patch: Patch, stacks: Floats) -> Direction:
         order = pixel_order(patch)
@@ -275,21 +339,29 @@ class MapMaker:
     def offsets(self, patch: Patch, f1dot: float) -> NDArray[np.int64]:
         """By how many bins the pixels of a patch see each stack moved: the definition."""
         field = self.field
-        return pixel_offsets(patch, field.motion, field.reference, field.centre, f1dot, field.resolution)
+        return pixel_offsets(
+            patch, field.motion, field.reference, field.centre, f1dot, field.resolution
+        )
 
     def batch(self, group: Group, directions: Sequence[Direction]) -> Batch:
         """Maps that are computed together: these are the directions of the group."""
         f = None
         if self.method == "resamp":
-            f = tuple(tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions)
+            f = tuple(
+                tuple(self._resampled(d, f1dot) for f1dot in group.f1dots) for d in directions
+            )
         return Batch(tuple(directions), group.f1dots, group.room, f)
 
     def batches(self, groups: Sequence[Group]) -> Iterator[Batch]:
-        """Of all groups; threads prepare the directions of about two batches before they are asked for."""
+        """Of all groups; threads prepare the directions of about two batches before they are asked
+        for.
+        """
         points = (point for group in groups for point in group.sky)
         most = max(THREADS, 2 * max(len(g.sky) for g in groups))
         some = iter(lambda: tuple(islice(points, TOGETHER)), ())
-        directions = chain.from_iterable(ahead(self.directions, some, THREADS, -(-most // TOGETHER)))
+        directions = chain.from_iterable(
+            ahead(self.directions, some, THREADS, -(-most // TOGETHER))
+        )
         for group in groups:
             yield self.batch(group, list(islice(directions, len(group.sky))))
 
@@ -298,11 +370,23 @@ class MapMaker:
         field, patch = self.field, direction.patch
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
         first = field.first + (field.start - margin) * field.resolution
-        band = Band(first, field.resolution, field.frequencies + 2 * margin, *patch.centre, field.reference, f1dot)
-        return margin, resampled(self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms).two_f / 2
+        band = Band(
+            first,
+            field.resolution,
+            field.frequencies + 2 * margin,
+            *patch.centre,
+            field.reference,
+            f1dot,
+        )
+        return margin, resampled(
+            self.grids.data, band, self.ephemeris, dterms=self.grids.search.dterms
+        ).two_f / 2
 
     def definition(self, direction: Direction, f1dot: float) -> tuple[Floats, Floats]:
-        """Number counts and mean 2F by NumPy, (r, f, rows, columns) each. Raises InputError where bins are missing."""
+        """Number counts and mean 2F by NumPy, (r, f, rows, columns) each.
+
+        Raises InputError where bins are missing.
+        """
         grids, field, patch = self.grids, self.field, direction.patch
         offsets = self.offsets(patch, f1dot)
         margin = needed_margin(offsets, field.drifts)
@@ -311,32 +395,51 @@ class MapMaker:
         else:
             number = np.arange(field.start - margin, field.start + field.frequencies + margin)
             templates = Templates(
-                field.first + field.resolution * number, *patch.centre, f1dot, reference=field.reference
+                field.first + field.resolution * number,
+                *patch.centre,
+                f1dot,
+                reference=field.reference,
             )
-            f = demodulated(grids.data, templates, self.ephemeris, dterms=grids.search.dterms).two_f / 2
+            f = (
+                demodulated(grids.data, templates, self.ephemeris, dterms=grids.search.dterms).two_f
+                / 2
+            )
         weights, count = direction.stacks[:, 4], field.frequencies
         counts = number_counts(f > field.threshold, margin, count, offsets, field.drifts, weights)
-        return counts, number_counts(2 * f, margin, count, offsets, field.drifts, np.ones(len(f))) / len(f)
+        return counts, number_counts(
+            2 * f, margin, count, offsets, field.drifts, np.ones(len(f))
+        ) / len(f)
 
     def maps(self, direction: Direction, f1dot: float, counts: Floats, two_f: Floats) -> Maps:
         shape = (len(self.grids.residuals), self.field.frequencies, *direction.patch.shape)
         counts, two_f = counts.reshape(shape), two_f.reshape(shape)
         spins = f1dot + self.grids.residuals
-        return Maps(direction.patch, self.frequencies, spins, counts, direction.significance(counts), two_f)
+        return Maps(
+            direction.patch, self.frequencies, spins, counts, direction.significance(counts), two_f
+        )
 
     def blame(self, direction: Direction, f1dot: float) -> None:
-        """Raise an error for a map that a device found to have values that are not finite: the definition says which bins are missing."""
+        """Raise an error for a map that a device found to have values that are not finite.
+
+        The definition says which bins are missing.
+        """
         field, patch, data = self.field, direction.patch, self.grids.data
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
         ends = np.array([field.start - margin, field.start + field.frequencies + margin - 1])
-        templates = Templates(field.first + field.resolution * ends, *patch.centre, f1dot, reference=field.reference)
+        templates = Templates(
+            field.first + field.resolution * ends, *patch.centre, f1dot, reference=field.reference
+        )
         demodulated(data, templates, self.ephemeris, dterms=self.grids.search.dterms)
         raise InputError("a map has values that are not finite; so have the data")
 
-    def device(self, device: str, *, kernel: Method = "interpolated", buffers: int = 2) -> HoughDevice:
+    def device(
+        self, device: str, *, kernel: Method = "interpolated", buffers: int = 2
+    ) -> HoughDevice:
         """Maps on a device; nothing is there before it is loaded."""
         search, data = self.grids.search, self.grids.data
-        return HoughDevice(data, self.field, self.earths, device, search.dterms, kernel=kernel, buffers=buffers)
+        return HoughDevice(
+            data, self.field, self.earths, device, search.dterms, kernel=kernel, buffers=buffers
+        )
 
     def shape(self, group: Group, most: int) -> Shape:
         """Of maps that are computed together."""
@@ -364,10 +467,10 @@ def hough_maps(
 ) -> Maps:
     """The maps of a direction (radians) and a spin-down of the coarse grid (Hz/s).
 
-    device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels
-    method   "demod", or "resamp": F by Fourier transforms, on the host
-    kernel   of demodulation on a device, see `f_statistic`
-    part     the first frequency's number and that behind the last: the maps of these are those of all
+    device   "numpy" is the definition, in float64; "cpu", "cuda", ... run kernels method   "demod",
+    or "resamp": F by Fourier transforms, on the host kernel   of demodulation on a device, see
+    `f_statistic` part     the first frequency's number and that behind the last: the maps of these
+    are those of all
     """
     maker = MapMaker(grids, ephemeris, method, part)
     check_points([(alpha, delta, f1dot)])
@@ -389,15 +492,18 @@ CANDIDATE = np.dtype([(name, np.float64) for name in COLUMNS])
 def candidates(maps: Maps, most: int) -> Candidates:
     """The cells of the highest significance, at most `most`, in the order of `merged`.
 
-    Of cells as significant as the last one those are taken that come first in that order: the list of a search does not depend on how it
-    was divided, nor on the device.
+    Of cells as significant as the last one those are taken that come first in that order: the list
+    of a search does not depend on how it was divided, nor on the device.
     """
     places = _highest(maps.significance, most)
     r, f, row, column = np.unravel_index(places, maps.significance.shape)
     rows = np.empty(len(places), CANDIDATE)
     rows["freq"], rows["f1dot"] = maps.frequencies[f], maps.f1dot[r]
     rows["alpha"], rows["delta"] = maps.patch.alpha[row, column], maps.patch.delta[row, column]
-    rows["significance"], rows["count"] = maps.significance[r, f, row, column], maps.counts[r, f, row, column]
+    rows["significance"], rows["count"] = (
+        maps.significance[r, f, row, column],
+        maps.counts[r, f, row, column],
+    )
     rows["twoF"] = maps.two_f[r, f, row, column]
     return merged([rows], most)
 
@@ -405,7 +511,9 @@ def candidates(maps: Maps, most: int) -> Candidates:
 def _candidates_of(maker: MapMaker, batch: Batch, best: Best) -> Iterator[Candidates]:
     """What a device has chosen, map by map."""
     field, spins = maker.field, len(batch.f1dots)
-    f, rank, r = np.unravel_index(best.place, (field.frequencies, field.pixels, len(field.residuals)))
+    f, rank, r = np.unravel_index(
+        best.place, (field.frequencies, field.pixels, len(field.residuals))
+    )
     rows = np.empty(best.place.shape, CANDIDATE)
     rows["freq"] = maker.frequencies[f]
     rows["significance"], rows["count"], rows["twoF"] = best.significance, best.count, best.two_f
@@ -414,23 +522,32 @@ def _candidates_of(maker: MapMaker, batch: Batch, best: Best) -> Iterator[Candid
         pixel = direction.order[rank[own]]
         rows["alpha"][own] = direction.patch.alpha.reshape(-1)[pixel]
         rows["delta"][own] = direction.patch.delta.reshape(-1)[pixel]
-        rows["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[np.arange(spins)[:, None], r[own]]
+        rows["f1dot"][own] = np.add.outer(batch.f1dots, field.residuals)[
+            np.arange(spins)[:, None], r[own]
+        ]
     yield from rows
 
 
 def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
-    """Places of the `most` highest and, of those as high as the last, all that the order of `merged` may prefer."""
+    """Places of the `most` highest and, of those as high as the last, all that the order of
+    `merged` may prefer.
+    """
     flat = significance.ravel()
     if most >= flat.size:
         return np.arange(flat.size)
     least = np.partition(flat, -most)[-most]
     above, ties = np.flatnonzero(flat > least), np.flatnonzero(flat == least)
     frequency, missing = np.unravel_index(ties, significance.shape)[1], most - len(above)
-    return np.concatenate([above, ties[frequency <= np.partition(frequency, missing - 1)[missing - 1]]])
+    return np.concatenate(
+        [above, ties[frequency <= np.partition(frequency, missing - 1)[missing - 1]]]
+    )
 
 
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
-    """A list of fixed length: the most significant first; ties in the order of frequency, alpha, delta, f1dot, count: it is one list."""
+    """A list of fixed length: the most significant first.
+
+    Ties in the order of frequency, alpha, delta, f1dot, count: it is one list.
+    """
     everything = np.concatenate(lists)
     if len(everything) > most:  # what is below the last one needs no order
         level = everything["significance"]
@@ -443,7 +560,10 @@ def check_points(points: Sequence[tuple[float, float, float]]) -> None:
     """Refuse what is no list of alpha, delta and spin-down; by arrays, as there may be millions."""
     numbers = numbers_of("the list of points", points)
     if numbers.size and numbers.shape[1:] != (3,):
-        raise InputError(f"the list of points has the shape {numbers.shape}; wanted alpha, delta and f1dot of each")
+        raise InputError(
+            f"the list of points has the shape {numbers.shape}; wanted alpha, delta and f1dot of "
+            "each"
+        )
     for name, column in zip(("alpha", "delta", "f1dot"), numbers.reshape(-1, 3).T, strict=True):
         check_values("point", name, column)
 
@@ -451,14 +571,19 @@ def check_points(points: Sequence[tuple[float, float, float]]) -> None:
 def check_most(most: int) -> None:
     """Refuse an empty list, and one that is longer than any table."""
     if not 1 <= most <= MOST_CANDIDATES:
-        raise InputError(f"a list of {most} candidates is asked for; wanted 1 to {MOST_CANDIDATES:,}")
+        raise InputError(
+            f"a list of {most} candidates is asked for; wanted 1 to {MOST_CANDIDATES:,}"
+        )
 
 
 class MapSearch:
-    """A search that was made ready: its data stay on the device from call to call, and so does what kernels are bound to.
+    """A search that was made ready.
 
-    buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one after the other; the results are the same
-    part      the first frequency's number and that behind the last; without it all
+    Its data stay on the device from call to call, and so does what kernels are bound to.
+
+    buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one
+    after the other; the results are the same part      the first frequency's number and that behind
+    the last; without it all
 
     For the others see `hough_maps`.
     """
@@ -476,7 +601,9 @@ class MapSearch:
         part: tuple[int, int] | None = None,
     ) -> None:
         self.maker = MapMaker(grids, ephemeris, method, part)
-        self._device = None if device == "numpy" else self.maker.device(device, kernel=kernel, buffers=buffers)
+        self._device = (
+            None if device == "numpy" else self.maker.device(device, kernel=kernel, buffers=buffers)
+        )
 
     def candidates(
         self,
@@ -490,7 +617,10 @@ class MapSearch:
         return self._candidates(points, most, announce)
 
     def _candidates(
-        self, points: Sequence[tuple[float, float, float]], most: int, announce: Callable[[Memory], None] | None
+        self,
+        points: Sequence[tuple[float, float, float]],
+        most: int,
+        announce: Callable[[Memory], None] | None,
     ) -> Iterator[Candidates]:
         maker, hough = self.maker, self._device
         if not points:
@@ -498,7 +628,9 @@ class MapSearch:
         if hough is None:
             for alpha, delta, f1dot in points:
                 direction = maker.direction(alpha, delta)
-                yield candidates(maker.maps(direction, f1dot, *maker.definition(direction, f1dot)), most)
+                yield candidates(
+                    maker.maps(direction, f1dot, *maker.definition(direction, f1dot)), most
+                )
             return
         groups = maker.groups(points, most)
         largest = max((maker.shape(g, most) for g in _kinds(groups)), key=lambda shape: shape.bytes)
@@ -528,15 +660,18 @@ def search_maps(
     part: tuple[int, int] | None = None,
     announce: Callable[[Memory], None] | None = None,
 ) -> Iterator[Candidates]:
-    """The most significant candidates, at most `most`, of the maps of each point (alpha, delta, f1dot), in their order.
+    """The most significant candidates, at most `most`, of the maps of each point (alpha, delta,
+    f1dot), in their order.
 
     announce: is called with the memory that a search on a device takes, before it begins.
 
-    Neighbours among the points that have one direction, and directions with the same spin-downs, are computed together on a device.
-    For the others see `MapSearch`, which keeps what is loaded for more points. Raises InputError where the memory of a device does not
-    suffice.
+    Neighbours among the points that have one direction, and directions with the same spin-downs,
+    are computed together on a device. For the others see `MapSearch`, which keeps what is loaded
+    for more points. Raises InputError where the memory of a device does not suffice.
     """
-    search = MapSearch(grids, ephemeris, device=device, method=method, kernel=kernel, buffers=buffers, part=part)
+    search = MapSearch(
+        grids, ephemeris, device=device, method=method, kernel=kernel, buffers=buffers, part=part
+    )
     yield from search.candidates(points, most, announce)
 
 
@@ -553,7 +688,9 @@ def hierarchical_search(
     kernel: Method = "interpolated",
     buffers: int = 2,
 ) -> Candidates:
-    """The most significant candidates of all directions and spin-downs: a structured array with `COLUMNS`.
+    """The most significant candidates of all directions and spin-downs.
+
+    A structured array with `COLUMNS`.
 
     For what is computed where see `search_maps`.
     """

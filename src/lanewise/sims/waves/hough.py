@@ -1,12 +1,17 @@
-"""The Hough transform of F-statistics: in how many stacks does the frequency that a direction and spin-down predict hold a peak?
+"""The Hough transform of F-statistics.
 
-Krishnan et al., Phys. Rev. D 70, 082001 (2004). F of each stack is computed for the centre of a patch of the sky, n_d, and one
-spin-down; seen from another direction n of the patch, a source of the frequency f at the reference time appears in stack k at
+In how many stacks does the frequency that a direction and spin-down predict hold a peak?
 
-    f_k = f + xi_k . (n - n_d) + (f1dot - f1dot_d) (t_k - t_ref),   xi_k = (f0 + f1dot_d (t_k - t_ref)) v_k + f1dot_d r_k,
+Krishnan et al., Phys. Rev. D 70, 082001 (2004). F of each stack is computed for the centre of a
+patch of the sky, n_d, and one spin-down; seen from another direction n of the patch, a source of
+the frequency f at the reference time appears in stack k at
 
-v_k and r_k being the mean velocity and position of the detectors in the stack. Both terms are rounded to bins, as in LALPulsar. There,
-look-up tables of the borders between bins give the same pixels; here, the offset of every pixel is computed.
+    f_k = f + xi_k . (n - n_d) + (f1dot - f1dot_d) (t_k - t_ref),   xi_k = (f0 + f1dot_d (t_k -
+    t_ref)) v_k + f1dot_d r_k,
+
+v_k and r_k being the mean velocity and position of the detectors in the stack. Both terms are
+rounded to bins, as in LALPulsar. There, look-up tables of the borders between bins give the same
+pixels; here, the offset of every pixel is computed.
 """
 
 from __future__ import annotations
@@ -29,15 +34,18 @@ from lanewise.support.errors import InputError
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ORBITAL_SPEED = 2 * math.pi * 149_597_870_700.0 / 31_558_149.8 / SPEED_OF_LIGHT  # of the Earth, over c
-ROTATION_SPEED = 2 * math.pi * 6_378_136.6 / 86_164.09053 / SPEED_OF_LIGHT  # of the Earth's surface, over c
+# of the Earth, over c
+ORBITAL_SPEED = 2 * math.pi * 149_597_870_700.0 / 31_558_149.8 / SPEED_OF_LIGHT
+# of the Earth's surface, over c
+ROTATION_SPEED = 2 * math.pi * 6_378_136.6 / 86_164.09053 / SPEED_OF_LIGHT
 PIXEL_FACTOR = 2.0
 
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Patch:
-    """Pixels about a direction, a square grid on the stereographic projection from the opposite pole.
+    """Pixels about a direction, a square grid on the stereographic projection from the opposite
+    pole.
 
     centre         alpha and delta in radians
     pixel          distance of pixels, radians at the centre
@@ -59,7 +67,9 @@ class Patch:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchGrid:
-    """The pixels of patches of one size, in axes whose third one points away from the centre: the same for all directions.
+    """The pixels of patches of one size, in axes whose third one points away from the centre.
+
+    The same for all directions.
 
     pixel     distance of pixels, radians at the centre
     vectors   (rows, columns, 3) unit vectors; the centre is (0, 0, -1)
@@ -69,10 +79,14 @@ class PatchGrid:
     vectors: Floats
 
     @staticmethod
-    def of(size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR) -> PatchGrid:
+    def of(
+        size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR
+    ) -> PatchGrid:
         """See `make_patch`."""
         if not all(0 < s <= math.pi for s in size):
-            raise InputError(f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi")
+            raise InputError(
+                f"the patch is {size[0]:g} x {size[1]:g} radians; wanted above 0 and at most pi"
+            )
         pixel = 1 / (ORBITAL_SPEED * pixel_factor * frequency_bin)
         columns, rows = (math.ceil(4 * math.tan(s / 4) / pixel) for s in size)
         x = pixel * (np.arange(columns) - 0.5 * (columns - 1))
@@ -87,11 +101,20 @@ class PatchGrid:
         return self.patches([(alpha, delta)])[0]
 
     def patches(self, points: Sequence[tuple[float, float]]) -> list[Patch]:
-        """The patches about directions (alpha, delta) in radians. Each has the bits that it would have alone."""
+        """The patches about directions (alpha, delta) in radians.
+
+        Each has the bits that it would have alone.
+        """
         axes = np.stack([patch_axes(*point) for point in points])[:, None]
         sky = self.vectors @ axes
-        turns, heights = np.arctan2(sky[..., 1], sky[..., 0]), np.arcsin(np.clip(sky[..., 2], -1, 1))
-        return [Patch(p, self.pixel, turn, height) for p, turn, height in zip(points, turns, heights, strict=True)]
+        turns, heights = (
+            np.arctan2(sky[..., 1], sky[..., 0]),
+            np.arcsin(np.clip(sky[..., 2], -1, 1)),
+        )
+        return [
+            Patch(p, self.pixel, turn, height)
+            for p, turn, height in zip(points, turns, heights, strict=True)
+        ]
 
     @property
     def from_centre(self) -> Floats:
@@ -100,22 +123,33 @@ class PatchGrid:
 
 
 def make_patch(
-    alpha: float, delta: float, size: tuple[float, float], frequency_bin: int, pixel_factor: float = PIXEL_FACTOR
+    alpha: float,
+    delta: float,
+    size: tuple[float, float],
+    frequency_bin: int,
+    pixel_factor: float = PIXEL_FACTOR,
 ) -> Patch:
-    """The pixels of a patch of `size` radians (x, y), 1 / (v pixel_factor frequency_bin) apart: v is the Earth's orbital speed over c.
+    """The pixels of a patch of `size` radians (x, y), 1 / (v pixel_factor frequency_bin) apart.
 
-    frequency_bin: the frequency over the resolution of F. Raises InputError for sizes that are not above zero and at most pi.
+    V is the Earth's orbital speed over c.
+
+    frequency_bin: the frequency over the resolution of F. Raises InputError for sizes that are not
+    above zero and at most pi.
     """
     return PatchGrid.of(size, frequency_bin, pixel_factor).at(alpha, delta)
 
 
 def pixel_order(patch: Patch) -> Ints:
-    """Numbers of the pixels (flat), sorted by alpha and then by delta: the order of candidates of one frequency and significance."""
+    """Numbers of the pixels (flat), sorted by alpha and then by delta.
+
+    The order of candidates of one frequency and significance.
+    """
     alpha, delta = patch.alpha.reshape(-1), patch.delta.reshape(-1)
     order = alpha.argsort()
     ordered = alpha[order]
     equal = ordered[1:] == ordered[:-1]
-    if equal.any():  # few, such as the meridian of the centre: sorting all by two keys takes five times as long
+    # few, such as the meridian of the centre: sorting all by two keys takes five times as long
+    if equal.any():
         tied = np.flatnonzero(np.concatenate([[False], equal]) | np.concatenate([equal, [False]]))
         some = order[tied]
         order[tied] = some[np.lexsort((delta[some], alpha[some]))]
@@ -131,9 +165,11 @@ def patch_axes(alpha: float, delta: float) -> Floats:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class StackMotion:
-    """The mean position (s, 3) in light-seconds and velocity (s, 3) over c of the detectors in each stack, and its time.
+    """The mean position (s, 3) in light-seconds and velocity (s, 3) over c of the detectors in each
+    stack, and its time.
 
-    time: (s) int64, GPS nanoseconds of the start of the SFT in the middle of each stack's list, as LALPulsar counts it
+    time: (s) int64, GPS nanoseconds of the start of the SFT in the middle of each stack's list, as
+    LALPulsar counts it
     """
 
     position: Floats
@@ -154,9 +190,15 @@ def stack_motion(data: SearchData, earths: dict[str, EarthState]) -> StackMotion
 
 
 def pixel_offsets(
-    patch: Patch, motion: StackMotion, reference: int, frequency: float, f1dot: float, resolution: float
+    patch: Patch,
+    motion: StackMotion,
+    reference: int,
+    frequency: float,
+    f1dot: float,
+    resolution: float,
 ) -> Ints:
-    """(s, rows, columns): in how many bins of `resolution` Hz from where F has it for the centre each pixel's source is seen.
+    """(s, rows, columns): in how many bins of `resolution` Hz from where F has it for the centre
+    each pixel's source is seen.
 
     frequency and f1dot at the reference time (GPS nanoseconds).
     """
@@ -166,22 +208,33 @@ def pixel_offsets(
 
 
 def shift_vectors(motion: StackMotion, reference: int, frequency: float, f1dot: float) -> Floats:
-    """xi, (s, 3) in Hz: by how much directions move the frequency in each stack; see `pixel_offsets`."""
+    """xi, (s, 3) in Hz: by how much directions move the frequency in each stack.
+
+    See `pixel_offsets`.
+    """
     since = (motion.time - reference) * 1e-9
     return (frequency + f1dot * since)[:, None] * motion.velocity + f1dot * motion.position
 
 
-def drift_offsets(motion: StackMotion, reference: int, residuals: Floats, resolution: float) -> Ints:
-    """(r, s): bins by which residual spin-downs (r) in Hz/s move each stack's frequency; rounded in float32, as in LALPulsar."""
+def drift_offsets(
+    motion: StackMotion, reference: int, residuals: Floats, resolution: float
+) -> Ints:
+    """(r, s): bins by which residual spin-downs (r) in Hz/s move each stack's frequency.
+
+    Rounded in float32, as in LALPulsar.
+    """
     since = (motion.time - reference) * 1e-9
     drift = (since * residuals[:, None] / resolution).astype(np.float32)
     return np.floor(drift + np.float32(0.5)).astype(np.int64)
 
 
 def stack_weights(data: SearchData, seen: Geometry) -> Floats:
-    """(p, s): sum over a stack of noise weight times (a^2 + b^2), with the mean 1 over stacks; for each of the directions seen.
+    """(p, s): sum over a stack of noise weight times (a^2 + b^2), with the mean 1 over stacks.
 
-    The noise weights of a stack have the mean 1 before: by how much one stack is noisier than another does not count, as in LALPulsar.
+    For each of the directions seen.
+
+    The noise weights of a stack have the mean 1 before: by how much one stack is noisier than
+    another does not count, as in LALPulsar.
     """
     return weights_of_patterns(data, seen.a, seen.b)
 
@@ -194,7 +247,12 @@ def weights_of_patterns(data: SearchData, a: Floats, b: Floats) -> Floats:
 
 
 def number_counts(
-    peaks: NDArray[np.bool_] | Floats, start: int, count: int, offsets: Ints, drifts: Ints, weights: Floats
+    peaks: NDArray[np.bool_] | Floats,
+    start: int,
+    count: int,
+    offsets: Ints,
+    drifts: Ints,
+    weights: Floats,
 ) -> Floats:
     """Weighted number counts, (r, count, rows, columns): n = sum_k w_k peak_k.
 
@@ -208,7 +266,8 @@ def number_counts(
     margin = needed_margin(offsets, drifts)
     if start < margin or start + count + margin > peaks.shape[1]:
         raise InputError(
-            f"the peaks have {start} bins below and {peaks.shape[1] - start - count} above the frequencies; wanted {margin}"
+            f"the peaks have {start} bins below and {peaks.shape[1] - start - count} above the "
+            f"frequencies; wanted {margin}"
         )
     result = np.zeros((len(drifts), count, *offsets.shape[1:]))
     frequency = start + np.arange(count)[:, None, None]
@@ -224,7 +283,10 @@ def needed_margin(offsets: Ints, drifts: Ints) -> int:
 
 
 def below(threshold: float) -> float:
-    """The probability that F of noise is not above it, 1 - (1 + F) exp(-F), with all digits: exp(-F) (F^2 / 2! + F^3 / 3! + ...)."""
+    """The probability that F of noise is not above it, 1 - (1 + F) exp(-F), with all digits.
+
+    Exp(-F) (F^2 / 2! + F^3 / 3! + ...).
+    """
     if threshold > 1:
         return 1 - math.exp(-threshold) * (1 + threshold)
     return math.exp(-threshold) * sum(threshold**k / math.factorial(k) for k in range(2, 20))
@@ -233,16 +295,23 @@ def below(threshold: float) -> float:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """What number counts are in noise: (n - mean) / deviation of a binomial distribution with weights."""
+    """What number counts are in noise.
+
+    (n - mean) / deviation of a binomial distribution with weights.
+    """
 
     mean: float
     deviation: float
 
     @staticmethod
     def of(weights: Floats, threshold: float) -> Significance:
-        """Of stacks with weights, where F = 2F / 2 is above `threshold` with the probability (1 + F) exp(-F)."""
+        """Of stacks with weights, where F = 2F / 2 is above `threshold` with the probability (1 +
+        F) exp(-F).
+        """
         alpha, missed = math.exp(-threshold) * (1 + threshold), below(threshold)
-        return Significance(len(weights) * alpha, math.sqrt(float(np.sum(weights**2)) * missed) * math.sqrt(alpha))
+        return Significance(
+            len(weights) * alpha, math.sqrt(float(np.sum(weights**2)) * missed) * math.sqrt(alpha)
+        )
 
     def __call__(self, counts: Floats) -> Floats:
         return (counts - self.mean) / self.deviation

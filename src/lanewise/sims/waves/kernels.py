@@ -1,22 +1,27 @@
-"""Demodulation: the amplitudes Fa and Fb of the F-statistic, for templates of frequency and spin-down at one place of the sky.
+"""Demodulation: the amplitudes Fa and Fb of the F-statistic, for templates of frequency and
+spin-down at one place of the sky.
 
-The Dirichlet-kernel sum of Williams and Schutz (gr-qc/9912029), as LALPulsar has it. An SFT (a short Fourier transform of one
-detector) gives to a template, with dt its time at the solar-system barycentre less the reference time and T its duration,
+The Dirichlet-kernel sum of Williams and Schutz (gr-qc/9912029), as LALPulsar has it. An SFT (a
+short Fourier transform of one detector) gives to a template, with dt its time at the solar-system
+barycentre less the reference time and T its duration,
 
-    phi   = f dt + f1 dt^2 / 2 + f2 dt^3 / 6                     cycles, in float64
-    D     = T tdot (f + f1 dt + f2 dt^2 / 2)                     the template's frequency in bins
-    k     = floor(D),  kappa = D - k
-    y     = exp(2 pi i (D / 2 - phi)) sum_j P_j x_j / (2 pi),    P_j = (sin 2 pi kappa + i (cos 2 pi kappa - 1)) / (D - j)
-    Fa   += a y,  Fb += b y                                      over the bins j = k - dterms + 1 ... k + dterms
+    phi   = f dt + f1 dt^2 / 2 + f2 dt^3 / 6                     cycles, in float64 D     = T tdot
+    (f + f1 dt + f2 dt^2 / 2)                     the template's frequency in bins k     = floor(D),
+    kappa = D - k y     = exp(2 pi i (D / 2 - phi)) sum_j P_j x_j / (2 pi),    P_j = (sin 2 pi kappa
+    + i (cos 2 pi kappa - 1)) / (D - j) Fa   += a y,  Fb += b y
+    over the bins j = k - dterms + 1 ... k + dterms
 
-With P_j = 2 sin(pi kappa) exp(-i pi kappa) / (D - j) the phases of both factors add up to one that has no kappa in it:
+With P_j = 2 sin(pi kappa) exp(-i pi kappa) / (D - j) the phases of both factors add up to one that
+has no kappa in it:
 
     y     = (-1)^k exp(-2 pi i phi) sin(pi kappa) / pi sum_j x_j / (D - j).
 
-Two kernels compute it. "dirichlet" adds the terms; two have one reciprocal in common, (kappa + m)(kappa - m - 1) =
-kappa^2 - kappa - m (m + 1), and where kappa is within 2e-4 of 0 or 1 the sum is its nearest bin, as LALPulsar's. "interpolated"
-reads sin(pi kappa) / pi sum_j x_j / (D - j) from a table: it is an entire function of kappa, and for each k a polynomial of degree 7
-in kappa has it to 2e-6 of the largest bin. Neither reciprocals nor a rule for the ends are needed, and the time does not depend on dterms.
+Two kernels compute it. "dirichlet" adds the terms; two have one reciprocal in common, (kappa +
+m)(kappa - m - 1) = kappa^2 - kappa - m (m + 1), and where kappa is within 2e-4 of 0 or 1 the sum is
+its nearest bin, as LALPulsar's. "interpolated" reads sin(pi kappa) / pi sum_j x_j / (D - j) from a
+table: it is an entire function of kappa, and for each k a polynomial of degree 7 in kappa has it to
+2e-6 of the largest bin. Neither reciprocals nor a rule for the ends are needed, and the time does
+not depend on dterms.
 """
 
 from __future__ import annotations
@@ -52,8 +57,9 @@ class Template:
 class Sft:
     """What one SFT brings along, at one place of the sky.
 
-    delay: its middle at the barycentre less the reference time, in seconds. bins_per_hertz: its duration times the derivative of
-    barycentric time. a, b: antenna patterns times the root of its noise weight. first_bin: of its row of bins, that of its band.
+    delay: its middle at the barycentre less the reference time, in seconds. bins_per_hertz: its
+    duration times the derivative of barycentric time. a, b: antenna patterns times the root of its
+    noise weight. first_bin: of its row of bins, that of its band.
     """
 
     delay: lw.f64
@@ -65,7 +71,9 @@ class Sft:
 
 @lw.function
 def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
-    """(x + i y) exp(-2 pi i turns) for turns from -1/2 to 1/2, by polynomials for half the angle."""
+    """(x + i y) exp(-2 pi i turns) for turns from -1/2 to 1/2, by polynomials for half the
+    angle.
+    """
     z = turns * turns
     s = (((0.07765766 * z - 0.59829129) * z + 2.55007752) * z - 5.16771008) * z + 3.14159264
     c = (((0.21968961 * z - 1.33187657) * z + 4.05841135) * z - 4.93479283) * z + 0.99999995
@@ -76,20 +84,31 @@ def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
 
 @lw.function
 def sine(q: lw.f32) -> lw.f32:
-    """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa: exact to float32 at both ends, too, where it is 0."""
+    """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa.
+
+    Exact to float32 at both ends, too, where it is 0.
+    """
     return -q * ((((0.00769275 * q - 0.06511913) * q + 0.35507298) * q - 0.99999978) * q + 1.0)
 
 
 @cache
 def dirichlet_kernel(dterms: int) -> Any:
-    """The kernel that adds the terms: `kernel(templates, sfts, bins)` is (Fa, Fb) as four numbers a cell."""
+    """The kernel that adds the terms.
+
+    `kernel(templates, sfts, bins)` is (Fa, Fb) as four numbers a cell.
+    """
     terms, before, even = 2 * dterms, dterms - 1, dterms % 2 == 0
 
     @lw.segmentwise
     def amplitudes(template: Template, sft: Sft, bins: lw.Row[lw.vec2]) -> lw.vec4:
         dt = sft.delay
-        phase = dt * (template.frequency + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666)))
-        place = sft.bins_per_hertz * (template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot)))
+        phase = dt * (
+            template.frequency
+            + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
+        )
+        place = sft.bins_per_hertz * (
+            template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
+        )
         whole = lw.floor(place)
         k = lw.i32(whole)
         kappa = lw.f32(place - whole)
@@ -130,14 +149,22 @@ def dirichlet_kernel(dterms: int) -> Any:
 
 @cache
 def interpolated_kernel(degree: int = DEGREE) -> Any:
-    """The kernel that reads polynomials: `kernel(templates, sfts, table)` with `polynomials(bins, ...)` as its table."""
+    """The kernel that reads polynomials.
+
+    `kernel(templates, sfts, table)` with `polynomials(bins, ...)` as its table.
+    """
     quads, last = (degree + 1) // 2, (degree + 1) // 2 - 1
 
     @lw.segmentwise
     def amplitudes(template: Template, sft: Sft, table: lw.Row[lw.vec4]) -> lw.vec4:
         dt = sft.delay
-        phase = dt * (template.frequency + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666)))
-        place = sft.bins_per_hertz * (template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot)))
+        phase = dt * (
+            template.frequency
+            + dt * (0.5 * template.f1dot + dt * (template.f2dot * 0.16666666666666666))
+        )
+        place = sft.bins_per_hertz * (
+            template.frequency + dt * (template.f1dot + dt * (0.5 * template.f2dot))
+        )
         whole = lw.floor(place)
         u = lw.f32(place - whole) * 2.0 - 1.0
         turns = lw.f32(phase - lw.floor(phase + 0.5))
@@ -146,7 +173,10 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
         real, imaginary = top.z * u + top.x, top.w * u + top.y
         for i in range(1, quads):
             pair = c[last - i]
-            real, imaginary = (real * u + pair.z) * u + pair.x, (imaginary * u + pair.w) * u + pair.y
+            real, imaginary = (
+                (real * u + pair.z) * u + pair.x,
+                (imaginary * u + pair.w) * u + pair.y,
+            )
         y = rotated(turns, real, imaginary)
         return lw.vec4(sft.a * y.x, sft.a * y.y, sft.b * y.x, sft.b * y.y)
 
@@ -155,29 +185,41 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
 
 @cache
 def _matrix(dterms: int, degree: int) -> np.ndarray[Any, Any]:
-    """From 2 dterms bins to the coefficients of a polynomial in 2 kappa - 1: float64, shape (degree + 1, 2 dterms)."""
+    """From 2 dterms bins to the coefficients of a polynomial in 2 kappa - 1.
+
+    Float64, shape (degree + 1, 2 dterms).
+    """
     n = degree + 1
-    nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)  # Chebyshev's, where interpolation is nearly the best there is
+    # Chebyshev's, where interpolation is nearly the best there is
+    nodes = np.cos(np.pi * (np.arange(n) + 0.5) / n)
     kappa = (nodes + 1.0) / 2.0
     k = np.arange(1 - dterms, dterms + 1)
     values = np.sin(np.pi * kappa)[:, None] / np.pi / (kappa[:, None] - k)
     return np.linalg.solve(np.vander(nodes, n, increasing=True), values)
 
 
-def polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int = DEGREE) -> lw.RaggedArray:
-    """The table of `interpolated_kernel`: for each bin k of an SFT that has dterms neighbours on both sides the polynomial in kappa.
+def polynomials(
+    sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int = DEGREE
+) -> lw.RaggedArray:
+    """The table of `interpolated_kernel`.
 
-    sfts: ragged `Sft`; bins: a row of complex bins (lw.vec2) for each. The result has as many rows, whose place 0 stands for the first bin
-    of the band; bins without neighbours have no numbers there. It takes (degree + 1) times the memory of the bins. The arrays stay on
-    their device.
+    For each bin k of an SFT that has dterms neighbours on both sides the polynomial in kappa.
+
+    sfts: ragged `Sft`; bins: a row of complex bins (lw.vec2) for each. The result has as many rows,
+    whose place 0 stands for the first bin of the band; bins without neighbours have no numbers
+    there. It takes (degree + 1) times the memory of the bins. The arrays stay on their device.
     """
     if degree % 2 == 0 or not 1 <= degree <= 15:
-        raise lw.ArgumentError(f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}")
+        raise lw.ArgumentError(
+            f"degree is odd and at most 15, because coefficients are read in pairs; found {degree}"
+        )
     with on(bins.device):
         return _polynomials(sfts, bins, dterms, degree)
 
 
-def _polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int) -> lw.RaggedArray:
+def _polynomials(
+    sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int
+) -> lw.RaggedArray:
     module = array_module(bins.device)
     data = bins.data
     values = module.full(
@@ -193,13 +235,17 @@ def _polynomials(sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree
     offsets = bins.offsets[-1]
     lengths = offsets[1:] - offsets[:-1]
     if len(lengths) != len(sfts.data):
-        raise lw.ArgumentError(f"there are {len(sfts.data):,} SFTs, and {len(lengths):,} rows of bins; each has one")
+        raise lw.ArgumentError(
+            f"there are {len(sfts.data):,} SFTs, and {len(lengths):,} rows of bins; each has one"
+        )
     row = module.repeat(module.arange(len(lengths)), lengths if module is np else lengths.tolist())
     place = module.arange(len(data)) - offsets[:-1][row]  # within its row
     crossing = (place < dterms - 1) | (place >= lengths[row] - dterms)
     values[crossing] = np.nan  # its terms lie in another row
     values *= (1 - 2 * ((place + sfts.data.first_bin[row]) & 1)).astype(np.float32)[:, None]
-    return lw.ragged(values.reshape(-1, 4), counts=lengths * ((degree + 1) // 2), device=bins.device)
+    return lw.ragged(
+        values.reshape(-1, 4), counts=lengths * ((degree + 1) // 2), device=bins.device
+    )
 
 
 def demodulate(
@@ -213,11 +259,13 @@ def demodulate(
 ) -> Any:
     """Fa and Fb of every template, by stack and detector.
 
-    templates: `Template` records. sfts: ragged `Sft`, nested as the statistic is wanted, such as [stack][detector][sft]. bins: one
-    row of normalised complex bins for each SFT (`lw.ragged(x, counts=...)` of complex64), from its first_bin on. dterms: bins on each side.
+    templates: `Template` records. sfts: ragged `Sft`, nested as the statistic is wanted, such as
+    [stack][detector][sft]. bins: one row of normalised complex bins for each SFT (`lw.ragged(x,
+    counts=...)` of complex64), from its first_bin on. dterms: bins on each side.
 
-    Gives float32 of shape (templates, stacks, detectors, 4): real and imaginary part of Fa, then of Fb; not numbers where a template needs
-    bins that an SFT does not have. The phase is that at the reference time. Raises `ArgumentError` for arguments that do not fit.
+    Gives float32 of shape (templates, stacks, detectors, 4): real and imaginary part of Fa, then of
+    Fb; not numbers where a template needs bins that an SFT does not have. The phase is that at the
+    reference time. Raises `ArgumentError` for arguments that do not fit.
     """
     if isinstance(dterms, bool) or not 1 <= dterms <= 128:
         raise lw.ArgumentError(f"dterms is a number of bins from 1 to 128, found {dterms!r}")
@@ -229,10 +277,16 @@ def demodulate(
 
 
 def two_f(amplitudes: Any, a: Any, b: Any, c: Any) -> Any:
-    """2F of amplitudes (Fa and Fb as four numbers, shape (..., 4)) and the antenna-pattern sums A, B and C.
+    """2F of amplitudes (Fa and Fb as four numbers, shape (..., 4)) and the antenna-pattern sums A,
+    B and C.
 
-    2F = (2 / D) (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) with D = A B - C^2 (Jaranowski, Krolak and Schutz, gr-qc/9804014), in float64.
+    2F = (2 / D) (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) with D = A B - C^2 (Jaranowski, Krolak
+    and Schutz, gr-qc/9804014), in float64.
     """
     fa_re, fa_im, fb_re, fb_im = (amplitudes[..., n].astype(np.float64) for n in range(4))
     mixed = fa_re * fb_re + fa_im * fb_im
-    return 2.0 / (a * b - c * c) * (b * (fa_re**2 + fa_im**2) + a * (fb_re**2 + fb_im**2) - 2.0 * c * mixed)
+    return (
+        2.0
+        / (a * b - c * c)
+        * (b * (fa_re**2 + fa_im**2) + a * (fb_re**2 + fb_im**2) - 2.0 * c * mixed)
+    )

@@ -1,7 +1,8 @@
 """The noise of SFTs: running median over bins, normalised data, one weight an SFT.
 
-The median of |X|^2 over a window of W bins, divided by its bias for exponentially distributed power, estimates T S_n / 2
-(S_n: single-sided power spectral density). Krishnan et al., Phys. Rev. D 70, 082001 (2004); weights: LIGO-T0900149, eqs. 58 to 60.
+The median of |X|^2 over a window of W bins, divided by its bias for exponentially distributed
+power, estimates T S_n / 2 (S_n: single-sided power spectral density). Krishnan et al., Phys. Rev. D
+70, 082001 (2004); weights: LIGO-T0900149, eqs. 58 to 60.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ PART = 1 << 22  # numbers that are sorted at a time
 
 @checked(InputError)
 def median_bias(window: int) -> float:
-    """The median over the mean of `window` exponentially distributed numbers: 1 - 1/2 + 1/3 - ... +- 1/window, ln 2 for many.
+    """The median over the mean of `window` exponentially distributed numbers: 1 - 1/2 + 1/3 -.
+
+    +- 1/window, ln 2 for many.
 
     For even windows it is that of one number fewer, as LAL has it. Raises InputError below 3.
     """
@@ -30,14 +33,18 @@ def median_bias(window: int) -> float:
 
 
 def running_median(power: Floats, window: int = WINDOW) -> Floats:
-    """T S_n / 2 from |X|^2: (n, bins) to (n, bins). The outermost window // 2 bins have the nearest value that there is.
+    """T S_n / 2 from |X|^2: (n, bins) to (n, bins).
+
+    The outermost window // 2 bins have the nearest value that there is.
 
     Raises InputError where the SFTs have fewer bins than the window.
     """
     bias = median_bias(window)
     n, bins = power.shape
     if bins < window:
-        raise InputError(f"the running median needs {window} bins, and the SFTs have {bins}: load a wider band")
+        raise InputError(
+            f"the running median needs {window} bins, and the SFTs have {bins}: load a wider band"
+        )
     valid = bins - window + 1
     result = np.empty_like(power)
     middle = result[:, window // 2 : window // 2 + valid]
@@ -46,7 +53,9 @@ def running_median(power: Floats, window: int = WINDOW) -> Floats:
     for i in range(0, n, rows):
         windows = np.lib.stride_tricks.sliding_window_view(power[i : i + rows], window, axis=1)
         for j in range(0, valid, columns):
-            middle[i : i + rows, j : j + columns] = np.median(windows[:, j : j + columns], axis=-1) / bias
+            middle[i : i + rows, j : j + columns] = (
+                np.median(windows[:, j : j + columns], axis=-1) / bias
+            )
     result[:, : window // 2] = result[:, window // 2, None]
     result[:, window // 2 + valid :] = result[:, window // 2 + valid - 1, None]
     return result
@@ -63,7 +72,10 @@ def noise_floor(
 
 
 def normalised(data: NDArray[np.complex64], floor: Floats) -> NDArray[np.complex64]:
-    """X / sqrt(T S_n / 2), complex64: each of its two parts has the variance 1/2. The factor is rounded to float32 first, as in LAL."""
+    """X / sqrt(T S_n / 2), complex64: each of its two parts has the variance 1/2.
+
+    The factor is rounded to float32 first, as in LAL.
+    """
     return data * (1 / np.sqrt(floor)).astype(np.float32)
 
 

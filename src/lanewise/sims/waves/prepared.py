@@ -1,7 +1,7 @@
 """What a search needs of its SFTs, in flat arrays that a device can take as they are.
 
-SFTs are ordered by stack, then detector, then time. Data vectors hold what belongs to bins or SFTs, one after another; offset vectors say
-where each SFT's bins and each (stack, detector)'s SFTs begin.
+SFTs are ordered by stack, then detector, then time. Data vectors hold what belongs to bins or SFTs,
+one after another; offset vectors say where each SFT's bins and each (stack, detector)'s SFTs begin.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ DTERMS = 8
 
 @checked(InputError)
 def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
-    """Bins that a search needs on both sides of the band that it covers: of the kernel, and of the running median."""
+    """Bins that a search needs on both sides of the band that it covers.
+
+    Of the kernel, and of the running median.
+    """
     check_setting("dterms", dterms)
     check_setting("window", window)
     return dterms + window // 2 + 1
@@ -40,18 +43,15 @@ def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
 class SearchData:
     """Normalised SFTs of s stacks and d detectors; n SFTs in all.
 
-    detectors    the d names
-    stacks       s
-    duration     T of an SFT, seconds
-    data         complex64, the normalised bins of all SFTs, one SFT after another; contiguous
-    offset       (n + 1) int64: SFT i has data[offset[i] : offset[i + 1]]
-    first_bin    (n) int64: the number of its first bin, which lies at first_bin / T Hz
-    group        (s d + 1) int64: SFTs group[j] to group[j + 1] are those of stack j // d and detector j % d; groups may be empty
-    middle       (n) int64, GPS nanoseconds of the middle of each SFT
-    weight       (n) float64 noise weights, with the mean 1 over each stack
-    sinv_tsft    (s) float64: T / S_n averaged over the stack's SFTs, which makes 2F of amplitudes
-    span         (s, 2) int64, GPS nanoseconds: from the first sample of a stack to its last
-    noise_bins   bins at each end of an SFT that are there for the running median alone
+    detectors    the d names stacks       s duration     T of an SFT, seconds data
+    complex64, the normalised bins of all SFTs, one SFT after another; contiguous offset       (n +
+    1) int64: SFT i has data[offset[i] : offset[i + 1]] first_bin    (n) int64: the number of its
+    first bin, which lies at first_bin / T Hz group        (s d + 1) int64: SFTs group[j] to group[j
+    + 1] are those of stack j // d and detector j % d; groups may be empty middle       (n) int64,
+    GPS nanoseconds of the middle of each SFT weight       (n) float64 noise weights, with the mean
+    1 over each stack sinv_tsft    (s) float64: T / S_n averaged over the stack's SFTs, which makes
+    2F of amplitudes span         (s, 2) int64, GPS nanoseconds: from the first sample of a stack to
+    its last noise_bins   bins at each end of an SFT that are there for the running median alone
     """
 
     detectors: tuple[str, ...]
@@ -77,7 +77,8 @@ class SearchData:
 
     def __repr__(self) -> str:
         return (
-            f"SearchData({len(self)} SFTs of {self.duration:g} s, {', '.join(self.detectors)}, {self.stacks} stacks, "
+            f"SearchData({len(self)} SFTs of {self.duration:g} s, {', '.join(self.detectors)}, "
+            f"{self.stacks} stacks, "
             f"{self.data.nbytes / 2**20:.1f} MiB)"
         )
 
@@ -94,8 +95,10 @@ def prepare(
 ) -> SearchData:
     """Normalise SFTs by their noise and lay them out.
 
-    cover    Hz that the templates' frequencies at the detectors lie in. Exactly these bins and `search_margin` more on both sides are
-             used, so that 2F does not depend on what else is loaded: weights are means over bins. None takes what is loaded
+    cover    Hz that the templates' frequencies at the detectors lie in. Exactly these bins and
+    `search_margin` more on both sides are
+             used, so that 2F does not depend on what else is loaded: weights are means over bins.
+             None takes what is loaded
     stacks   parts of the SFTs that are searched coherently; None for one stack of all
     dterms   bins of the kernel on each side
     window   bins of the running median
@@ -106,16 +109,24 @@ def prepare(
     search_margin(dterms, window)
     parts = [sfts] if stacks is None else list(stacks)
     if not len(sfts) or not parts or not all(len(p) for p in parts):
-        raise InputError("there are no SFTs to search, or a stack has none; wanted at least one in every stack")
+        raise InputError(
+            "there are no SFTs to search, or a stack has none; wanted at least one in every stack"
+        )
     if sqrt_s is not None and (missing := [n for n in sfts.names if n not in sqrt_s]):
-        raise InputError(f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector")
+        raise InputError(
+            f"sqrt_s has no value for {', '.join(missing)}; wanted one for every detector"
+        )
     for name in sfts.names:
         detector(name)  # it is known
         if sqrt_s is not None and not 0 < sqrt_s[name] < 1:
-            raise InputError(f"sqrt_s of {name} is {sqrt_s[name]:g}; wanted above 0 and below 1 / sqrt(Hz)")
+            raise InputError(
+                f"sqrt_s of {name} is {sqrt_s[name]:g}; wanted above 0 and below 1 / sqrt(Hz)"
+            )
     if cover is not None:
         if not 0 <= cover[0] <= cover[1] <= RANGES["freq"].high:
-            raise InputError(f"cover is {cover[0]:g} to {cover[1]:g} Hz; wanted 0 or more, low <= high")
+            raise InputError(
+                f"cover is {cover[0]:g} to {cover[1]:g} Hz; wanted 0 or more, low <= high"
+            )
         first, bins = band_bins(*cover, sfts.duration, search_margin(dterms, window))
         parts = [p.band(first, bins) for p in parts]
     names = sfts.names
@@ -131,7 +142,9 @@ def prepare(
             counts.append(0 if d is None else len(d))
             if d is None:
                 continue
-            floor = noise_floor(d.data, d.duration, window, None if sqrt_s is None else sqrt_s[name])
+            floor = noise_floor(
+                d.data, d.duration, window, None if sqrt_s is None else sqrt_s[name]
+            )
             _check_floor(d, floor)
             data.append(normalised(d.data, floor).ravel())
             raws.append(raw_weights(floor, window))
@@ -141,12 +154,19 @@ def prepare(
     rows = [d for part in parts for name in names for d in part if d.detector == name]
     bins_each = np.concatenate([np.full(len(d), d.bins, np.int64) for d in rows])
     made = SearchData(
-        names, len(parts), sfts.duration, np.concatenate(data), np.concatenate([[0], np.cumsum(bins_each)]),
+        names,
+        len(parts),
+        sfts.duration,
+        np.concatenate(data),
+        np.concatenate([[0], np.cumsum(bins_each)]),
         np.concatenate([np.full(len(d), d.first_bin, np.int64) for d in rows]),
         np.concatenate([[0], np.cumsum(np.array(counts, np.int64))]),
-        np.concatenate([d.middle for d in rows]), np.concatenate(weights), np.array(sinv),
-        np.array([(p.start, p.end) for p in parts], np.int64), 0 if cover is None else window // 2 + 1,
-    )  # fmt: skip
+        np.concatenate([d.middle for d in rows]),
+        np.concatenate(weights),
+        np.array(sinv),
+        np.array([(p.start, p.end) for p in parts], np.int64),
+        0 if cover is None else window // 2 + 1,
+    )
     for array in (made.data, made.offset, made.first_bin):
         array.flags.writeable = False  # what is computed of them once holds for every search
     return made
@@ -158,14 +178,17 @@ def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
         raise InputError(
-            f"{sfts.detector}: the noise of the SFT at GPS {int(sfts.start[i]) // SECOND} is zero or not finite somewhere in its band; "
+            f"{sfts.detector}: the noise of the SFT at GPS {int(sfts.start[i]) // SECOND} is zero "
+            "or not finite somewhere in its band; "
             "leave it out, or give sqrt_s"
         )
 
 
 @checked(InputError)
 def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSet]:
-    """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the first SFT that no longer fits.
+    """Stacks of at most `duration` seconds, from the first SFT on.
+
+    The next one begins with the first SFT that no longer fits.
 
     count: how many at most. Gaps longer than a stack leave no empty ones.
     """
@@ -174,7 +197,9 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
         check_setting("most_stacks", count)
     length, step = round(duration * SECOND), round(sfts.duration * SECOND)
     if length < step:
-        raise InputError(f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much")
+        raise InputError(
+            f"a stack lasts {duration:g} s, and an SFT {sfts.duration:g} s; wanted at least as much"
+        )
     starts = np.unique(np.concatenate([d.start for d in sfts]))
     parts: list[SftSet] = []
     while len(starts) and (count is None or len(parts) < count):
@@ -188,7 +213,9 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """The SFTs of a `SearchData` as seen from p directions: everything of a template but its frequency and spin-downs.
+    """The SFTs of a `SearchData` as seen from p directions.
+
+    Everything of a template but its frequency and spin-downs.
 
     arrival   (p, n) times at the barycentre (or of emission), and their rates (Tdot)
     a, b      (p, n) antenna patterns times the square roots of the weights
@@ -210,14 +237,19 @@ def geometry(
     orbit: timing.Orbit | None = None,
     earths: Mapping[str, timing.EarthState] | None = None,
 ) -> Geometry:
-    """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths: of `earth_states`, if at hand."""
+    """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths.
+
+    Of `earth_states`, if at hand.
+    """
     alpha, delta = timing.sky_positions(alpha, delta)
     shape = (len(alpha), len(data))
     time, rate = np.empty(shape, np.int64), np.empty(shape)
     a, b = np.empty(shape), np.empty(shape)
     earths = earth_states(data, ephemeris) if earths is None else earths
     if missing := [n for n in data.detectors if n not in earths]:
-        raise InputError(f"earths has no value for {', '.join(missing)}; wanted one for every detector")
+        raise InputError(
+            f"earths has no value for {', '.join(missing)}; wanted one for every detector"
+        )
     for name, which in sfts_of(data).items():
         site = detector(name)
         arrival = timing.barycentre(earths[name], site, alpha, delta)
@@ -225,12 +257,21 @@ def geometry(
         a[:, which], b[:, which] = timing.antenna_patterns(earths[name], site, alpha, delta)
     root = np.sqrt(data.weight)
     arrival = timing.Arrival(time, np.zeros(shape), rate)
-    return Geometry(alpha, delta, arrival if orbit is None else timing.emission(arrival, orbit), a * root, b * root)
+    return Geometry(
+        alpha,
+        delta,
+        arrival if orbit is None else timing.emission(arrival, orbit),
+        a * root,
+        b * root,
+    )
 
 
 def earth_states(data: SearchData, ephemeris: timing.Ephemeris) -> dict[str, timing.EarthState]:
     """The Earth at the middles of each detector's SFTs; independent of directions."""
-    return {name: timing.earth_state(ephemeris, data.middle[which]) for name, which in sfts_of(data).items()}
+    return {
+        name: timing.earth_state(ephemeris, data.middle[which])
+        for name, which in sfts_of(data).items()
+    }
 
 
 def sfts_of(data: SearchData) -> dict[str, Ints]:

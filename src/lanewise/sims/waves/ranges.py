@@ -19,7 +19,8 @@ FASTEST = 1e6  # Hz: beyond every detector
 LONGEST = LATEST / SECOND  # seconds
 MOST_FREQUENCIES = 1 << 28  # 2 GiB of 2F for each stack
 MOST_TERMS = 128  # on each side
-QUIETEST, LOUDEST = 1e-4, 700.0  # of F: there float64 holds the probabilities that noise is above and that it is not
+# of F: there float64 holds the probabilities that noise is above and that it is not
+QUIETEST, LOUDEST = 1e-4, 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,24 +45,37 @@ _HZ = Range(0.0, FASTEST, " Hz", above=True)
 _TIME = Range(-LATEST, LATEST, " nanoseconds: GPS, see gps_time")
 RANGES = MappingProxyType(
     {
-        "freq": _HZ, "step": _HZ, "resolution": _HZ, "freq_band": Range(0.0, FASTEST, " Hz"),
+        "freq": _HZ,
+        "step": _HZ,
+        "resolution": _HZ,
+        "freq_band": Range(0.0, FASTEST, " Hz"),
         **{
-            f"f{k}dot": Range(-1.0, 1.0, f" Hz/s{power}") for k, power in ((1, ""), (2, "^2"), (3, "^3"))
+            f"f{k}dot": Range(-1.0, 1.0, f" Hz/s{power}")
+            for k, power in ((1, ""), (2, "^2"), (3, "^3"))
         },
-        "f1dot_band": Range(0.0, 1.0, " Hz/s"), "f1dot_step": Range(0.0, 1.0, " Hz/s", above=True),
-        "alpha": Range(-4 * math.pi, 4 * math.pi, " radians"), "delta": Range(-math.pi / 2, math.pi / 2, " radians"),
-        "psi": Range(-100.0, 100.0, " radians"), "phi0": Range(-1e6, 1e6, " radians"),
-        "h0": Range(0.0, 1.0, ""), "cosi": Range(-1.0, 1.0, ""),
-        "reference": _TIME, "periapsis": _TIME,
-        "size": Range(0.0, 1e6, " light-seconds"), "period": Range(0.0, LONGEST, " seconds", above=True),
+        "f1dot_band": Range(0.0, 1.0, " Hz/s"),
+        "f1dot_step": Range(0.0, 1.0, " Hz/s", above=True),
+        "alpha": Range(-4 * math.pi, 4 * math.pi, " radians"),
+        "delta": Range(-math.pi / 2, math.pi / 2, " radians"),
+        "psi": Range(-100.0, 100.0, " radians"),
+        "phi0": Range(-1e6, 1e6, " radians"),
+        "h0": Range(0.0, 1.0, ""),
+        "cosi": Range(-1.0, 1.0, ""),
+        "reference": _TIME,
+        "periapsis": _TIME,
+        "size": Range(0.0, 1e6, " light-seconds"),
+        "period": Range(0.0, LONGEST, " seconds", above=True),
         "argument": Range(-4 * math.pi, 4 * math.pi, " radians"),
-        "stack": Range(0.0, LONGEST, " seconds", above=True), "threshold": Range(QUIETEST, LOUDEST, " of F = 2F / 2"),
+        "stack": Range(0.0, LONGEST, " seconds", above=True),
+        "threshold": Range(QUIETEST, LOUDEST, " of F = 2F / 2"),
         "duration": Range(0.0, 1e7, " seconds", above=True),
-        "count": Range(1, MOST_FREQUENCIES, " frequencies"), "most_stacks": Range(1, 1 << 31, " stacks"),
-        "residuals": Range(1, 1 << 20, " spin-downs"), "dterms": Range(1, MOST_TERMS, " bins on each side"),
+        "count": Range(1, MOST_FREQUENCIES, " frequencies"),
+        "most_stacks": Range(1, 1 << 31, " stacks"),
+        "residuals": Range(1, 1 << 20, " spin-downs"),
+        "dterms": Range(1, MOST_TERMS, " bins on each side"),
         "window": Range(3, 1 << 20, " bins"),
     }
-)  # fmt: skip
+)
 """By names of arguments and fields."""
 
 
@@ -73,7 +87,9 @@ def check_setting(name: str, value: Any) -> None:
 
 
 def check_settings(instance: Any) -> None:
-    """Check the fields of a frozen dataclass by their types and by their ranges, in its `__post_init__`; None is none."""
+    """Check the fields of a frozen dataclass by their types and by their ranges, in its
+    `__post_init__`; None is none.
+    """
     check_fields(instance, InputError)
     for f in fields(instance):
         value = getattr(instance, f.name)
@@ -94,4 +110,6 @@ def check_values(place: str, name: str, values: Floats) -> None:
     bad = ~RANGES[name].holds(values)
     if bad.any():
         i = int(np.flatnonzero(bad)[0])
-        raise InputError(f"{name} of {place} {i} is {float(values.reshape(-1)[i]):g}; wanted {RANGES[name]}")
+        raise InputError(
+            f"{name} of {place} {i} is {float(values.reshape(-1)[i]):g}; wanted {RANGES[name]}"
+        )

@@ -1,11 +1,15 @@
-"""The same signals at another reference time, without a digit lost: 2F is computed with spins at the middle of the data.
+"""The same signals at another reference time, without a digit lost.
 
-A reference time years before the data means phases of 1e11 cycles, of which float64 keeps 1e-5, and times a spin-down that is
-not rounded where the frequency is. So a template's spins are moved to the middle of the data first, by Taylor's series
+2F is computed with spins at the middle of the data.
+
+A reference time years before the data means phases of 1e11 cycles, of which float64 keeps 1e-5, and
+times a spin-down that is not rounded where the frequency is. So a template's spins are moved to the
+middle of the data first, by Taylor's series
 
     f^(s)(t) = sum_k f^(s+k) t^k / k!,    cycles = sum_s f^(s) t^(s+1) / (s+1)!
 
-in numbers of two float64 each (Dekker, Numer. Math. 18, 224 (1971)); every spin is rounded once, at the end.
+in numbers of two float64 each (Dekker, Numer. Math. 18, 224 (1971)); every spin is rounded once, at
+the end.
 """
 
 from __future__ import annotations
@@ -25,13 +29,26 @@ Double = tuple[Floats, Floats]  # the number, rounded, and what was rounded away
 SPLITTER = float(2**27 + 1)
 
 
-def at_the_middle(data: SearchData, templates: Templates) -> tuple[Templates, NDArray[np.complex128]]:
-    """Templates with the spins that they have at the middle of the data, and the factors (n) that turn amplitudes back."""
+def at_the_middle(
+    data: SearchData, templates: Templates
+) -> tuple[Templates, NDArray[np.complex128]]:
+    """Templates with the spins that they have at the middle of the data, and the factors (n) that
+    turn amplitudes back.
+    """
     middle = data.middle_time
     if templates.reference == middle:
         return templates, np.ones(len(templates), np.complex128)
-    spins, cycles = moved_spins([getattr(templates, s) for s in SPINS], middle - templates.reference)
-    there = Templates(spins[0], templates.alpha, templates.delta, *spins[1:], reference=middle, orbit=templates.orbit)
+    spins, cycles = moved_spins(
+        [getattr(templates, s) for s in SPINS], middle - templates.reference
+    )
+    there = Templates(
+        spins[0],
+        templates.alpha,
+        templates.delta,
+        *spins[1:],
+        reference=middle,
+        orbit=templates.orbit,
+    )
     return there, np.exp(-2j * np.pi * cycles)
 
 
@@ -67,10 +84,11 @@ def _double(x: Fraction) -> tuple[float, float]:
 
 
 def moved_spins(spins: Sequence[Floats], nanoseconds: int) -> tuple[list[Floats], Floats]:
-    """Frequency and derivatives later by so many nanoseconds, and the cycles until then, from -1/2 to 1/2.
+    """Frequency and derivatives later by so many nanoseconds, and the cycles until then, from -1/2
+    to 1/2.
 
-    spins: (n) each, Hz, Hz/s, ...; those that come back are rounded to the nearest float64 each. Cycles are right to 1e-12 for a
-    frequency of 1 kHz and a hundred years.
+    spins: (n) each, Hz, Hz/s, ...; those that come back are rounded to the nearest float64 each.
+    Cycles are right to 1e-12 for a frequency of 1 kHz and a hundred years.
     """
     used = 1 + max((k for k, x in enumerate(spins) if x.any()), default=0)
     seconds = Fraction(nanoseconds, SECOND)

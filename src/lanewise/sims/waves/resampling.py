@@ -1,9 +1,12 @@
-"""The F-statistic of a band of frequencies by resampling: one Fourier transform instead of a sum over SFTs for every frequency.
+"""The F-statistic of a band of frequencies by resampling.
 
-The SFTs of a detector become a time series about a heterodyne frequency, which is interpolated at times that are uniform at the
-barycentre (sinc with a Hamming window, 2 Dterms + 1 terms); spin-downs are taken out, and a Fourier transform gives F_a and F_b.
-Jaranowski, Krolak and Schutz, Phys. Rev. D 58, 063001 (1998), section III; Patel et al., Phys. Rev. D 81, 084032 (2010). Within an SFT
-the barycentre's time is linear in the detector's, as in demodulation.
+One Fourier transform instead of a sum over SFTs for every frequency.
+
+The SFTs of a detector become a time series about a heterodyne frequency, which is interpolated at
+times that are uniform at the barycentre (sinc with a Hamming window, 2 Dterms + 1 terms);
+spin-downs are taken out, and a Fourier transform gives F_a and F_b. Jaranowski, Krolak and Schutz,
+Phys. Rev. D 58, 063001 (1998), section III; Patel et al., Phys. Rev. D 81, 084032 (2010). Within an
+SFT the barycentre's time is linear in the detector's, as in demodulation.
 """
 
 from __future__ import annotations
@@ -34,15 +37,18 @@ CALL, SFT = (
     4e6,
     1e4,
 )  # ns: what every call takes, and what it takes for an SFT; measured on one core, as are the next
-NUMPY_TERM, KERNEL_CELL = 27.0, 12.0  # ns for a term, a frequency and an SFT; and for a frequency and an SFT
-SAMPLE_TERM, BUTTERFLY = 25.0, 0.6  # ns for a sample and a term of the interpolation; and for N log2 N of a transform
+# ns for a term, a frequency and an SFT; and for a frequency and an SFT
+NUMPY_TERM, KERNEL_CELL = 27.0, 12.0
+# ns for a sample and a term of the interpolation; and for N log2 N of a transform
+SAMPLE_TERM, BUTTERFLY = 25.0, 0.6
 AT_AN_END = 1e-6  # of a sample: rounding moves places by 1e-11 of one
 
 
 @frozen
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Frequencies freq + k step, k = 0 to count - 1 (Hz), of one direction (radians) and one set of spin-downs (Hz/s, ...).
+    """Frequencies freq + k step, k = 0 to count - 1 (Hz), of one direction (radians) and one set of
+    spin-downs (Hz/s, ...).
 
     reference: GPS nanoseconds.
     """
@@ -63,7 +69,9 @@ class Band:
         check_settings(self)
         last = self.freq + self.step * (self.count - 1)
         if not RANGES["freq"].holds(last):
-            raise InputError(f"the last frequency of the band is {last:.10g}; wanted {RANGES['freq']}")
+            raise InputError(
+                f"the last frequency of the band is {last:.10g}; wanted {RANGES['freq']}"
+            )
 
     @property
     def frequencies(self) -> Floats:
@@ -73,7 +81,9 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Samples of the two series. bins, first: of the spectra with zeros at both ends; middle: the bin that becomes frequency zero.
+    """Samples of the two series. bins, first: of the spectra with zeros at both ends; middle.
+
+    The bin that becomes frequency zero.
 
     length: of the Fourier transform; every: its bins from one frequency to the next.
     """
@@ -114,7 +124,8 @@ def _grid(data: SearchData, step: float, dterms: int) -> _Grid:
     span = every / step
     if not span * bins / t <= MOST_SAMPLES:
         raise InputError(
-            f"frequencies {step:g} Hz apart ask for a Fourier transform of {span * bins / t:.2g} samples; wanted at most "
+            f"frequencies {step:g} Hz apart ask for a Fourier transform of {span * bins / t:.2g} "
+            "samples; wanted at most "
             f"{MOST_SAMPLES:,}: a larger step, or a narrower band to cover"
         )
     length = 1 << (math.ceil(span * bins / t) - 1).bit_length()
@@ -122,20 +133,26 @@ def _grid(data: SearchData, step: float, dterms: int) -> _Grid:
 
 
 def _held(data: SearchData) -> tuple[int, int]:
-    """The first bin that is transformed, and how many are: both ends of the covered band, without what noise alone needs."""
+    """The first bin that is transformed, and how many are.
+
+    Both ends of the covered band, without what noise alone needs.
+    """
     bins = int(data.offset[1] - data.offset[0])
     spare = data.noise_bins
     return int(data.first_bin[0]) + spare, min(bins - 2 * spare + 1, bins - spare)
 
 
 @checked(InputError)
-def f_statistic_band(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS) -> FStatistic:
+def f_statistic_band(
+    data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS
+) -> FStatistic:
     """2F of all frequencies of a band, for every stack, by resampling.
 
-    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 1.4e-3 in 2F at 100 Hz, and to that times
-    f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120 ns; from demodulation it differs by what the kernel there leaves out.
-    2F does not depend on the band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or the orbit.
-    Raises InputError for frequencies beyond the bins of `data`.
+    dterms: terms of the interpolation on each side. Agrees with LALPulsar's ResampGeneric to 1.4e-3
+    in 2F at 100 Hz, and to that times f / 100 Hz elsewhere, since LALPulsar rounds arrivals to 120
+    ns; from demodulation it differs by what the kernel there leaves out. 2F does not depend on the
+    band's reference time. Warns (SignalLossWarning) where SFTs are too long for the frequency or
+    the orbit. Raises InputError for frequencies beyond the bins of `data`.
     """
     check_setting("dterms", dterms)
     last = float(band.frequencies[-1])
@@ -143,7 +160,9 @@ def f_statistic_band(data: SearchData, band: Band, ephemeris: Ephemeris, *, dter
     return resampled(data, band, ephemeris, dterms=dterms)
 
 
-def resampled(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS) -> FStatistic:
+def resampled(
+    data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int = DTERMS
+) -> FStatistic:
     """`f_statistic_band` of checked arguments, without a warning: for searches, which warn once."""
     there, turns = _at_the_middle(data, band)
     found = _resampled(data, there, ephemeris, dterms)
@@ -151,11 +170,18 @@ def resampled(data: SearchData, band: Band, ephemeris: Ephemeris, *, dterms: int
 
 
 def _at_the_middle(data: SearchData, band: Band) -> tuple[Band, Complexes]:
-    """The band with the spins that it has at the middle of the data, and the factors (count) that turn amplitudes back."""
-    spins = [band.frequencies, *(np.full(band.count, x) for x in (band.f1dot, band.f2dot, band.f3dot))]
+    """The band with the spins that it has at the middle of the data, and the factors (count) that
+    turn amplitudes back.
+    """
+    spins = [
+        band.frequencies,
+        *(np.full(band.count, x) for x in (band.f1dot, band.f2dot, band.f3dot)),
+    ]
     moved, cycles = moved_spins(spins, data.middle_time - band.reference)
     freq, f1dot, f2dot, f3dot = (float(x[0]) for x in moved)
-    there = replace(band, freq=freq, f1dot=f1dot, f2dot=f2dot, f3dot=f3dot, reference=data.middle_time)
+    there = replace(
+        band, freq=freq, f1dot=f1dot, f2dot=f2dot, f3dot=f3dot, reference=data.middle_time
+    )
     return there, np.exp(-2j * np.pi * cycles)
 
 
@@ -180,12 +206,16 @@ def _check_frequencies(data: SearchData, band: Band) -> None:
     ends = band.frequencies[[0, -1]]
     if ends[0] < low or ends[1] > high:
         raise InputError(
-            f"the band is {ends[0]:.6f} to {ends[1]:.6f} Hz, and the data have {low:.6f} to {high:.6f} Hz: cover a wider band"
+            f"the band is {ends[0]:.6f} to {ends[1]:.6f} Hz, and the data have {low:.6f} to "
+            f"{high:.6f} Hz: cover a wider band"
         )
 
 
 def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) -> Complexes:
-    """The time series of SFTs about the heterodyne frequency, zero in gaps; it starts with the first of them."""
+    """The time series of SFTs about the heterodyne frequency, zero in gaps.
+
+    It starts with the first of them.
+    """
     first, held = _held(data)
     at = data.offset[which] + data.noise_bins
     spectra = np.zeros((len(which), grid.bins), np.complex128)
@@ -197,8 +227,12 @@ def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) ->
     moved = begin * grid.detector_step - offset
     frequency = (grid.first + np.arange(grid.bins)) / grid.duration
     spectra *= np.exp(2j * np.pi * np.mod(moved[:, None] * frequency, 1.0))
-    short = np.fft.ifft(np.roll(spectra, -grid.middle, axis=1), axis=1, norm="forward") / grid.duration
-    short *= np.exp(-2j * np.pi * np.mod(grid.heterodyne * (begin * grid.detector_step), 1.0))[:, None]
+    short = (
+        np.fft.ifft(np.roll(spectra, -grid.middle, axis=1), axis=1, norm="forward") / grid.duration
+    )
+    short *= np.exp(-2j * np.pi * np.mod(grid.heterodyne * (begin * grid.detector_step), 1.0))[
+        :, None
+    ]
     samples = round((offset[-1] + grid.duration) / grid.detector_step)
     series = np.zeros(samples + grid.bins, np.complex128)
     series[begin[:, None] + np.arange(grid.bins)] = short
@@ -208,13 +242,19 @@ def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) ->
 def _at_the_barycentre(
     data: SearchData, seen: Geometry, which: NDArray[np.int64], band: Band, grid: _Grid, dterms: int
 ) -> tuple[Complexes, float]:
-    """The series times a(t) and b(t), (2, samples), uniform at the barycentre; and its start in seconds since the reference."""
+    """The series times a(t) and b(t), (2, samples), uniform at the barycentre.
+
+    And its start in seconds since the reference.
+    """
     series = _at_the_detector(data, which, grid)
     rate, middle = seen.arrival.rate[0, which], seen.arrival.since(band.reference)[0, which]
     half = grid.duration / 2
     start = float(middle[0] - half * rate[0])
     samples = math.ceil(len(series) * grid.detector_step / grid.step)
-    ends = [np.round((middle + sign * half * rate - start) / grid.step).astype(np.int64) for sign in (-1, 1)]
+    ends = [
+        np.round((middle + sign * half * rate - start) / grid.step).astype(np.int64)
+        for sign in (-1, 1)
+    ]
     low, high = (np.minimum(e, samples - 1) for e in ends)
     counts = high - low + 1
     owner = np.repeat(np.arange(len(which)), counts)
@@ -234,9 +274,12 @@ def _at_the_barycentre(
 
 
 def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
-    """A series at non-integer places: 2 dterms + 1 terms of a sinc, with a Hamming window. Zero outside of the series.
+    """A series at non-integer places: 2 dterms + 1 terms of a sinc, with a Hamming window.
 
-    A place next to one of the ends is the end: the first sample of a detector lies there but for rounding, on either side.
+    Zero outside of the series.
+
+    A place next to one of the ends is the end: the first sample of a detector lies there but for
+    rounding, on either side.
     """
     padded = np.concatenate([np.zeros(dterms), series, np.zeros(dterms + 1)])
     inside = (at >= -AT_AN_END) & (at <= len(series) - 1 + AT_AN_END)
@@ -255,11 +298,16 @@ def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
 
 
 def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Complexes:
-    """F_a and F_b, (2, count), of one detector: spin-downs taken out, the first frequency shifted to zero, transformed."""
+    """F_a and F_b, (2, count), of one detector.
+
+    Spin-downs taken out, the first frequency shifted to zero, transformed.
+    """
     local = np.arange(series.shape[1]) * grid.step
     since = start + local
     cycles = np.mod((band.freq - grid.heterodyne) * local, 1.0)
-    spins = [spin / math.factorial(s) for s, spin in enumerate((band.f1dot, band.f2dot, band.f3dot), 2)]
+    spins = [
+        spin / math.factorial(s) for s, spin in enumerate((band.f1dot, band.f2dot, band.f3dot), 2)
+    ]
     if any(spins):
         cycles += since * since * (spins[0] + since * (spins[1] + since * spins[2]))
     shifted = series * np.exp(-2j * np.pi * cycles)
@@ -278,15 +326,20 @@ class Choice:
 
 
 @checked(InputError)
-def choose_method(data: SearchData, band: Band, dterms: int = DTERMS, *, device: str = "numpy") -> Choice:
+def choose_method(
+    data: SearchData, band: Band, dterms: int = DTERMS, *, device: str = "numpy"
+) -> Choice:
     """Which of the two takes less time for a band, on one core.
 
-    device: of demodulation, as `f_statistic` has it; "numpy" or a CPU's kernels, which resampling, on the host, is compared with. Times are
-    those of a model, whose constants were measured once: the choice is the same every time. Raises InputError for a GPU's.
+    device: of demodulation, as `f_statistic` has it; "numpy" or a CPU's kernels, which resampling,
+    on the host, is compared with. Times are those of a model, whose constants were measured once:
+    the choice is the same every time. Raises InputError for a GPU's.
     """
     check_setting("dterms", dterms)
     if device != "numpy" and is_gpu(resolve(device)):
-        raise InputError(f"resampling is computed on the host alone, found {device!r}; wanted 'numpy' or 'cpu'")
+        raise InputError(
+            f"resampling is computed on the host alone, found {device!r}; wanted 'numpy' or 'cpu'"
+        )
     grid = _grid(data, band.step, dterms)
     groups = int(np.count_nonzero(np.diff(data.group)))
     cell = 2 * dterms * NUMPY_TERM if device == "numpy" else KERNEL_CELL
@@ -297,6 +350,7 @@ def choose_method(data: SearchData, band: Band, dterms: int = DTERMS, *, device:
     where = "NumPy" if device == "numpy" else "kernels"
     return Choice(
         method,
-        f"{band.count} frequencies of {len(data)} SFTs take about {demod * 1e-6:.2g} ms of one core by demodulation ({where}), and "
+        f"{band.count} frequencies of {len(data)} SFTs take about {demod * 1e-6:.2g} ms of one "
+        f"core by demodulation ({where}), and "
         f"{resamp * 1e-6:.2g} ms by resampling, with transforms of {grid.length} samples",
     )

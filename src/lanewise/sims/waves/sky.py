@@ -1,7 +1,9 @@
-"""Grids of directions: uniform in right ascension and declination, and isotropic, of the whole sky or of a region.
+"""Grids of directions: uniform in right ascension and declination, and isotropic, of the whole sky
+or of a region.
 
-They are what LALPulsar calls flat and isotropic. The isotropic one has rings of constant declination, a step apart, each with as many
-directions as its area is larger than that of a square of one step, rounded up: each direction stands for the same area but for that.
+They are what LALPulsar calls flat and isotropic. The isotropic one has rings of constant
+declination, a step apart, each with as many directions as its area is larger than that of a square
+of one step, rounded up: each direction stands for the same area but for that.
 """
 
 from __future__ import annotations
@@ -41,7 +43,9 @@ class Cap:
         check_setting("alpha", self.alpha)
         _check_delta("cap", self.delta)
         if not 0 < self.radius <= math.pi:
-            raise InputError(f"the radius of the cap is {self.radius:g}; wanted above 0 and at most pi radians")
+            raise InputError(
+                f"the radius of the cap is {self.radius:g}; wanted above 0 and at most pi radians"
+            )
 
 
 @frozen
@@ -62,7 +66,8 @@ class Rectangle:
             _check_delta("rectangle", delta)
         if not (self.west < self.east <= self.west + TURN + ROUNDING and self.south < self.north):
             raise InputError(
-                f"the rectangle is alpha {self.west:g} to {self.east:g}, delta {self.south:g} to {self.north:g}; wanted rising values, and "
+                f"the rectangle is alpha {self.west:g} to {self.east:g}, delta {self.south:g} to "
+                f"{self.north:g}; wanted rising values, and "
                 "at most a turn"
             )
 
@@ -77,9 +82,12 @@ def _check_delta(what: str, delta: float) -> None:
 
 @checked(InputError)
 def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = None) -> Floats:
-    """(n, 2) alpha and delta, radians: centres of cells of these steps in both, made smaller so that a whole number fits.
+    """(n, 2) alpha and delta, radians.
 
-    Every direction of the region is in a cell: it differs by at most half a step in alpha and half a step in delta.
+    Centres of cells of these steps in both, made smaller so that a whole number fits.
+
+    Every direction of the region is in a cell: it differs by at most half a step in alpha and half
+    a step in delta.
     """
     _check_steps(alpha_step, delta_step)
     box = _box(region)
@@ -92,10 +100,13 @@ def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = No
 
 @checked(InputError)
 def isotropic_sky(step: float, region: Region | None = None) -> Floats:
-    """(n, 2) alpha and delta, radians: the centres of cells of about step x step radians on the sphere.
+    """(n, 2) alpha and delta, radians.
 
-    Every direction of the region is within 3/4 step of a direction of the grid: the corners of a cell are step / sqrt(2) from its centre,
-    and a little more where rings are curved, next to the poles. No cell is larger than a square of the step.
+    The centres of cells of about step x step radians on the sphere.
+
+    Every direction of the region is within 3/4 step of a direction of the grid: the corners of a
+    cell are step / sqrt(2) from its centre, and a little more where rings are curved, next to the
+    poles. No cell is larger than a square of the step.
     """
     _check_steps(step)
     if step > QUARTER:
@@ -105,7 +116,8 @@ def isotropic_sky(step: float, region: Region | None = None) -> Floats:
     rings: list[Floats] = []
     edges = np.linspace(box.south, box.north, _count(box.north - box.south, step) + 1)
     for low, high in pairwise(edges.tolist()):
-        mean = (math.sin(high) - math.sin(low)) / (high - low)  # of the cosine, which is the width of the ring
+        # of the cosine, which is the width of the ring
+        mean = (math.sin(high) - math.sin(low)) / (high - low)
         alphas = _centres(box.west, box.east, step / max(mean, ROUNDING))
         rings.append(np.stack([alphas, np.full(len(alphas), (low + high) / 2)], axis=1))
     return _ordered(np.concatenate(rings), region, REACH * step)
@@ -114,13 +126,16 @@ def isotropic_sky(step: float, region: Region | None = None) -> Floats:
 def _check_steps(*steps: float) -> None:
     for step in steps:
         if not (math.isfinite(step) and step > 0):
-            raise InputError(f"a step of the grid of the sky is {step:g}; wanted above zero, in radians")
+            raise InputError(
+                f"a step of the grid of the sky is {step:g}; wanted above zero, in radians"
+            )
 
 
 def _check_number(about: float) -> None:
     if about > MOST:
         raise InputError(
-            f"the grid of the sky has about {about:.2g} directions; wanted at most {MOST:,}: a larger step, or a part of the sky"
+            f"the grid of the sky has about {about:.2g} directions; wanted at most {MOST:,}: a "
+            "larger step, or a part of the sky"
         )
 
 
@@ -143,8 +158,13 @@ def _box(region: Region | None) -> Rectangle:
             return region
         case Cap(alpha, delta, radius):
             south, north = max(-QUARTER, delta - radius), min(QUARTER, delta + radius)
-            # Over a pole a cap has all right ascensions; else its sides touch circles of the sphere.
-            half = math.pi if abs(delta) + radius >= QUARTER else math.asin(math.sin(radius) / math.cos(delta))
+            # Over a pole a cap has all right ascensions; else its sides touch circles of the
+            # sphere.
+            half = (
+                math.pi
+                if abs(delta) + radius >= QUARTER
+                else math.asin(math.sin(radius) / math.cos(delta))
+            )
             return Rectangle(alpha - half, alpha + half, south, north)
         case _:
             assert_never(region)

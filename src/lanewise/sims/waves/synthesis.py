@@ -1,9 +1,10 @@
 """Synthetic SFTs: Gaussian noise plus signals, made in the frequency domain, band by band.
 
-A signal is h = F+ A+ cos phi + Fx Ax sin phi with A+ = h0 (1 + cos^2 iota) / 2, Ax = h0 cos iota, F+ = a cos 2 psi + b sin 2 psi,
-Fx = b cos 2 psi - a sin 2 psi and phi = phi0 + 2 pi sum_s f_s Delta^(s+1) / (s+1)! (Jaranowski, Krolak and Schutz 1998), with a, b and
-the time at the barycentre taken along the SFT. Its transform is that of continuous time under a rectangular window; what leaks from its
-negative frequency, 1 / (2 pi f T) of it, is left out.
+A signal is h = F+ A+ cos phi + Fx Ax sin phi with A+ = h0 (1 + cos^2 iota) / 2, Ax = h0 cos iota,
+F+ = a cos 2 psi + b sin 2 psi, Fx = b cos 2 psi - a sin 2 psi and phi = phi0 + 2 pi sum_s f_s
+Delta^(s+1) / (s+1)! (Jaranowski, Krolak and Schutz 1998), with a, b and the time at the barycentre
+taken along the SFT. Its transform is that of continuous time under a rectangular window; what leaks
+from its negative frequency, 1 / (2 pi f T) of it, is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +23,14 @@ from lanewise.sims.waves.gps import SECOND, Times
 from lanewise.sims.waves.ranges import FASTEST, check_setting, check_settings
 from lanewise.sims.waves.reference_time import moved_spins
 from lanewise.sims.waves.sft import DetectorSfts, SftSet, Window, band_bins, padded_comment
-from lanewise.sims.waves.timing import Ephemeris, Orbit, antenna_patterns, barycentre, earth_state, emission
+from lanewise.sims.waves.timing import (
+    Ephemeris,
+    Orbit,
+    antenna_patterns,
+    barycentre,
+    earth_state,
+    emission,
+)
 from lanewise.support.attributes import frozen
 from lanewise.support.checks import checked
 from lanewise.support.errors import InputError
@@ -36,7 +44,10 @@ MOST_SAMPLES = 1 << 21
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A continuous wave. Frequencies in Hz, Hz/s, ...; angles in radians; reference: GPS nanoseconds at the barycentre (the source)."""
+    """A continuous wave. Frequencies in Hz, Hz/s, ...; angles in radians; reference.
+
+    GPS nanoseconds at the barycentre (the source).
+    """
 
     h0: float
     cosi: float
@@ -70,17 +81,18 @@ def make_data(
 ) -> SftSet:
     """SFTs of noise and signals.
 
-    starts      GPS seconds of the SFTs' first samples, by detector; whole numbers or floats
-    band        low <= f < high, Hz
-    sqrt_s      sqrt(S_n) of the noise in 1/sqrt(Hz) by detector, one number or one an SFT; None for no noise
-    signals     what is added; needs an ephemeris
-    seed        of the noise. An SFT's noise depends on seed, detector, start, and band, and on nothing else
+    starts      GPS seconds of the SFTs' first samples, by detector; whole numbers or floats band
+    low <= f < high, Hz sqrt_s      sqrt(S_n) of the noise in 1/sqrt(Hz) by detector, one number or
+    one an SFT; None for no noise signals     what is added; needs an ephemeris seed        of the
+    noise. An SFT's noise depends on seed, detector, start, and band, and on nothing else
 
-    Raises InputError for SFTs that overlap, detectors without noise where others have it, signals far outside of the band, and
-    signals without ephemeris.
+    Raises InputError for SFTs that overlap, detectors without noise where others have it, signals
+    far outside of the band, and signals without ephemeris.
     """
     if signals and ephemeris is None:
-        raise InputError("signals need an ephemeris: make_data(..., ephemeris=Ephemeris.load('DE405'))")
+        raise InputError(
+            "signals need an ephemeris: make_data(..., ephemeris=Ephemeris.load('DE405'))"
+        )
     if not starts:
         raise InputError("there are no detectors; wanted starts = {'H1': [GPS seconds, ...]}")
     check_setting("duration", duration)
@@ -100,10 +112,16 @@ def make_data(
             data += signal_spectra(signal, name, times, first, bins, duration, ephemeris)
         sets.append(
             DetectorSfts(
-                name, times, duration, first, data.astype(np.complex64), np.full(len(times), 3, np.uint8),
-                np.full(len(times), Window("rectangular").code, np.uint16), (padded_comment(comment),) * len(times),
+                name,
+                times,
+                duration,
+                first,
+                data.astype(np.complex64),
+                np.full(len(times), 3, np.uint8),
+                np.full(len(times), Window("rectangular").code, np.uint16),
+                (padded_comment(comment),) * len(times),
             )
-        )  # fmt: skip
+        )
     return SftSet(tuple(sets))
 
 
@@ -111,7 +129,8 @@ def _times(name: str, starts: ArrayLike, duration: float) -> Times:
     seconds = np.atleast_1d(np.asarray(starts))
     if seconds.ndim != 1 or seconds.dtype.kind not in "iuf" or not len(seconds):
         raise InputError(
-            f"the starts of {name} have shape {seconds.shape} and dtype {seconds.dtype}; wanted GPS seconds, one an SFT"
+            f"the starts of {name} have shape {seconds.shape} and dtype {seconds.dtype}; wanted "
+            "GPS seconds, one an SFT"
         )
     whole = np.floor(seconds).astype(np.int64)
     times = whole * SECOND + np.round((seconds - whole) * SECOND).astype(np.int64)
@@ -119,20 +138,30 @@ def _times(name: str, starts: ArrayLike, duration: float) -> Times:
     if short.any():
         i = int(np.flatnonzero(short)[0])
         raise InputError(
-            f"the SFTs of {name} at GPS {seconds[i]} and {seconds[i + 1]} overlap; wanted starts in order, at least {duration:g} s apart"
+            f"the SFTs of {name} at GPS {seconds[i]} and {seconds[i + 1]} overlap; wanted starts "
+            f"in order, at least {duration:g} s apart"
         )
     return times
 
 
 def _noise(
-    name: str, times: Times, first: int, bins: int, duration: float, sqrt_s: Mapping[str, ArrayLike], seed: int
+    name: str,
+    times: Times,
+    first: int,
+    bins: int,
+    duration: float,
+    sqrt_s: Mapping[str, ArrayLike],
+    seed: int,
 ) -> NDArray[np.complex128]:
     if name not in sqrt_s:
-        raise InputError(f"sqrt_s has no value for {name}; wanted one for every detector, or None for no noise")
+        raise InputError(
+            f"sqrt_s has no value for {name}; wanted one for every detector, or None for no noise"
+        )
     level = np.asarray(sqrt_s[name], np.float64)
     if level.shape not in ((), times.shape) or not (np.isfinite(level) & (level >= 0)).all():
         raise InputError(
-            f"sqrt_s of {name} has shape {level.shape}; wanted one finite number of zero or more, or {len(times)}"
+            f"sqrt_s of {name} has shape {level.shape}; wanted one finite number of zero or more, "
+            f"or {len(times)}"
         )
     root = np.broadcast_to(level, times.shape) * math.sqrt(duration) / 2  # E |X|^2 = T S / 2
     data = np.empty((len(times), bins), np.complex128)
@@ -144,12 +173,21 @@ def _noise(
 
 
 def signal_spectra(
-    signal: Signal, name: str, times: Times, first: int, bins: int, duration: float, ephemeris: Ephemeris
+    signal: Signal,
+    name: str,
+    times: Times,
+    first: int,
+    bins: int,
+    duration: float,
+    ephemeris: Ephemeris,
 ) -> NDArray[np.complex128]:
-    """The transforms of a signal in the SFTs of a detector that start at `times` (GPS nanoseconds): (n, bins), 1/Hz.
+    """The transforms of a signal in the SFTs of a detector that start at `times` (GPS nanoseconds).
 
-    Within 1e-6 of the largest bin of the sum over dense samples. LALPulsar, which samples a narrow band coarsely and interpolates
-    phases, is within 4e-3 of the largest bin (2 mrad in phase). Raises InputError for a signal too far outside of the band.
+    (n, bins), 1/Hz.
+
+    Within 1e-6 of the largest bin of the sum over dense samples. LALPulsar, which samples a narrow
+    band coarsely and interpolates phases, is within 4e-3 of the largest bin (2 mrad in phase).
+    Raises InputError for a signal too far outside of the band.
     """
     # Phase and amplitudes at Chebyshev nodes of each SFT, x from -1 to 1.
     nodes = np.cos(np.pi * (np.arange(NODES) + 0.5) / NODES)
@@ -160,7 +198,8 @@ def signal_spectra(
     arrival = arrival if signal.orbit is None else emission(arrival, signal.orbit)
     reference = int(times[0]) // 2 + int(times[-1]) // 2
     spins, before = moved_spins(
-        [np.array([x]) for x in (signal.freq, signal.f1dot, signal.f2dot, signal.f3dot)], reference - signal.reference
+        [np.array([x]) for x in (signal.freq, signal.f1dot, signal.f2dot, signal.f3dot)],
+        reference - signal.reference,
     )
     since = arrival.since(reference)[0]
     cycles = np.full_like(since, before[0])
@@ -172,31 +211,42 @@ def signal_spectra(
         cycles += spin * power
     n = len(times)
     local = (frequency * arrival.rate[0])[:n]
-    slow = (cycles[n:] - np.repeat(cycles[:n], NODES)).reshape(n, NODES) - local[:, None] * nodes * duration / 2
-    a, b = (p[0, n:].reshape(n, NODES) for p in antenna_patterns(earth, site, signal.alpha, signal.delta))
+    slow = (cycles[n:] - np.repeat(cycles[:n], NODES)).reshape(n, NODES) - local[
+        :, None
+    ] * nodes * duration / 2
+    a, b = (
+        p[0, n:].reshape(n, NODES)
+        for p in antenna_patterns(earth, site, signal.alpha, signal.delta)
+    )
     cosine, sine = np.cos(2 * signal.psi), np.sin(2 * signal.psi)
     plus = (a * cosine + b * sine) * signal.h0 * (1 + signal.cosi**2) / 2
     cross = (b * cosine - a * sine) * signal.h0 * signal.cosi
     amplitude = (plus - 1j * cross) / 2
-    return _transforms(slow, amplitude, local * duration, cycles[:n], signal.phi0, first, bins, duration)
+    return _transforms(
+        slow, amplitude, local * duration, cycles[:n], signal.phi0, first, bins, duration
+    )
 
 
 def _transforms(
     slow: Floats, amplitude: NDArray[np.complex128], k_real: Floats, cycles: Floats, phi0: float,
     first: int, bins: int, duration: float,
 ) -> NDArray[np.complex128]:  # fmt: skip
-    """From what varies slowly about a tone at the real bin `k_real`: the integral over the SFT, by the midpoint rule.
+    """From what varies slowly about a tone at the real bin `k_real`.
 
-    The rule's kernel for a tone that is d bins off is sin(pi d) / (N sin(pi d / N)) where the integral has sin(pi d) / (pi d):
-    it is multiplied by their quotient.
+    The integral over the SFT, by the midpoint rule.
+
+    The rule's kernel for a tone that is d bins off is sin(pi d) / (N sin(pi d / N)) where the
+    integral has sin(pi d) / (pi d): it is multiplied by their quotient.
     """
     k_near = np.round(k_real).astype(np.int64)
     farthest = int(max(abs(first - k_near).max(), abs(first + bins - 1 - k_near).max()))
     samples = 1 << max(10, (16 * farthest).bit_length())
     if samples > MOST_SAMPLES:
         raise InputError(
-            f"the signal at {k_real[0] / duration:.3f} Hz is far outside of the band from {first / duration:.3f} to "
-            f"{(first + bins - 1) / duration:.3f} Hz; wanted it within {MOST_SAMPLES / 32 / duration:.0f} Hz of every bin"
+            f"the signal at {k_real[0] / duration:.3f} Hz is far outside of the band from "
+            f"{first / duration:.3f} to "
+            f"{(first + bins - 1) / duration:.3f} Hz; wanted it within "
+            f"{MOST_SAMPLES / 32 / duration:.0f} Hz of every bin"
         )
     x = (2 * np.arange(samples) + 1) / samples - 1
     # Polynomials through the nodes, by Chebyshev coefficients.
@@ -212,9 +262,12 @@ def _transforms(
         tone = np.exp(2j * np.pi * (slow[part] @ matrix.T + fraction * x / 2))
         spectrum = np.fft.fft((amplitude[part] @ matrix.T) * tone, axis=1) * (duration / samples)
         k = first + np.arange(bins) - k_near[part, None]
-        # Samples lie half a step behind the points of the transform; x = 0, where the phase is counted from, is half an SFT on.
+        # Samples lie half a step behind the points of the transform; x = 0, where the phase is
+        # counted from, is half an SFT on.
         late = np.exp(-1j * np.pi * k / samples)
-        begin = np.exp(2j * np.pi * np.mod(cycles[part] - k_near[part] / 2, 1.0))[:, None] * np.exp(1j * phi0)
+        begin = np.exp(2j * np.pi * np.mod(cycles[part] - k_near[part] / 2, 1.0))[:, None] * np.exp(
+            1j * phi0
+        )
         lines = np.take_along_axis(spectrum, k % samples, axis=1)
         result[part] = lines * late * begin * np.sinc((k - fraction) / samples)
     return result

@@ -24,7 +24,9 @@ RESULTS = ("twoF", "Fa_re", "Fa_im", "Fb_re", "Fb_im", "A", "B", "C", "D")
 
 @dataclass(frozen=True, slots=True)
 class TemplateTable:
-    """The rows of a file as they stand there, with the names of their columns, and the templates that they are."""
+    """The rows of a file as they stand there, with the names of their columns, and the templates
+    that they are.
+    """
 
     names: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -32,39 +34,53 @@ class TemplateTable:
 
 
 def read_templates(path: FilePath, reference: int) -> TemplateTable:
-    """A CSV file with the columns freq, alpha and delta, perhaps f1dot, f2dot and f3dot, and others, which are kept.
+    """A CSV file with the columns freq, alpha and delta, perhaps f1dot, f2dot and f3dot, and
+    others, which are kept.
 
     reference: GPS nanoseconds. Raises InputError that names file, line and column.
     """
     rows = _read(path)
     if not rows:
-        raise InputError(f"{path}: the file is empty; wanted a line of names, among them {', '.join(NEEDED)}")
+        raise InputError(
+            f"{path}: the file is empty; wanted a line of names, among them {', '.join(NEEDED)}"
+        )
     names, body = tuple(n.strip() for n in rows[0]), rows[1:]
     if missing := [n for n in NEEDED if n not in names]:
-        raise InputError(f"{path}: there is no column {', '.join(missing)}; wanted {', '.join((*NEEDED, *OPTIONAL))}")
+        raise InputError(
+            f"{path}: there is no column {', '.join(missing)}; wanted "
+            f"{', '.join((*NEEDED, *OPTIONAL))}"
+        )
     if not body:
         raise InputError(f"{path}: there are no templates below the names of the columns")
     for number, row in enumerate(body, 2):
         if len(row) != len(names):
             raise InputError(
-                f"{path}, line {number}: it has {len(row)} values; wanted {len(names)}, one for each column"
+                f"{path}, line {number}: it has {len(row)} values; wanted {len(names)}, one for "
+                "each column"
             )
     columns: dict[str, Any] = {
-        n: _numbers(path, n, [r[names.index(n)] for r in body]) for n in (*NEEDED, *OPTIONAL) if n in names
+        n: _numbers(path, n, [r[names.index(n)] for r in body])
+        for n in (*NEEDED, *OPTIONAL)
+        if n in names
     }
     templates = Templates(**columns, reference=reference)
     return TemplateTable(names, tuple(tuple(r) for r in body), templates)
 
 
 def read_sky(path: FilePath) -> list[tuple[float, float]]:
-    """Directions, one a line: alpha and delta in radians, apart by blanks or a comma; lines with # are comments."""
+    """Directions, one a line: alpha and delta in radians, apart by blanks or a comma.
+
+    Lines with # are comments.
+    """
     directions: list[tuple[float, float]] = []
     for number, row in enumerate(_read(path, blanks=True), 1):
         words = " ".join(row).split("#")[0].split()
         if not words:
             continue
         if len(words) != 2:
-            raise InputError(f"{path}, line {number}: it has {len(words)} values; wanted alpha and delta")
+            raise InputError(
+                f"{path}, line {number}: it has {len(words)} values; wanted alpha and delta"
+            )
         alpha, delta = _numbers(path, "direction", words, number)
         directions.append((float(alpha), float(delta)))
     return directions
@@ -78,14 +94,17 @@ def _read(path: FilePath, blanks: bool = False) -> list[list[str]]:
         raise InputError(f"{path}: cannot be read: {error}") from error
 
 
-def _numbers(path: FilePath, name: str, texts: Sequence[str], line: int | None = None) -> NDArray[np.float64]:
+def _numbers(
+    path: FilePath, name: str, texts: Sequence[str], line: int | None = None
+) -> NDArray[np.float64]:
     numbers = np.empty(len(texts))
     for i, text in enumerate(texts):
         try:
             numbers[i] = float(text)
         except ValueError:
             raise InputError(
-                f"{path}, line {i + 2 if line is None else line}: {name} is {text!r}; wanted a number"
+                f"{path}, line {i + 2 if line is None else line}: {name} is {text!r}; wanted a "
+                "number"
             ) from None
     return numbers
 
@@ -95,8 +114,13 @@ def result_names(detectors: Sequence[str]) -> list[str]:
     return [*RESULTS, *(f"twoF_{name}" for name in detectors)]
 
 
-def result_columns(statistic: FStatistic, detectors: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """The columns of an F-statistic of one stack: twoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>."""
+def result_columns(
+    statistic: FStatistic, detectors: Sequence[str]
+) -> dict[str, NDArray[np.float64]]:
+    """The columns of an F-statistic of one stack.
+
+    TwoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>.
+    """
     fa, fb = statistic.fa[0], statistic.fb[0]
     values = (
         statistic.two_f[0],
@@ -118,7 +142,10 @@ def write_table(
     overwrite: bool,
     before: tuple[Sequence[str], Iterable[Sequence[str]]] = ((), ()),
 ) -> None:
-    """Write columns of numbers as CSV, each with the digits that give it back. before: names and rows of text to their left."""
+    """Write columns of numbers as CSV, each with the digits that give it back. before.
+
+    Names and rows of text to their left.
+    """
     names, rows = before
     numbers = zip(*([repr(x) for x in c.tolist()] for c in columns.values()), strict=True)
     with (

@@ -52,9 +52,15 @@ class Templates:
         orbit: Orbit | None = None,
     ) -> None:
         columns = dict(
-            zip((*SPINS[:1], "alpha", "delta", *SPINS[1:]), (freq, alpha, delta, f1dot, f2dot, f3dot), strict=True)
+            zip(
+                (*SPINS[:1], "alpha", "delta", *SPINS[1:]),
+                (freq, alpha, delta, f1dot, f2dot, f3dot),
+                strict=True,
+            )
         )
-        numbers = {k: np.atleast_1d(numbers_of(f"{k} of the templates", v)) for k, v in columns.items()}
+        numbers = {
+            k: np.atleast_1d(numbers_of(f"{k} of the templates", v)) for k, v in columns.items()
+        }
         try:
             arrays = np.broadcast_arrays(*numbers.values())
         except ValueError as error:
@@ -84,10 +90,14 @@ class Templates:
         return all_of_them[:, : max(1, int(used[-1]) + 1 if len(used) else 1)]
 
     def directions(self) -> tuple[Floats, Floats, NDArray[np.int64]]:
-        """The different directions: alpha (p), delta (p), and which of them each template has (n)."""
+        """The different directions: alpha (p), delta (p), and which of them each template has
+        (n).
+        """
         if (self.alpha == self.alpha[0]).all() and (
             self.delta == self.delta[0]
         ).all():  # a band: sorting it takes longer
             return self.alpha[:1], self.delta[:1], np.zeros(len(self), np.int64)
-        both, which = np.unique(np.stack([self.alpha, self.delta], axis=1), axis=0, return_inverse=True)
+        both, which = np.unique(
+            np.stack([self.alpha, self.delta], axis=1), axis=0, return_inverse=True
+        )
         return both[:, 0], both[:, 1], which.reshape(-1)

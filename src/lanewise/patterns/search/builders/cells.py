@@ -1,4 +1,7 @@
-"""Cells filled on the host: the cell of every source, then a counting sort, which keeps sources of one cell in their order."""
+"""Cells filled on the host.
+
+The cell of every source, then a counting sort, which keeps sources of one cell in their order.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +74,11 @@ def counting_sort_kernel(cells, starts, order):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CellBuilder:
-    """Filled cells: int32 arrays on the sources' device, and the launches that fill them from the present positions.
+    """Filled cells: int32 arrays on the sources' device, and the launches that fill them from the
+    present positions.
 
-    starts: the first sorted place of each cell and of those behind the last one; order: the caller's index of each place.
+    starts: the first sorted place of each cell and of those behind the last one; order: the
+    caller's index of each place.
     """
 
     starts: Any
@@ -82,7 +87,10 @@ class CellBuilder:
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
-    """Cells built on the host; sources on a GPU are brought there, and the cells back, in each build."""
+    """Cells built on the host.
+
+    Sources on a GPU are brought there, and the cells back, in each build.
+    """
     starts, order = np.zeros(geometry.total + 1, np.int32), np.zeros(sources.count, np.int32)
     cells = np.zeros(sources.count, np.int32)
     numbers = own_kernel(_numbers_text(sources.dimension), "cell_numbers")
@@ -96,7 +104,9 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     if target_of(sources.device).host_memory:
         return CellBuilder(starts, order, (fill,))
     what = f"{geometry.total:,} cells"
-    starts_there, order_there = (allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order))
+    starts_there, order_there = (
+        allocate(sources.device, a.nbytes, what).view("int32") for a in (starts, order)
+    )
 
     def transfer() -> None:
         starts_there.set(starts)
@@ -106,11 +116,19 @@ def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
 
 
 def axis_values(geometry: Geometry, sources: Points) -> list[Any]:
-    """For each axis: low, 1 / side, the last cell, the size of a periodic world (0 in others) and one over it."""
+    """For each axis: low, 1 / side, the last cell, the size of a periodic world (0 in others) and
+    one over it.
+    """
     real, values = sources.precision.dtype.type, list[Any]()
     for low, side, n in zip(geometry.low, geometry.side, geometry.cells, strict=True):
         size = side * n if geometry.periodic else 0.0
-        values += [real(low), real(1 / side), real(n - 1), real(size), real(1 / size if size else 0.0)]
+        values += [
+            real(low),
+            real(1 / side),
+            real(n - 1),
+            real(size),
+            real(1 / size if size else 0.0),
+        ]
     return values
 
 
@@ -124,6 +142,12 @@ def _numbers_text(axes: int) -> str:
     values = [f"{n}_{c}" for c in names for n in ("low", "inverse", "last", "size", "inverse_size")]
     lines: list[str] = []
     for c in reversed(names):
-        arguments = ", ".join(f"{n}_{c}" for n in ("low", "inverse", "last", "size", "inverse_size"))
-        lines.append(f"        number = i32(number * (i32(last_{c}) + 1) + along({c}[i], {arguments}))")
-    return _NUMBERS.format(columns=", ".join(names), values=", ".join(values), body="\n".join(lines))
+        arguments = ", ".join(
+            f"{n}_{c}" for n in ("low", "inverse", "last", "size", "inverse_size")
+        )
+        lines.append(
+            f"        number = i32(number * (i32(last_{c}) + 1) + along({c}[i], {arguments}))"
+        )
+    return _NUMBERS.format(
+        columns=", ".join(names), values=", ".join(values), body="\n".join(lines)
+    )

@@ -20,7 +20,10 @@ from lanewise.runtime.memory import allocate_pieces, on
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One launch of a kernel. Arguments are names of memory, addresses as Python integers, and numbers as NumPy scalars."""
+    """One launch of a kernel.
+
+    Arguments are names of memory, addresses as Python integers, and numbers as NumPy scalars.
+    """
 
     kernel: str
     blocks: int
@@ -29,20 +32,36 @@ class Launch:
 
 
 def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
-    """How many int32 the kernels need of each kind of memory; `counts` are zero at first, all else is written before it is read."""
+    """How many int32 the kernels need of each kind of memory.
+
+    `counts` are zero at first, all else is written before it is read.
+    """
     tiles = _tiles(geometry)
     return {
-        "counts": tiles * TILE, "starts": tiles * TILE, "place": 2 * count, "members": count, "order": count, "sums": tiles,
+        "counts": tiles * TILE,
+        "starts": tiles * TILE,
+        "place": 2 * count,
+        "members": count,
+        "order": count,
+        "sums": tiles,
         "crowded": count // CROWDED + 2,
-    }  # fmt: skip
+    }
 
 
 def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list[Launch]:
-    """The launches of one build; `columns` are the addresses of the coordinates of the first source."""
+    """The launches of one build.
+
+    `columns` are the addresses of the coordinates of the first source.
+    """
     n, tiles = np.int32(sources.count), _tiles(geometry)
     by_source = -(-sources.count // THREADS)
     return [
-        Launch("cells_count", by_source, THREADS, (*columns, "counts", "place", n, *axis_values(geometry, sources))),
+        Launch(
+            "cells_count",
+            by_source,
+            THREADS,
+            (*columns, "counts", "place", n, *axis_values(geometry, sources)),
+        ),
         Launch("cells_sums", tiles, THREADS, ("counts", "sums", "crowded")),
         Launch("cells_scan", tiles, THREADS, ("counts", "sums", "starts", "crowded")),
         Launch("cells_fill", by_source, THREADS, ("place", "starts", "members", n)),
@@ -54,21 +73,31 @@ def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list
 def device_cells(geometry: Geometry, sources: Points) -> CellBuilder:
     """Cells built where the sources are, without a transfer or an allocation in a build."""
     device, sizes = sources.device, memory_sizes(geometry, sources.count)
-    memory = allocate_pieces(device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells")
+    memory = allocate_pieces(
+        device, {name: 4 * length for name, length in sizes.items()}, f"{geometry.total:,} cells"
+    )
     with on(device):
         memory["counts"].fill(0)
-    kernels = _kernels(device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic)
+    kernels = _kernels(
+        device, sources.arrangement.unpinned, sources.leaves, sources.precision, geometry.periodic
+    )
     work = tuple(
         partial(
-            _run, kernels[x.kernel], (x.blocks, 1), tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),
+            _run,
+            kernels[x.kernel],
+            (x.blocks, 1),
+            tuple(memory.addresses[a] if isinstance(a, str) else a for a in x.arguments),
             (memory, sources),
-        ) for x in launch_list(geometry, sources, sources.addresses())
-    )  # fmt: skip
+        )
+        for x in launch_list(geometry, sources, sources.addresses())
+    )
     starts, order = (memory[name].view("int32") for name in ("starts", "order"))
     return CellBuilder(starts[: geometry.total + 1], order, work)
 
 
-def _run(kernel: WrittenKernel, grid: tuple[int, int], arguments: tuple[Any, ...], keep_alive: object) -> None:
+def _run(
+    kernel: WrittenKernel, grid: tuple[int, int], arguments: tuple[Any, ...], keep_alive: object
+) -> None:
     """Launch; addresses do not keep the memory alive that they point to."""
     del keep_alive
     kernel.launch(grid, arguments)
@@ -76,7 +105,11 @@ def _run(kernel: WrittenKernel, grid: tuple[int, int], arguments: tuple[Any, ...
 
 @cache
 def _kernels(
-    device: str, arrangement: Arrangement, leaves: tuple[str, ...], precision: Scalar, periodic: bool
+    device: str,
+    arrangement: Arrangement,
+    leaves: tuple[str, ...],
+    precision: Scalar,
+    periodic: bool,
 ) -> dict[str, WrittenKernel]:
     """The kernels for sources of one kind, by name; kept for the life of the program."""
     texts = kernel_texts(arrangement, leaves, precision, periodic=periodic)

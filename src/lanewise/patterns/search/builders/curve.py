@@ -1,7 +1,10 @@
-"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a GPU: eight short kernels.
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a GPU.
 
-Quantiles of a sample, keys, four passes of a radix sort, the boxes of leaves and small nodes, the boxes above. Nothing is read
-back and nothing is allocated when they run, so a graph may hold them. `curve_host.py` does the same on a CPU.
+Eight short kernels.
+
+Quantiles of a sample, keys, four passes of a radix sort, the boxes of leaves and small nodes, the
+boxes above. Nothing is read back and nothing is allocated when they run, so a graph may hold them.
+`curve_host.py` does the same on a CPU.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ from lanewise.runtime.memory import allocate_pieces
 
 @dataclass(frozen=True, slots=True)
 class Grains:
-    """Elements a thread handles in the kernels of keys and of the sort: few where blocks would be too few to fill a GPU."""
+    """Elements a thread handles in the kernels of keys and of the sort.
+
+    Few where blocks would be too few to fill a GPU.
+    """
 
     keys: int
     sort: int
@@ -40,7 +46,11 @@ def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
     """The CUDA text of every kernel, for the layout, precision and world of these points."""
     period = curve_order.Period(world.size, world.origin) if isinstance(world, Periodic) else None
     kind = curve_order.Kind(
-        points.arrangement.unpinned, points.leaves, points.precision, margin(points.precision), period
+        points.arrangement.unpinned,
+        points.leaves,
+        points.precision,
+        margin(points.precision),
+        period,
     )
     grain = grains(points.count)
     return curve_order.texts(kind, leaf, grain.keys, grain.sort)
@@ -49,13 +59,16 @@ def kernel_texts(points: Points, world: World, leaf: int) -> dict[str, str]:
 def device_curve(points: Points, world: World, leaf: int) -> DeviceCurve:
     """The order and the tree of points on a GPU."""
     kernels = {
-        n: get_device(points.device).load(text, n, THREADS[n]) for n, text in kernel_texts(points, world, leaf).items()
+        n: get_device(points.device).load(text, n, THREADS[n])
+        for n, text in kernel_texts(points, world, leaf).items()
     }
     return DeviceCurve(points, leaf, kernels)
 
 
 class DeviceCurve:
-    """The order and the tree, in memory of their own where the points are, filled by these kernels."""
+    """The order and the tree, in memory of their own where the points are, filled by these
+    kernels.
+    """
 
     def __init__(self, points: Points, leaf: int, kernels: Mapping[str, WrittenKernel]) -> None:
         self._points, self._kernels, self.tree = points, kernels, Tree(points.count, leaf)
@@ -70,9 +83,13 @@ class DeviceCurve:
         count, digits = self._points.count, 4 * radix_sort.PASSES * radix_sort.BINS
         lists = dict.fromkeys(("values0", "values1", "keys0", "keys1"), 4 * count)
         return {
-            "nodes": self.arrangement.nbytes(self.tree.nodes), **lists, "quantiles": 8 * 3 * (curve_text.SEGMENTS + 1),
-            "histogram": digits, "tickets": 4 * radix_sort.PASSES, "status": digits * self._tiles,
-        }  # fmt: skip
+            "nodes": self.arrangement.nbytes(self.tree.nodes),
+            **lists,
+            "quantiles": 8 * 3 * (curve_text.SEGMENTS + 1),
+            "histogram": digits,
+            "tickets": 4 * radix_sort.PASSES,
+            "status": digits * self._tiles,
+        }
 
     @property
     def order(self) -> Any:
@@ -85,18 +102,41 @@ class DeviceCurve:
         top, total = np.int32(len(self.tree.levels) - 1), np.int32(self.tree.nodes)
         words = radix_sort.PASSES * radix_sort.BINS * self._tiles
         key_blocks = -(-p.count // (curve_text.KEY_THREADS * grains(p.count).keys))
-        quantiles, histogram, status, tickets = (self._at[n] for n in ("quantiles", "histogram", "status", "tickets"))
+        quantiles, histogram, status, tickets = (
+            self._at[n] for n in ("quantiles", "histogram", "status", "tickets")
+        )
         keys, nodes, order = (self._at[n] for n in ("keys0", "nodes", "values0"))
         calls = [
             self._call("curve_sample", p.dimension, *xyz, count, quantiles, histogram, tickets),
-            self._call("curve_keys", key_blocks, *xyz, count, quantiles, keys, histogram, status, np.int32(words)),
+            self._call(
+                "curve_keys",
+                key_blocks,
+                *xyz,
+                count,
+                quantiles,
+                keys,
+                histogram,
+                status,
+                np.int32(words),
+            ),
             *(
                 self._call(
-                    "curve_sort", self._tiles, *radix_sort.pass_arguments(number, self._at, p.count, self._tiles)
+                    "curve_sort",
+                    self._tiles,
+                    *radix_sort.pass_arguments(number, self._at, p.count, self._tiles),
                 )
                 for number in range(radix_sort.PASSES)
             ),
-            self._call("curve_boxes", -(-p.count // curve_text.BOX_THREADS), *xyz, count, order, nodes, top, total),
+            self._call(
+                "curve_boxes",
+                -(-p.count // curve_text.BOX_THREADS),
+                *xyz,
+                count,
+                order,
+                nodes,
+                top,
+                total,
+            ),
         ]
         first = first_above(self.tree.leaf)
         if first <= top:
@@ -104,7 +144,8 @@ class DeviceCurve:
         return tuple(calls)
 
     def _call(self, name: str, blocks: int, *arguments: Any) -> Callable[[], object]:
-        return lambda: self._kernels[name].launch((blocks, 1), arguments)  # keeps the memory alive, too
+        # keeps the memory alive, too
+        return lambda: self._kernels[name].launch((blocks, 1), arguments)
 
 
 def first_above(leaf: int) -> int:

@@ -1,4 +1,7 @@
-"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU: the steps of `curve.py`, by Numba."""
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU.
+
+The steps of `curve.py`, by Numba.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ _NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
 _INLINE = '@njit(error_model="numpy")\n'
 
-# Pieces of the elements that fit a first-level cache, and loops over them that become SIMD instructions.
+# Pieces of the elements that fit a first-level cache, and loops over them that become SIMD
+# instructions.
 KEYS = f"""{_HEAD}
 {_INLINE}def find_cells(places, quantiles, inverses, scale, last, begin, axis, cell):  # by rank; 32 segments
     real = places.dtype.type
@@ -147,7 +151,9 @@ UPPER = (
 
 
 def quantiles_of(places: NDArray[Any]) -> NDArray[Any]:
-    """Quantiles of each axis, shape (axes, SEGMENTS + 1), of a sample that lies evenly in the indices, hashed within."""
+    """Quantiles of each axis, shape (axes, SEGMENTS + 1), of a sample that lies evenly in the
+    indices, hashed within.
+    """
     thread = np.arange(SAMPLES, dtype=np.uint32)
     with np.errstate(over="ignore"):
         h = thread * np.uint32(2654435761)
@@ -164,7 +170,9 @@ class HostCurve:
     def __init__(self, points: Points, world: World, leaf: int) -> None:
         self._points, self._world, self.tree = points, world, Tree(points.count, leaf)
         self.arrangement = node_arrangement(points.dimension, points.precision)
-        self.nodes = allocate("cpu", self.arrangement.nbytes(self.tree.nodes), "the boxes of a dynamic grid")
+        self.nodes = allocate(
+            "cpu", self.arrangement.nbytes(self.tree.nodes), "the boxes of a dynamic grid"
+        )
         self.order: NDArray[np.int32] = np.zeros(points.count, np.int32)
         self._keys = [np.empty(points.count, np.uint32) for _ in range(2)]
         self._other_order = np.empty(points.count, np.int32)
@@ -182,7 +190,9 @@ class HostCurve:
         inverses = np.divide(1, width, out=np.zeros_like(width), where=width > 0)
         number = cpu.own_kernel(KEYS, "hilbert_keys")
         bits = KEY_BITS[self._points.dimension]
-        cpu.run_range(number, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN)
+        cpu.run_range(
+            number, (places, quantiles, inverses, bits, self._keys[0]), len(places), GRAIN
+        )
         keys, other_keys = self._keys
         radix_sort.on_host(keys, other_keys, self.order, self._other_order)
         self._boxes(places, margins)
@@ -197,5 +207,12 @@ class HostCurve:
         cpu.run_range(leaves, arguments, tree.levels[0], GRAIN // tree.leaf)
         upper = cpu.own_kernel(UPPER, "upper_boxes")
         for level, (below, here) in enumerate(zip(tree.levels, tree.levels[1:], strict=False), 1):
-            shape = (tree.fan, below, tree.subtree(level - 1), self._at[level], nodes, self._points.dimension)
+            shape = (
+                tree.fan,
+                below,
+                tree.subtree(level - 1),
+                self._at[level],
+                nodes,
+                self._points.dimension,
+            )
             cpu.run_range(upper, (*shape, halves, room), here, GRAIN)

@@ -1,4 +1,7 @@
-"""Where the cells of a grid lie: decided on the host when a grid is made, from the world or from the first positions."""
+"""Where the cells of a grid lie.
+
+Decided on the host when a grid is made, from the world or from the first positions.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,17 @@ TAIL, MARGIN = (
     0.01,
     0.1,
 )  # share of positions that the box may leave out on each side, and the part that it is widened by
-THIN, SPARE = 32, 4  # of the sorted values every 32nd is a guess at their places; and 4 places more, to be sure
+# of the sorted values every 32nd is a guess at their places; and 4 places more, to be sure
+THIN, SPARE = 32, 4
 MOST_ALONG = 2**23  # cells along an axis: a float32 counts them exactly
 MOST_CELLS = 2**31 - 2**16  # a cell's number has 32 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A box of cells. low: its lowest corner; side: of a cell; cells: how many; each one number an axis.
+    """A box of cells. low: its lowest corner; side: of a cell; cells: how many.
+
+    Each one number an axis.
 
     periodic: positions wrap around. Otherwise the outermost cells reach to infinity.
     """
@@ -66,7 +72,10 @@ def ends_of(points: Points) -> tuple[tuple[float, float], ...]:
 
 
 def _all_ends(points: Points) -> list[tuple[float, float]]:
-    """The range along every axis; those who choose a structure and those who make it ask for the same."""
+    """The range along every axis.
+
+    Those who choose a structure and those who make it ask for the same.
+    """
     step = -(-points.count // SAMPLE)
     return [_ends(to_host(c[::step])) for c in points.columns()]
 
@@ -83,7 +92,10 @@ def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
 
 
 def _smallest(values: npt.NDArray[Any], rank: int, guess: Any) -> tuple[float, float]:
-    """The smallest value, and the one that `rank` are before; a guess at what is not far above it leaves few to sort."""
+    """The smallest value, and the one that `rank` are before.
+
+    A guess at what is not far above it leaves few to sort.
+    """
     few = values[values <= guess]
     few = few if len(few) > rank else values.copy()
     few.sort()
@@ -91,7 +103,9 @@ def _smallest(values: npt.NDArray[Any], rank: int, guess: Any) -> tuple[float, f
 
 
 @lru_cache(maxsize=64)  # a search is chosen and made with one geometry
-def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most: int, *, periodic: bool) -> Geometry:
+def fitted(
+    low: tuple[float, ...], extent: tuple[float, ...], least: float, most: int, *, periodic: bool
+) -> Geometry:
     """As many cells as there may be (`most`), with sides of at least `least`, nearly cubes."""
     widest = max(*extent, least)
     small, large = max(least, widest * 1e-7), widest
@@ -105,17 +119,23 @@ def fitted(low: tuple[float, ...], extent: tuple[float, ...], least: float, most
 
 
 def cells_met(geometry: Geometry, radius: float) -> list[float]:
-    """Along each axis, how many cells the range of a radius around a position in the box touches, on average."""
+    """Along each axis, how many cells the range of a radius around a position in the box touches,
+    on average.
+    """
     met: list[float] = []
     for side, n in zip(geometry.side, geometry.cells, strict=True):
         reach = radius / side
-        cut = 0.0 if geometry.periodic else min(reach, n) ** 2 / n  # what would lie beyond the borders
+        # what would lie beyond the borders
+        cut = 0.0 if geometry.periodic else min(reach, n) ** 2 / n
         met.append(max(1.0, min(n, 1 + 2 * reach - cut)))
     return met
 
 
 def pairs_in_cells(geometry: Geometry, points: Points) -> int:
-    """How many pairs of two points on the host, each pair twice, lie in one cell; the outermost cells reach to infinity."""
+    """How many pairs of two points on the host, each pair twice, lie in one cell.
+
+    The outermost cells reach to infinity.
+    """
     numbers = np.sort(_cell_numbers(geometry, points))
     ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     members = np.diff(ends, prepend=0, append=len(numbers))
@@ -126,16 +146,24 @@ def _cell_numbers(geometry: Geometry, points: Points) -> npt.NDArray[Any]:
     """The cell of every point."""
     kind = np.dtype(np.int32 if geometry.total < 2**31 else np.int64)
     numbers: npt.NDArray[Any] = np.zeros(points.count, kind)
-    for column, low, side, n in zip(points.columns(), geometry.low, geometry.side, geometry.cells, strict=True):
+    for column, low, side, n in zip(
+        points.columns(), geometry.low, geometry.side, geometry.cells, strict=True
+    ):
         scaled = np.subtract(column, low, dtype=np.float64)
         scaled /= side
-        along = np.floor(scaled, out=scaled) % n if geometry.periodic else np.clip(scaled, 0, n - 1, out=scaled)
+        along = (
+            np.floor(scaled, out=scaled) % n
+            if geometry.periodic
+            else np.clip(scaled, 0, n - 1, out=scaled)
+        )
         numbers *= kind.type(n)
         numbers += along.astype(kind)
     return numbers
 
 
-def divided(low: tuple[float, ...], extent: tuple[float, ...], cells: tuple[int, ...], *, periodic: bool) -> Geometry:
+def divided(
+    low: tuple[float, ...], extent: tuple[float, ...], cells: tuple[int, ...], *, periodic: bool
+) -> Geometry:
     """So many cells along each axis."""
     return Geometry(low, _sides(extent, cells), cells, periodic)
 

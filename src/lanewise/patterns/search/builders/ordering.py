@@ -1,14 +1,18 @@
-"""The thesis's three orders, on the host: leaves of at most `leaf` elements, made one after another.
+"""The thesis's three orders, on the host.
 
-"sort" sorts along x and cuts into blocks; "1-D" divides at the mean along x until a part is small enough; "3-D" divides along the axis
-whose border is nearest to the mean (J. Breitbart, chapter 7). Parts of "1-D" and "3-D" are partly empty: about 40 % of threads idle.
-Elements that no mean divides (they are in one place) are halved by number, which the thesis leaves open.
+Leaves of at most `leaf` elements, made one after another.
 
-A part that was cut is nearer to its border along that axis than along the others, so the rule of "3-D" goes on along the axis that it
-began with: its leaves are slices of a flock, too, along an axis that the elements choose, and as many threads idle as in "1-D".
+"sort" sorts along x and cuts into blocks; "1-D" divides at the mean along x until a part is small
+enough; "3-D" divides along the axis whose border is nearest to the mean (J. Breitbart, chapter 7).
+Parts of "1-D" and "3-D" are partly empty: about 40 % of threads idle. Elements that no mean divides
+(they are in one place) are halved by number, which the thesis leaves open.
 
-For walks that look only at the leaves around a target, "3-D" keeps its planes: they lead from a place to its cell, and a list of each cell
-has the leaves within the radius of it.
+A part that was cut is nearer to its border along that axis than along the others, so the rule of
+"3-D" goes on along the axis that it began with: its leaves are slices of a flock, too, along an
+axis that the elements choose, and as many threads idle as in "1-D".
+
+For walks that look only at the leaves around a target, "3-D" keeps its planes: they lead from a
+place to its cell, and a list of each cell has the leaves within the radius of it.
 """
 
 from __future__ import annotations
@@ -32,9 +36,9 @@ from numba import njit
 """
 _NJIT = '@njit(error_model="numpy", nogil=True)\n'
 
-# One row of `todo` is a part: first and last element, and the plane to hang it on. Small parts become leaves at once, the larger of
-# two waits: rows never number more than the logarithm of the elements. Loops in place of slices: Numba compiles them in a quarter
-# of the time.
+# One row of `todo` is a part: first and last element, and the plane to hang it on. Small parts
+# become leaves at once, the larger of two waits: rows never number more than the logarithm of the
+# elements. Loops in place of slices: Numba compiles them in a quarter of the time.
 PARTS = f"""{_HEAD}
 {_NJIT}def parts_kernel(places, order, spare, leaf, axes, box, firsts, planes, links):
     todo, borders = np.empty((128, 3), np.int64), np.empty((128, places.shape[1], 2))
@@ -120,7 +124,8 @@ BOXES = f"""{_HEAD}
 """
 
 
-# The leaves within the radius of each cell, cells being what the planes cut the world into; a list that is too long is -1.
+# The leaves within the radius of each cell, cells being what the planes cut the world into; a list
+# that is too long is -1.
 LISTS = f"""{_HEAD}
 {_NJIT}def around_kernel(planes, links, divisions, leaves, nodes, halves, axes, radius2, lists):
     low, high = np.full((leaves, axes), -np.inf), np.full((leaves, axes), np.inf)
@@ -152,8 +157,9 @@ LISTS = f"""{_HEAD}
 class Parts:
     """Leaves of consecutive elements.
 
-    order: (count,) the caller's indices; starts: (leaves + 1,) the first place of each leaf, and the count; planes: (divisions, 2) axis and
-    place of each division, the first one first; links: (divisions, 2) the division below it and above it, or -1 - the leaf's number.
+    order: (count,) the caller's indices; starts: (leaves + 1,) the first place of each leaf, and
+    the count; planes: (divisions, 2) axis and place of each division, the first one first; links:
+    (divisions, 2) the division below it and above it, or -1 - the leaf's number.
     """
 
     order: Whole
@@ -171,8 +177,13 @@ class Parts:
         return np.diff(self.starts)
 
 
-def make_parts(places: NDArray[Any], order: Recursive, leaf: int, box: NDArray[np.float64]) -> Parts:
-    """Divide places, shape (count, axes), into leaves. box: (axes, 2) the borders of the world, for "3-D"."""
+def make_parts(
+    places: NDArray[Any], order: Recursive, leaf: int, box: NDArray[np.float64]
+) -> Parts:
+    """Divide places, shape (count, axes), into leaves. box.
+
+    (axes, 2) the borders of the world, for "3-D".
+    """
     count = len(places)
     if order == "sort":
         starts = np.append(np.arange(0, count, leaf), count).astype(np.int64)
@@ -188,14 +199,25 @@ def make_parts(places: NDArray[Any], order: Recursive, leaf: int, box: NDArray[n
     below = links[: 2 * divisions]
     numbers = np.searchsorted(starts, -1 - below)
     return Parts(
-        sorted_places, starts, planes[:divisions], np.where(below < 0, -1 - numbers, below).reshape(-1, 2)
-    )  # fmt: skip
+        sorted_places,
+        starts,
+        planes[:divisions],
+        np.where(below < 0, -1 - numbers, below).reshape(-1, 2),
+    )
 
 
 def draw_boxes(
-    parts: Parts, order: Recursive, places: NDArray[Any], margins: NDArray[Any], nodes: NDArray[Any], precision: Scalar
+    parts: Parts,
+    order: Recursive,
+    places: NDArray[Any],
+    margins: NDArray[Any],
+    nodes: NDArray[Any],
+    precision: Scalar,
 ) -> None:
-    """The boxes of leaves, into the rows of `nodes`: along x alone for slices, along all axes for "3-D"."""
+    """The boxes of leaves, into the rows of `nodes`.
+
+    Along x alone for slices, along all axes for "3-D".
+    """
     boxed, halves = places.shape[1] if order == "3-D" else 1, 4 if places.shape[1] == 3 else 2
     room = places.dtype.type(margin(precision))
     draw = cpu.own_kernel(BOXES, "part_boxes")
@@ -209,7 +231,10 @@ def world_box(places: NDArray[Any]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Threads without work when each leaf has a block of its own, as in table 7.1: all, and those in warps that run."""
+    """Threads without work when each leaf has a block of its own, as in table 7.1.
+
+    All, and those in warps that run.
+    """
 
     threads: int
     idle: int

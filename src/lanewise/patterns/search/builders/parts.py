@@ -1,4 +1,6 @@
-"""The thesis's dynamic grids in memory: built on the host, and brought to a GPU where the sources are there.
+"""The thesis's dynamic grids in memory.
+
+Built on the host, and brought to a GPU where the sources are there.
 
 Builders on the host read positions contiguously, and within a periodic world.
 """
@@ -15,7 +17,14 @@ from lanewise.language.record import Leaf
 from lanewise.language.target import target_of
 from lanewise.language.types import I32, Scalar
 from lanewise.layouts import AoS, Arrangement
-from lanewise.patterns.search.builders.ordering import LIST, LISTS, Recursive, draw_boxes, make_parts, world_box
+from lanewise.patterns.search.builders.ordering import (
+    LIST,
+    LISTS,
+    Recursive,
+    draw_boxes,
+    make_parts,
+    world_box,
+)
 from lanewise.patterns.search.builders.tree import margin, node_arrangement
 from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.worlds import Bounded, Periodic, World
@@ -26,7 +35,10 @@ INFO = 2  # the number of leaves; the first division, or -1 where there is none
 
 
 def division_leaves(precision: Scalar) -> tuple[Leaf, ...]:
-    """The record of a division: its plane's place and axis, and what lies below and above, a division or -1 - a leaf."""
+    """The record of a division.
+
+    Its plane's place and axis, and what lies below and above, a division or -1 - a leaf.
+    """
     return (Leaf("place", precision), Leaf("axis", I32), Leaf("below", I32), Leaf("above", I32))
 
 
@@ -37,7 +49,10 @@ def division_arrangement(precision: Scalar) -> Arrangement:
 
 @dataclass(slots=True)
 class Mirror:
-    """Memory that the host fills, and its copy on the sources' device; on the host the same memory."""
+    """Memory that the host fills, and its copy on the sources' device.
+
+    On the host the same memory.
+    """
 
     host: NDArray[np.uint8]
     device: Any = field(init=False)
@@ -54,14 +69,20 @@ class Mirror:
 
 
 class HostParts:
-    """Order, leaves and boxes; with a radius also planes and the lists of leaves around each cell."""
+    """Order, leaves and boxes.
 
-    def __init__(self, points: Points, world: World, order: Recursive, leaf: int, radius: float | None) -> None:
+    With a radius also planes and the lists of leaves around each cell.
+    """
+
+    def __init__(
+        self, points: Points, world: World, order: Recursive, leaf: int, radius: float | None
+    ) -> None:
         self._points, self._world, self._leaf, self._radius = points, world, leaf, radius
         self._order: Recursive = order
         n, device, precision = points.count, points.device, points.precision
         self.arrangement = node_arrangement(points.dimension, precision)
-        self.boxes = Mirror(device, self.arrangement.nbytes(n))  # leaves are at most as many as elements
+        # leaves are at most as many as elements
+        self.boxes = Mirror(device, self.arrangement.nbytes(n))
         self.starts, self.places, self.info = (Mirror(device, 4 * k) for k in (n + 1, n, INFO))
         self.lists_length = min(n, 4 * n // leaf + LIST)
         self.divisions = Mirror(device, division_arrangement(precision).nbytes(n) if radius else 0)
@@ -100,13 +121,26 @@ class HostParts:
 
     def _write_divisions(self, planes: NDArray[np.float64], links: NDArray[np.int64]) -> None:
         arrangement = division_arrangement(self._points.precision)
-        columns = {"place": planes[:, 1], "axis": planes[:, 0], "below": links[:, 0], "above": links[:, 1]}
+        columns = {
+            "place": planes[:, 1],
+            "axis": planes[:, 0],
+            "below": links[:, 0],
+            "above": links[:, 1],
+        }
         for slot in arrangement.slots:
             (buffer,) = arrangement.buffers
-            view = np.ndarray((len(planes),), slot.type.dtype, self.divisions.host.data, slot.offset, (buffer.block,))
+            view = np.ndarray(
+                (len(planes),),
+                slot.type.dtype,
+                self.divisions.host.data,
+                slot.offset,
+                (buffer.block,),
+            )
             view[:] = columns[slot.leaf]
 
-    def _list(self, planes: NDArray[Any], links: NDArray[Any], leaves: int, nodes: NDArray[Any]) -> None:
+    def _list(
+        self, planes: NDArray[Any], links: NDArray[Any], leaves: int, nodes: NDArray[Any]
+    ) -> None:
         assert self._radius is not None
         lists = self.lists.host.view(np.int32).reshape(self.lists_length, LIST + 1)
         axes, halves = self._points.dimension, 4 if self._points.dimension == 3 else 2
@@ -121,7 +155,9 @@ class HostParts:
 
 
 def places_of(points: Points, world: World) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Positions, shape (count, axes), and how far wrapping may have moved each by rounding (empty where nothing is wrapped)."""
+    """Positions, shape (count, axes), and how far wrapping may have moved each by rounding (empty
+    where nothing is wrapped).
+    """
     dtype = points.precision.dtype
     places: NDArray[Any] = np.empty((points.count, points.dimension), dtype)
     for axis, column in enumerate(points.columns()):

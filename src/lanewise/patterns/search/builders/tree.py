@@ -1,9 +1,12 @@
-"""The tree of boxes over leaves of consecutive elements: its shape, which follows from three numbers.
+"""The tree of boxes over leaves of consecutive elements.
 
-Level 0 are the leaves, each with `leaf` elements; a node of the next level has `fan` nodes of the one below; only the last
-node of a level may have fewer. Nodes lie in memory in the order in which a walk meets them: a node, then all below it. So the
-next node to look at is the next one in memory, or, when nothing below is near, the node's link: where its subtree ends.
-A leaf's link is -1 - its number.
+Its shape, which follows from three numbers.
+
+Level 0 are the leaves, each with `leaf` elements; a node of the next level has `fan` nodes of the
+one below; only the last node of a level may have fewer. Nodes lie in memory in the order in which a
+walk meets them: a node, then all below it. So the next node to look at is the next one in memory,
+or, when nothing below is near, the node's link: where its subtree ends. A leaf's link is -1 - its
+number.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from lanewise.language.record import Leaf
 from lanewise.language.types import F32, Scalar
 from lanewise.layouts import AoAS, Arrangement
 
-FAN = 4  # fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62 with 2 and 74 with 8
+# fewest boxes are tested: about 60 for a target that meets two of a million elements, against 62
+# with 2 and 74 with 8
+FAN = 4
 EXACT_LINKS = {4: 2**24, 8: 2**53}  # whole numbers that a float of 4 or 8 bytes holds
 
 
@@ -52,7 +57,9 @@ class Tree:
         places = [np.zeros(1, np.int64)]
         for level in range(len(levels) - 2, -1, -1):
             index = np.arange(levels[level])
-            places.append(places[-1][index // self.fan] + 1 + index % self.fan * self.subtree(level))
+            places.append(
+                places[-1][index // self.fan] + 1 + index % self.fan * self.subtree(level)
+            )
         return places[::-1]
 
     def links(self) -> NDArray[np.int64]:
@@ -74,7 +81,10 @@ def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:
 
 
 def node_leaves(dimension: int, precision: Scalar) -> tuple[Leaf, ...]:
-    """The record of a node: centre and half extents of its box, and its link, in the order in which loads take them."""
+    """The record of a node.
+
+    Centre and half extents of its box, and its link, in the order in which loads take them.
+    """
     axes = "xyz"[:dimension]
     centre = [Leaf(f"centre.{c}", precision) for c in axes]
     half = [Leaf(f"half.{c}", precision) for c in axes]
@@ -91,10 +101,14 @@ def columns_of(data: Any, arrangement: Arrangement, count: int) -> dict[str, Any
     """The leaves of an array of nodes on the host, as strided views."""
     (buffer,) = arrangement.buffers
     return {
-        s.leaf: np.ndarray((count,), s.type.dtype, data, s.offset, (buffer.block,)) for s in arrangement.slots
-    }  # fmt: skip
+        s.leaf: np.ndarray((count,), s.type.dtype, data, s.offset, (buffer.block,))
+        for s in arrangement.slots
+    }
 
 
 def margin(precision: Scalar) -> float:
-    """What boxes grow by, of their distance from the origin and their size: more than all roundings of a walk."""
+    """What boxes grow by, of their distance from the origin and their size.
+
+    More than all roundings of a walk.
+    """
     return 2.0**-22 if precision == F32 else 2.0**-51

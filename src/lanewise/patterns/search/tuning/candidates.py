@@ -1,6 +1,7 @@
 """Which structures are worth measuring for Neighbors and Nearest, and how they are remembered.
 
-They are remembered as recipes: with their parameters in terms that suit every call of a kind, so that what was measured can be used again.
+They are remembered as recipes: with their parameters in terms that suit every call of a kind, so
+that what was measured can be used again.
 """
 
 from __future__ import annotations
@@ -32,13 +33,18 @@ from lanewise.support.errors import ArgumentError
 
 SIDES = (0.5, 0.7, 1.4, 2.0)  # of cells, in radii (without a radius: in sides of the default cells)
 LEAVES = (4, 16, 32)  # beside the default, 8
-CLEAR = 64  # times the limit of the automatic choice: there the curve is 12 times as fast and more (table of patterns/search/automatic.py)
+# times the limit of the automatic choice: there the curve is 12 times as fast and more (table of
+# patterns/search/automatic.py)
+CLEAR = 64
 CLEAR_PAIRS = 8  # times as many looks as others take
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """configurations: what is to be measured, the automatic choice first; refused: what is not, with the reason."""
+    """configurations: what is to be measured, the automatic choice first; refused.
+
+    What is not, with the reason.
+    """
 
     configurations: tuple[Configuration, ...]
     refused: tuple[tuple[Configuration, str], ...]
@@ -47,11 +53,14 @@ class Candidates:
 def candidates(wish: Search, points: Points) -> Candidates:
     """The structures worth measuring for a search and these sources.
 
-    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are sources.
+    Raises `ArgumentError` for a world with other axes, and for more neighbours than there are
+    sources.
     """
     outlook = look(wish, points)
     default = Configuration(type(choose(wish, points, outlook)[0]).__name__)
-    verdicts = {r: _refusal(r, wish, points, outlook) for r in _configurations(wish, points) if r != default}
+    verdicts = {
+        r: _refusal(r, wish, points, outlook) for r in _configurations(wish, points) if r != default
+    }
     kept = (default, *(r for r, reason in verdicts.items() if not reason))
     return Candidates(kept, tuple((r, reason) for r, reason in verdicts.items() if reason))
 
@@ -63,7 +72,10 @@ def _configurations(wish: Search, points: Points) -> Iterator[Configuration]:
         seen = {_default_cells(wish, points).cells}
         for side in SIDES:
             cells = cells_of(wish, points, side).cells
-            if cells not in seen or _cells_wanted(wish, points, side) > points.count * MOST_CELLS_A_SOURCE:
+            if (
+                cells not in seen
+                or _cells_wanted(wish, points, side) > points.count * MOST_CELLS_A_SOURCE
+            ):
                 yield Configuration("StaticGrid", side=side)
             seen.add(cells)
     yield Configuration("DynamicGrid")
@@ -78,16 +90,29 @@ def _refusal(configuration: Configuration, wish: Search, points: Points, outlook
         inside = min(outlook.members, _limit(wish, outlook))
         looks = FEW + inside * 3**points.dimension
         clear = points.count > CLEAR_PAIRS * looks
-        return f"a target would look at {points.count:,} sources, through others at about {looks:,.0f}" if clear else ""
+        return (
+            f"a target would look at {points.count:,} sources, through others at about {looks:,.0f}"
+            if clear
+            else ""
+        )
     if configuration.name == "DynamicGrid":
         return ""
     if configuration.side is not None:
-        cells, most = _cells_wanted(wish, points, configuration.side), points.count * MOST_CELLS_A_SOURCE
+        cells, most = (
+            _cells_wanted(wish, points, configuration.side),
+            points.count * MOST_CELLS_A_SOURCE,
+        )
         if cells > most:
-            return f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
+            return (
+                f"{cells:,.0f} cells are more than {most:,}, {MOST_CELLS_A_SOURCE} for each source"
+            )
         outlook = look_into(cells_of(wish, points, configuration.side), points)
     crowded = outlook.members > CLEAR * _limit(wish, outlook)
-    return f"the cell of a source would hold {outlook.members:,.0f} sources on average" if crowded else ""
+    return (
+        f"the cell of a source would hold {outlook.members:,.0f} sources on average"
+        if crowded
+        else ""
+    )
 
 
 def _limit(wish: Search, outlook: Outlook) -> float:
@@ -105,10 +130,12 @@ _TEXT = re.compile(r"([A-Za-z]+)(?:\((side|leaf)=([0-9.]+)\))?")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A structure in terms that suit every call of a kind: "StaticGrid(side=0.7)", "DynamicGrid(leaf=16)", "AllPairs".
+    """A structure in terms that suit every call of a kind.
 
-    side: of the cells of a static grid, in radii, or without a radius in sides of the default cells; leaf: of a dynamic grid along
-    a curve. None: by default.
+    "StaticGrid(side=0.7)", "DynamicGrid(leaf=16)", "AllPairs".
+
+    side: of the cells of a static grid, in radii, or without a radius in sides of the default
+    cells; leaf: of a dynamic grid along a curve. None: by default.
     """
 
     name: str
@@ -133,8 +160,15 @@ class Configuration:
 def configuration_from(text: str) -> Configuration:
     """The configuration that `str` describes; raises `ValueError` for any other text."""
     match = _TEXT.fullmatch(text)
-    if match is None or match[1] not in _PARAMETERS or match[2] not in (None, _PARAMETERS[match[1]]):
-        raise ValueError(f"{text!r} is no structure; wanted AllPairs, StaticGrid(side=...) or DynamicGrid(leaf=...)")
+    if (
+        match is None
+        or match[1] not in _PARAMETERS
+        or match[2] not in (None, _PARAMETERS[match[1]])
+    ):
+        raise ValueError(
+            f"{text!r} is no structure; wanted AllPairs, StaticGrid(side=...) or "
+            "DynamicGrid(leaf=...)"
+        )
     if match[2] == "side":
         return Configuration(match[1], side=float(match[3]))
     if match[2] == "leaf":
@@ -146,7 +180,10 @@ def configuration_from(text: str) -> Configuration:
 
 
 def cells_of(wish: Search, points: Points, side: float) -> Geometry:
-    """Cells with sides of at least that many radii: larger ones where they would be more than 16 for each source."""
+    """Cells with sides of at least that many radii.
+
+    Larger ones where they would be more than 16 for each source.
+    """
     (low, extent), periodic = box_of(wish.world, points.sample()), isinstance(wish.world, Periodic)
     most = points.count * MOST_CELLS_A_SOURCE
     return fitted(low, extent, side * _unit(wish, points), most, periodic=periodic)
@@ -157,12 +194,16 @@ def _unit(wish: Search, points: Points) -> float:
     if wish.radius is not None:
         return wish.radius
     cells = _default_cells(wish, points)
-    return min((s for s, n in zip(cells.side, cells.cells, strict=True) if n > 1), default=cells.side[0])
+    return min(
+        (s for s, n in zip(cells.side, cells.cells, strict=True) if n > 1), default=cells.side[0]
+    )
 
 
 def _default_cells(wish: Search, points: Points) -> Geometry:
     """The cells of a static grid whose user says nothing about them."""
-    return StaticGrid(radius=wish.radius, k=wish.k, world=wish.world, position=wish.position).geometry(points)
+    return StaticGrid(
+        radius=wish.radius, k=wish.k, world=wish.world, position=wish.position
+    ).geometry(points)
 
 
 def _cells_wanted(wish: Search, points: Points, side: float) -> float:

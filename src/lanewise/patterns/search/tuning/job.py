@@ -1,4 +1,6 @@
-"""A tuning job over a search: one kernel, on arrays of one size, whose structure is to be chosen, too.
+"""A tuning job over a search.
+
+One kernel, on arrays of one size, whose structure is to be chosen, too.
 
 What was measured for the calls of a kernel is looked up in the store once for each kind of call.
 """
@@ -19,7 +21,8 @@ from lanewise.patterns.search.points import Points
 from lanewise.patterns.search.tuning.candidates import Configuration, candidates, configuration_from
 from lanewise.planning.plan import Decisions, Plan
 
-# What matters on a walk: how many threads share a block and a multiprocessor, how wide the registers are.
+# What matters on a walk: how many threads share a block and a multiprocessor, how wide the
+# registers are.
 AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
 
 
@@ -27,10 +30,11 @@ AXES = {"cuda": ("block", "min_blocks"), "cpu": ("vector_bits",)}
 class SearchJob:
     """What is tuned.
 
-    wish: what is searched for; sources: where; counts: elements by the names of the parameters; asked: the fields of the plan
-    that the caller fixes; default: the complete plan without tuning. bind: a call of a choice, with memory of its own;
-    magnitudes: the same for the kernel that adds the magnitudes of what this one adds; adopt: told what was chosen, so that
-    later calls in this process use it.
+    wish: what is searched for; sources: where; counts: elements by the names of the parameters;
+    asked: the fields of the plan that the caller fixes; default: the complete plan without tuning.
+    bind: a call of a choice, with memory of its own;
+    magnitudes: the same for the kernel that adds the magnitudes of what this one adds; adopt: told
+    what was chosen, so that later calls in this process use it.
     """
 
     name: str
@@ -52,7 +56,8 @@ class SearchJob:
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """What is measured: structures, the automatic choice first, then values of the plan's fields over the fastest structure.
+    """What is measured: structures, the automatic choice first, then values of the plan's fields
+    over the fastest structure.
 
     refused: what is not, as (field, value, reason).
     """
@@ -69,7 +74,9 @@ def space_of(job: SearchJob) -> SearchSpace:
     return SearchSpace(
         tuple(Choice(configuration, job.default) for configuration in offered.configurations),
         {name: optimisation(name).values(job.kind, SEARCH) for name in free},
-        tuple(("structure", str(configuration), reason) for configuration, reason in offered.refused),
+        tuple(
+            ("structure", str(configuration), reason) for configuration, reason in offered.refused
+        ),
     )
 
 
@@ -90,13 +97,19 @@ class Tuned:
 
 
 class TunedSearches:
-    """What the store says, remembered. Another process may tune meanwhile: this one goes on as it began."""
+    """What the store says, remembered. Another process may tune meanwhile.
+
+    This one goes on as it began.
+    """
 
     def __init__(self) -> None:
         self._tuned: dict[Hashable, Tuned | None] = {}
 
     def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
-        """What was measured for calls of this specialisation, or None. `key` is asked once: it builds a kernel."""
+        """What was measured for calls of this specialisation, or None. `key` is asked once.
+
+        It builds a kernel.
+        """
         if not is_compiled(device) or not store_enabled():
             return None
         if specialisation not in self._tuned:

@@ -1,7 +1,9 @@
-"""Tune a kernel over a search: structures side by side, then plans over the fastest one; report and remember.
+"""Tune a kernel over a search: structures side by side, then plans over the fastest one.
 
-Whole calls are timed: the structure is built, the sources are gathered, the kernel runs. A search over structures is done again from
-what an entry of the store has recorded.
+Report and remember.
+
+Whole calls are timed: the structure is built, the sources are gathered, the kernel runs. A search
+over structures is done again from what an entry of the store has recorded.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ def tune_search(
     job: SearchJob, seconds: float | None = None, *, measurer: Measurer[Choice] | None = None,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Tuning:  # fmt: skip
-    """Find the fastest structure and plan within about `seconds` (compilation counts), remember them, and tell.
+    """Find the fastest structure and plan within about `seconds` (compilation counts), remember
+    them, and tell.
 
     Raises `ArgumentError` for a time that is no positive number, and what the call itself raises.
     """
@@ -47,7 +50,9 @@ def tune_search(
     measurer = measurer or CallMeasurer(job)  # its clock starts here
     space = space_of(job)
     outcome = _find(space, measurer, limit, progress=progress)
-    entry = _entry(outcome, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()})
+    entry = _entry(
+        outcome, space, {**about_of(job, measurer.elapsed()), "search": job.wish.describe()}
+    )
     path = write_entry(job.key, entry)
     job.adopt(tuned_of(entry))
     return _search_report(outcome, entry.log, path)
@@ -60,21 +65,40 @@ def _find(
     allowed: Callable[[Choice], bool] = lambda choice: True,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Found[Choice]:
-    """The fastest choice of a space. `allowed`: choices that are looked at, all others do not exist. progress: told before each."""
+    """The fastest choice of a space. `allowed`.
+
+    Choices that are looked at, all others do not exist. progress: told before each.
+    """
     default = space.structures[0]
     race = Race(default, measurer, limit)
 
     def report(doing: str) -> None:
         measured, factor = len(race.scores), race.scores[default] / race.scores[race.best]
-        progress(Progress(measured, len(race.trials) - measured, measurer.elapsed(), limit, factor, doing))
+        progress(
+            Progress(
+                measured, len(race.trials) - measured, measurer.elapsed(), limit, factor, doing
+            )
+        )
 
     race.begin(_trial(default))
-    _add(race, filter(allowed, space.structures[1:]), lambda c: report(f"structures: {c.configuration}"))
+    _add(
+        race,
+        filter(allowed, space.structures[1:]),
+        lambda c: report(f"structures: {c.configuration}"),
+    )
     for axis, values in space.axes.items():
-        along = [replace(race.best, plan=replace(race.best.plan, **{axis: value})) for value in values]
-        _add(race, filter(allowed, along), lambda c, axis=axis: report(f"plans: {axis}={getattr(c.plan, axis)}"))
+        along = [
+            replace(race.best, plan=replace(race.best.plan, **{axis: value})) for value in values
+        ]
+        _add(
+            race,
+            filter(allowed, along),
+            lambda c, axis=axis: report(f"plans: {axis}={getattr(c.plan, axis)}"),
+        )
     # A plan may suit another structure better than the one that it was found with.
-    near = [c for c in space.structures if race.scores.get(c, math.inf) <= SLOW * race.scores[race.best]]
+    near = [
+        c for c in space.structures if race.scores.get(c, math.inf) <= SLOW * race.scores[race.best]
+    ]
     again = [replace(c, plan=race.best.plan) for c in near]
     _add(race, filter(allowed, again), lambda c: report(f"the best plan with {c.configuration}"))
     report("the best few once more")
@@ -82,7 +106,10 @@ def _find(
 
 
 def _add(race: Race[Choice], choices: Iterable[Choice], begin: Callable[[Choice], None]) -> None:
-    """Measure new choices side by side, as many as the time allows. `begin` is told of each before it is compiled."""
+    """Measure new choices side by side, as many as the time allows.
+
+    `begin` is told of each before it is compiled.
+    """
     ready: list[Choice] = []
     for choice in choices:
         if choice in race.trials:
@@ -102,30 +129,51 @@ def _trial(choice: Choice) -> Trial:
 def _entry(outcome: Found[Choice], space: SearchSpace, about: Mapping[str, Any]) -> Entry:
     best, default = outcome.best, outcome.default
     log = {
-        "about": dict(about), "note": "", "structure": str(best.configuration), "default_structure": str(default.configuration),
-        "structures": [str(c.configuration) for c in space.structures], "axes": {n: list(v) for n, v in space.axes.items()},
+        "about": dict(about),
+        "note": "",
+        "structure": str(best.configuration),
+        "default_structure": str(default.configuration),
+        "structures": [str(c.configuration) for c in space.structures],
+        "axes": {n: list(v) for n, v in space.axes.items()},
         "refused": [{"field": f, "value": v, "reason": r} for f, v, r in space.refused],
         "trials": [t.as_dict() for t in outcome.trials.values()],
-    }  # fmt: skip
+    }
     return Entry(best.plan, outcome.seconds(best), default.plan, outcome.seconds(default), log)
 
 
-def _search_report(outcome: Found[Choice], log: Mapping[str, Any], path: Path | None = None) -> Tuning:
+def _search_report(
+    outcome: Found[Choice], log: Mapping[str, Any], path: Path | None = None
+) -> Tuning:
     """The report of a search; `log` is what the entry of the store says beside the plans."""
     order = sorted(
         outcome.trials,
-        key=lambda c: (c != outcome.best, outcome.trials[c].status != "measured", outcome.trials[c].seconds or 0.0),
+        key=lambda c: (
+            c != outcome.best,
+            outcome.trials[c].status != "measured",
+            outcome.trials[c].seconds or 0.0,
+        ),
     )
     return Tuning(
-        outcome.best.plan, outcome.seconds(outcome.best), outcome.default.plan, outcome.seconds(outcome.default),
-        tuple(outcome.trials[c] for c in order), tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
-        outcome.exhaustive, outcome.complete, log["about"], path, log["note"],
-        str(outcome.best.configuration), str(outcome.default.configuration),
-    )  # fmt: skip
+        outcome.best.plan,
+        outcome.seconds(outcome.best),
+        outcome.default.plan,
+        outcome.seconds(outcome.default),
+        tuple(outcome.trials[c] for c in order),
+        tuple((r["field"], r["value"], r["reason"]) for r in log["refused"]),
+        outcome.exhaustive,
+        outcome.complete,
+        log["about"],
+        path,
+        log["note"],
+        str(outcome.best.configuration),
+        str(outcome.default.configuration),
+    )
 
 
 IN_ONE_ORDER = (
-    16  # units in the last place: the k nearest are added from the nearest to the farthest by every structure
+    # units in the last place: the k nearest are added from the nearest to the farthest by every
+    # structure
+    16
 )
 
 
@@ -139,7 +187,10 @@ class _Ready:
 
 
 class CallMeasurer:
-    """A `Measurer` of choices. Every one has a structure and results of its own; all of them read the caller's arrays."""
+    """A `Measurer` of choices. Every one has a structure and results of its own.
+
+    All of them read the caller's arrays.
+    """
 
     compilers = 1
 
@@ -157,12 +208,16 @@ class CallMeasurer:
     def prepare(self, plans: Sequence[Choice]) -> dict[Choice, Failure | None]:
         """The errors of the first choice of all are the caller's."""
         with on(self._job.device):
-            return {c: self._check(c) if self._expected is not None else self._start(c) for c in plans}
+            return {
+                c: self._check(c) if self._expected is not None else self._start(c) for c in plans
+            }
 
     def _start(self, default: Choice) -> None:
         call = self._job.bind(default)
         reference = call.compiled.reference
-        self._tolerance = tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
+        self._tolerance = (
+            tolerance(reference) if self._job.wish.k is None else tolerance(reference, IN_ONE_ORDER)
+        )
         self._expected, self._default = self._first_run(default, call), default
 
     def _check(self, choice: Choice) -> Failure | None:
@@ -173,7 +228,8 @@ class CallMeasurer:
             return Failure("illegal", str(error))
         except LanewiseError as error:
             return Failure("failed", first_lines(error))
-        except Exception as error:  # whatever a driver says of a launch: the choice is out, the search goes on
+        except Exception as error:
+            # whatever a driver says of a launch: the choice is out, the search goes on
             return Failure("failed", first_lines(error))
         wrong = difference(results, self._expected, self._tolerance)
         if wrong and any(
@@ -186,7 +242,9 @@ class CallMeasurer:
         return None
 
     def _cancelled(self) -> list[HostArray]:
-        """What rounding explains of every element of the results besides its own size, where terms cancel."""
+        """What rounding explains of every element of the results besides its own size, where terms
+        cancel.
+        """
         if self._margins is None:
             assert self._expected is not None
             assert self._default is not None
@@ -195,7 +253,10 @@ class CallMeasurer:
         return self._margins
 
     def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
-        """The results, which nobody but the call may have written; a second run that is warm tells how often to repeat it."""
+        """The results, which nobody but the call may have written.
+
+        A second run that is warm tells how often to repeat it.
+        """
         once, results = self._run(call)
         if once < LONG:
             once = min(once, self._run(call)[0])
@@ -232,7 +293,10 @@ class CallMeasurer:
 
 
 def replay_search(entry: Entry) -> Tuning:
-    """The search of an entry, without the device: a choice that was not looked at then does not exist."""
+    """The search of an entry, without the device.
+
+    A choice that was not looked at then does not exist.
+    """
     space, recording = recorded_space(entry), recorded_trials(entry)
     outcome = _find(space, RecordedMeasurer(recording), float("inf"), recording.__contains__)
     return _search_report(outcome, entry.log)
@@ -240,10 +304,17 @@ def replay_search(entry: Entry) -> Tuning:
 
 def recorded_space(entry: Entry) -> SearchSpace:
     """The space of an entry; raises `KeyError` or `ValueError` for one that is damaged."""
-    structures = tuple(Choice(configuration_from(text), entry.default) for text in entry.log["structures"])
-    return SearchSpace(structures, {name: tuple(values) for name, values in entry.log["axes"].items()})
+    structures = tuple(
+        Choice(configuration_from(text), entry.default) for text in entry.log["structures"]
+    )
+    return SearchSpace(
+        structures, {name: tuple(values) for name, values in entry.log["axes"].items()}
+    )
 
 
 def recorded_trials(entry: Entry) -> dict[Choice, Trial]:
     """The trials of an entry by choice."""
-    return {Choice(configuration_from(t.structure), t.plan): t for t in map(trial_from, entry.log["trials"])}
+    return {
+        Choice(configuration_from(t.structure), t.plan): t
+        for t in map(trial_from, entry.log["trials"])
+    }

@@ -1,12 +1,16 @@
-"""Let a thread update sites of several rows and layers, and a block of threads neighbours in all directions.
+"""Let a thread update sites of several rows and layers, and a block of threads neighbours in all
+directions.
 
-    parallel for n: y = row(n) % ny; z = ...; load t[n]: a; load t[n + ahead.y * 4]: b; load t[n + back.z * 4]: c; ...; store next[n]
+    parallel for n: y = row(n) % ny; z = ...; load t[n]: a; load t[n + ahead.y * 4]: b; load t[n +
+    back.z * 4]: c; ...; store next[n]
 ->  parallel for $z.group: parallel for $y.group: parallel for $x.group:
         y#0 = min(2 $y.group, ny - 2); y#1 = ...; n#0#0 = (z * ny + y#0) * nx + 4 $x.group; ...
         load t[n#0#0, 4 records]: ...; load t[n#0#1, 4 records]: ...; ...
-A row is read for the row itself and for both beside it, and so is a layer. Threads that have several of them read it once, threads of
-a block read it from the cache of their multiprocessor: what is left to read is the surface of a block. The last rows and layers go with
-the last whole group of them: some sites are then updated twice, with the same result, for they read one copy and write the other.
+A row is read for the row itself and for both beside it, and so is a layer. Threads that have
+several of them read it once, threads of a block read it from the cache of their multiprocessor:
+what is left to read is the surface of a block. The last rows and layers go with the last whole
+group of them: some sites are then updated twice, with the same result, for they read one copy and
+write the other.
 """
 
 from __future__ import annotations
@@ -29,7 +33,10 @@ from lanewise.planning.plan import Decisions
 from lanewise.support.errors import PlanError
 
 NO_NEIGHBOURS = "its populations arrive each at one site: rows have nothing to share"
-MARKED = "its sites read marks of what is special about them, and more of them a thread wait longer for each other"
+MARKED = (
+    "its sites read marks of what is special about them, and more of them a thread wait longer for "
+    "each other"
+)
 NO_PLACES = "its sites do not compute where they lie"
 MOST = 32  # sites of a thread
 ROWS = 8  # and of these along an axis, but for x
@@ -50,14 +57,19 @@ def check_extents(plan: Decisions, shape: tuple[int, ...]) -> None:
     for name, axis, extent in zip(("rows", "layers"), AXES[1:], shape[-2::-1], strict=False):
         if getattr(plan, name) > extent:
             raise PlanError(
-                f"Plan({name}={getattr(plan, name)}): the box has {extent} {'site' if extent == 1 else 'sites'} along {axis}; "
+                f"Plan({name}={getattr(plan, name)}): the box has {extent} "
+                f"{'site' if extent == 1 else 'sites'} along {axis}; "
                 f"wanted at most as many {name} a thread"
             )
 
 
 def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
     """Why the pass does not apply, or None. points: sites of a thread along x, y and z."""
-    if len(kernel.body) != 1 or not isinstance(kernel.body[0], ir.Parallel) or kernel.grid is not None:
+    if (
+        len(kernel.body) != 1
+        or not isinstance(kernel.body[0], ir.Parallel)
+        or kernel.grid is not None
+    ):
         return "its sites are already mapped to threads"
     if kernel.arrays[0].name != FIELDS:
         return NO_NEIGHBOURS
@@ -71,12 +83,17 @@ def legal(kernel: ir.Kernel, points: Sequence[int]) -> str | None:
     if rest_of(0).name not in {n for s in statements(kernel.body) for n in writes(s)}:
         return NO_PLACES
     if min(points) < 1 or prod(points) > MOST or max(points) > ROWS:
-        return f"a thread updates at most {MOST} sites, {ROWS} along an axis; {' x '.join(map(str, points))} were asked for"
+        return (
+            f"a thread updates at most {MOST} sites, {ROWS} along an axis; "
+            f"{' x '.join(map(str, points))} were asked for"
+        )
     return None
 
 
 def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
-    """So many sites a thread along x, y and z, in loops over groups of them, that along x the innermost."""
+    """So many sites a thread along x, y and z, in loops over groups of them, that along x the
+    innermost.
+    """
     if reason := legal(kernel, points):
         raise refuse("thread merging", kernel, reason)
     loop = kernel.body[0]
@@ -97,7 +114,9 @@ def apply(kernel: ir.Kernel, points: Sequence[int]) -> ir.Kernel:
         if count == 1:
             starts.append(ir.Assign(place.name, first))
             continue
-        merge = merging.Merge(axis, count, _varying(place, extent, body), None if axis else loop.variable)
+        merge = merging.Merge(
+            axis, count, _varying(place, extent, body), None if axis else loop.variable
+        )
         begin = ir.Local(own(f"{AXES[axis]}.begin"), index)
         starts.append(ir.Assign(begin.name, first))
         starts += [ir.Assign(numbered(place.name, r), build.add(begin, r)) for r in range(count)]
@@ -115,7 +134,9 @@ def _varying(place: ir.Local, extent: ir.Expression, body: ir.Block) -> set[str]
     return varying_names(ir.Parallel(place.name, extent, body), merging.SHARED)
 
 
-def _by_place(loop: ir.Parallel, extents: Sequence[ir.Local], places: Sequence[ir.Local]) -> ir.Block:
+def _by_place(
+    loop: ir.Parallel, extents: Sequence[ir.Local], places: Sequence[ir.Local]
+) -> ir.Block:
     """The work of a site whose coordinates are known, and its number is not."""
     found = {p.name for p in places} | {rest_of(axis).name for axis in range(len(places))}
     number: ir.Expression = places[-1]

@@ -1,10 +1,14 @@
-"""Let the sites of a thread share what they read of each other: the right-hand neighbour of one is the next of them.
+"""Let the sites of a thread share what they read of each other.
 
-    load t[n#0, 4 records]: a#0, a#1, a#2, a#3; load t[n#0 + ahead#0]: b#0; ...; load t[n#3 + ahead#3]: b#3
-->  load t[n#0, 4 records]: a#0, a#1, a#2, a#3; b#0 = a#1; b#1 = a#2; b#2 = a#3; load t[n#3 + ahead#3]: b#3
-What is read is known by how far from the first site of the thread it lies along each axis. Fields of neighbours are read in every
-direction from one array, populations each from its own: these have nothing to share. A stencil whose threads loaded every neighbour
-anew kept the cache busier than the memory (bench/results/gpu_stencil.md).
+The right-hand neighbour of one is the next of them.
+
+    load t[n#0, 4 records]: a#0, a#1, a#2, a#3; load t[n#0 + ahead#0]: b#0; ...; load t[n#3 +
+    ahead#3]: b#3
+->  load t[n#0, 4 records]: a#0, a#1, a#2, a#3; b#0 = a#1; b#1 = a#2; b#2 = a#3; load t[n#3 +
+ahead#3]: b#3 What is read is known by how far from the first site of the thread it lies along each
+axis. Fields of neighbours are read in every direction from one array, populations each from its
+own: these have nothing to share. A stencil whose threads loaded every neighbour anew kept the cache
+busier than the memory (bench/results/gpu_stencil.md).
 """
 
 from __future__ import annotations
@@ -20,17 +24,26 @@ from lanewise.language.types import Scalar
 from lanewise.patterns.sitewise.kinds import AXES
 
 SITE = own("n")
-STEPS = {own(f"{name}.{a}"): (axis, step) for axis, a in enumerate(AXES) for name, step in (("back", -1), ("ahead", 1))}
+STEPS = {
+    own(f"{name}.{a}"): (axis, step)
+    for axis, a in enumerate(AXES)
+    for name, step in (("back", -1), ("ahead", 1))
+}
 Offset = tuple[int, int, int]  # from the first site of the thread: along x, y, z
 Value = tuple[str, str, Offset]  # an array, a leaf of it, and where it is read
 
 
-def share(block: ir.Block, kernel: ir.Kernel, axes: tuple[int, ...] = (0,), sites: int = 1) -> ir.Block:
-    """The block of a thread's sites, numbered along the `axes`, without loads of what it has loaded.
+def share(
+    block: ir.Block, kernel: ir.Kernel, axes: tuple[int, ...] = (0,), sites: int = 1
+) -> ir.Block:
+    """The block of a thread's sites, numbered along the `axes`, without loads of what it has
+    loaded.
 
     sites: of a row, which are then loaded as a whole as soon as one of them is read.
     """
-    types = {(a.name, leaf.name): leaf.type for a in kernel.arrays if not a.written for leaf in a.leaves}
+    types = {
+        (a.name, leaf.name): leaf.type for a in kernel.arrays if not a.written for leaf in a.leaves
+    }
     return _Sharing(types, axes, sites).block(block, _Loaded())
 
 
@@ -54,7 +67,10 @@ class _Sharing:
 
     @property
     def rows_alone(self) -> bool:
-        """Sites of one row share rows that are loaded as a whole: single values are loads of special sites, under conditions."""
+        """Sites of one row share rows that are loaded as a whole.
+
+        Single values are loads of special sites, under conditions.
+        """
         return self.axes == (0,)
 
     def block(self, block: ir.Block, loaded: _Loaded) -> ir.Block:
@@ -72,9 +88,12 @@ class _Sharing:
         }  # of all sites, the leaves of one behind those of the one before
         if self.rows_alone and s.across == 1 and isinstance(s.index, ir.Local):
             return (s,)
-        if (s.across == 1 or not self.rows_alone) and all(v in loaded.values for v in wanted.values()):
+        if (s.across == 1 or not self.rows_alone) and all(
+            v in loaded.values for v in wanted.values()
+        ):
             return tuple(
-                ir.Assign(name, ir.Local(loaded.values[v], self.types[v[0], v[1]])) for name, v in wanted.items()
+                ir.Assign(name, ir.Local(loaded.values[v], self.types[v[0], v[1]]))
+                for name, v in wanted.items()
             )
         if s.across == 1 < self.sites and 0 <= x < self.sites and not loaded.branch:
             row = self._row(s)
@@ -87,13 +106,18 @@ class _Sharing:
     def _row(self, s: ir.LoadRecord) -> ir.LoadRecord:
         """The load of the whole row that a site, or a neighbour of one, lies in."""
         names = ((n, leaf, name) for n in range(self.sites) for leaf, name in s.reads)
-        reads = tuple((leaf, numbered(f"{original(name)}.row", n) + _copies(name)) for n, leaf, name in names)
+        reads = tuple(
+            (leaf, numbered(f"{original(name)}.row", n) + _copies(name)) for n, leaf, name in names
+        )
         index = _first(s.index)
         assert index is not None
         return ir.LoadRecord(s.array, index, reads, self.sites)
 
     def _place(self, index: ir.Expression) -> Offset | None:
-        """How far from the first site this is: the site's own place, and one step along some axes."""
+        """How far from the first site this is.
+
+        The site's own place, and one step along some axes.
+        """
         names = _sum(index)
         if names is None or [original(n) for n in names].count(SITE) != 1:
             return None
@@ -119,7 +143,9 @@ def _copies(name: str) -> str:
 
 
 def _first(e: ir.Expression) -> ir.Expression | None:
-    """The place of the first site of a row in place of that of another one, or of a step along the row."""
+    """The place of the first site of a row in place of that of another one, or of a step along the
+    row.
+    """
     match e:
         case ir.Local(name=name) if original(name) == SITE:
             _, *others = copy_of(name).split(COPY)
@@ -134,7 +160,10 @@ def _first(e: ir.Expression) -> ir.Expression | None:
 
 
 def _sum(e: ir.Expression) -> list[str] | None:
-    """The variables that are added up, whole blocks of sites as what they are; None for anything else."""
+    """The variables that are added up, whole blocks of sites as what they are.
+
+    None for anything else.
+    """
     match e:
         case ir.Local(name=name):
             return [name]

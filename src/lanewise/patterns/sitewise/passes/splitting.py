@@ -1,10 +1,16 @@
-"""Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every other kind.
+"""Give each class of sites a kernel of its own.
 
-    parallel for n: load mark; <load neighbours>; if special: <correct by the flags>; apply by kind; put
-->  parallel for span: for n in first..last: <load neighbours>; apply; put                                  (bulk, spans of neighbours)
-    parallel for i: n = list[i]; <load neighbours>; <correct by the flags>; apply; put                     (special sites of a kind)
-The paper's branch splitting (Carrillo, Siegel and Li, 2009) on this pattern: a kernel takes the registers of its hungriest branch, and
-here the bulk is rid of the branch altogether. On a CPU its inner loop has unit stride.
+The bulk, fluid sites at walls and faces, and every other kind.
+
+    parallel for n: load mark; <load neighbours>; if special: <correct by the flags>; apply by kind;
+    put
+->  parallel for span: for n in first..last: <load neighbours>; apply; put
+(bulk, spans of neighbours)
+    parallel for i: n = list[i]; <load neighbours>; <correct by the flags>; apply; put
+    (special sites of a kind)
+The paper's branch splitting (Carrillo, Siegel and Li, 2009) on this pattern: a kernel takes the
+registers of its hungriest branch, and here the bulk is rid of the branch altogether. On a CPU its
+inner loop has unit stride.
 """
 
 from __future__ import annotations
@@ -14,7 +20,15 @@ from dataclasses import dataclass, replace
 from lanewise.ir import nodes as ir
 from lanewise.ir.functions import arrays_touched
 from lanewise.ir.names import own
-from lanewise.ir.traverse import expressions, flat_map, reads, rewrite, rewrite_statement, statements, writes
+from lanewise.ir.traverse import (
+    expressions,
+    flat_map,
+    reads,
+    rewrite,
+    rewrite_statement,
+    statements,
+    writes,
+)
 from lanewise.ir.values import value_array
 from lanewise.language.types import BOOL, I32, U32, Scalar, Vector
 from lanewise.passes import constant_folding, dead_code
@@ -28,7 +42,10 @@ SPAN, SITE = own("span"), own("i")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A class of sites: the bulk (`kind` is None), the special sites of a kind, or all special sites but walls (`ANY`)."""
+    """A class of sites.
+
+    The bulk (`kind` is None), the special sites of a kind, or all special sites but walls (`ANY`).
+    """
 
     kind: int | None = None
 
@@ -43,12 +60,15 @@ class Part:
 
     @property
     def label(self) -> str:
-        return "bulk" if self.kind is None else "special" if self.kind == ANY else f"kind{self.kind}"
+        return (
+            "bulk" if self.kind is None else "special" if self.kind == ANY else f"kind{self.kind}"
+        )
 
 
 ANY = -1
 BULK = Part()
-# All that `apply` may make. Kind 0 always has a function, so a kernel may ask for its sites where the mask has none.
+# All that `apply` may make. Kind 0 always has a function, so a kernel may ask for its sites where
+# the mask has none.
 PARTS = (BULK, Part(ANY), *(Part(k) for k in range(MOST)))
 DENSE = "so many of its sites are special that each reads its flags"
 ALIKE = "all its sites do the same in this phase"  # one class of sites: nothing to keep apart
@@ -73,7 +93,8 @@ def legal(kernel: ir.Kernel) -> str | None:
 def apply(kernel: ir.Kernel, *, spans: bool) -> tuple[ir.Kernel, ...]:
     """The kernels of the bulk and of the special sites of each kind, which may run in any order.
 
-    The bulk is a list of `spans` on a CPU; on a GPU the threads of special sites do nothing in its kernel.
+    The bulk is a list of `spans` on a CPU; on a GPU the threads of special sites do nothing in its
+    kernel.
     """
     if reason := legal(kernel):
         raise refuse("branch splitting", kernel, reason)
@@ -82,12 +103,17 @@ def apply(kernel: ir.Kernel, *, spans: bool) -> tuple[ir.Kernel, ...]:
 
 
 def _kinds(kernel: ir.Kernel) -> tuple[int, ...]:
-    """The kinds whose functions the kernel chooses from; `ANY` where all sites have one function."""
+    """The kinds whose functions the kernel chooses from.
+
+    `ANY` where all sites have one function.
+    """
     chosen: list[int] = []
     for s in statements(kernel.body):
         if isinstance(s, ir.If) and any(isinstance(x, ir.Apply) for x in s.then):
             match s.condition:
-                case ir.Compare(operator="==", left=ir.Local(name=name), right=ir.Literal(value=value)) if name == KIND:
+                case ir.Compare(
+                    operator="==", left=ir.Local(name=name), right=ir.Literal(value=value)
+                ) if name == KIND:
                     chosen.append(int(value))
                 case _:
                     pass
@@ -98,7 +124,10 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
     """The bulk among all sites: each looks at its mark, and special ones do nothing."""
     (loop,) = kernel.body
     assert isinstance(loop, ir.Parallel)
-    end = next(n for n, s in enumerate(loop.body) if isinstance(s, ir.Assign) and s.name == SPECIAL) + 1
+    end = (
+        next(n for n, s in enumerate(loop.body) if isinstance(s, ir.Assign) and s.name == SPECIAL)
+        + 1
+    )
     inner = _simplified(loop.body[end:], _constants(BULK))
     bulk = ir.If(ir.Unary("not", ir.Local(SPECIAL, BOOL), BOOL), inner)
     body = (replace(loop, body=(*loop.body[:end], bulk)),)
@@ -114,7 +143,9 @@ def _masked(kernel: ir.Kernel) -> ir.Kernel:
 
 def _used(body: ir.Block) -> tuple[set[str], set[str]]:
     """The arrays that a kernel accesses, and the names that it reads."""
-    return arrays_touched(body), {n for s in statements(body) for e in expressions(s) for n in reads(e)}
+    return arrays_touched(body), {
+        n for s in statements(body) for e in expressions(s) for n in reads(e)
+    }
 
 
 def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
@@ -124,7 +155,9 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
     constants = _constants(part)
     body = _without_unread_flags(_simplified(loop.body, constants))
     count = ir.Parameter(part.count, index)
-    outer = _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
+    outer = (
+        _spans(loop, part, body, index) if part.kind is None else _sites(loop, part, body, index)
+    )
     array = value_array(part.array, Vector(index, 2) if part.kind is None else index, written=False)
     used, names = _used((outer,))
     arrays = (*(a for a in kernel.arrays if a.name in used), array)
@@ -143,7 +176,11 @@ def _part(kernel: ir.Kernel, part: Part) -> ir.Kernel:
 def _constants(part: Part) -> dict[str, ir.Expression]:
     """What the sites of a part need not ask."""
     special = ir.Literal(part.kind is not None, BOOL)
-    return {SPECIAL: special, WALL: ir.Literal(False, BOOL), KIND: ir.Literal(max(part.kind or 0, 0), I32)}
+    return {
+        SPECIAL: special,
+        WALL: ir.Literal(False, BOOL),
+        KIND: ir.Literal(max(part.kind or 0, 0), I32),
+    }
 
 
 def _spans(loop: ir.Parallel, part: Part, body: ir.Block, index: Scalar) -> ir.Parallel:
@@ -169,7 +206,9 @@ def _simplified(block: ir.Block, constants: dict[str, ir.Expression]) -> ir.Bloc
     def visit(s: ir.Statement) -> ir.Block:
         if isinstance(s, ir.Assign) and s.name in constants:
             return ()
-        if isinstance(s, ir.LoadRecord) and (s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)):
+        if isinstance(s, ir.LoadRecord) and (
+            s.array in (MARKS, SOLIDS) or s.reads == (("value", ALL),)
+        ):
             return ()
         if isinstance(s, ir.LoadRecord) and not special:
             s = replace(s, index=_unclamped(s.index))
@@ -187,7 +226,11 @@ def _without_unread_flags(block: ir.Block) -> ir.Block:
     return flat_map(
         block,
         lambda s: (
-            () if isinstance(s, ir.LoadRecord) and s.array == FLAGS and not {v for _, v in s.reads} & names else (s,)
+            ()
+            if isinstance(s, ir.LoadRecord)
+            and s.array == FLAGS
+            and not {v for _, v in s.reads} & names
+            else (s,)
         ),
     )
 
@@ -205,7 +248,11 @@ def _without_overwritten(block: ir.Block) -> ir.Block:
     """Without first values that the branch that is left replaces before anybody reads them."""
     kept: list[ir.Statement] = []
     for n, s in enumerate(block):
-        if not (isinstance(s, ir.Assign) and isinstance(s.value, ir.Literal) and _is_replaced(s.name, block[n + 1 :])):
+        if not (
+            isinstance(s, ir.Assign)
+            and isinstance(s.value, ir.Literal)
+            and _is_replaced(s.name, block[n + 1 :])
+        ):
             kept.append(s)
     return tuple(kept)
 

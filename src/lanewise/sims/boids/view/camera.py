@@ -1,7 +1,8 @@
 """Where a flock is seen from: OpenSteerDemo's cameras, and one that flies around it.
 
-fixed: from one side, far enough to see the flock. orbit: around it, once a minute of its time. offset: beside one agent, always in the
-same direction. follow: behind one agent. pov: from its nose (point of view).
+fixed: from one side, far enough to see the flock. orbit: around it, once a minute of its time.
+offset: beside one agent, always in the same direction. follow: behind one agent. pov: from its nose
+(point of view).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ NEAREST = 0.3
 """What is nearer to the eye is not drawn, as a rule."""
 
 BEFORE = 4.0
-"""Nor are agents between an eye that goes with an agent and that agent, so that they do not hide it."""
+"""Nor are agents between an eye that goes with an agent and that agent, so that they do not hide
+it.
+"""
 
 AZIMUTH, ELEVATION = math.radians(35), math.radians(16)
 MARGIN = 1.04
@@ -38,8 +41,8 @@ UP = np.array((0.0, 1.0, 0.0))
 class Camera:
     """An eye.
 
-    right, up, ahead: unit vectors at right angles. focus: how far away is what it looks at; depth: of the scene around. near: what is
-    nearer is not drawn.
+    right, up, ahead: unit vectors at right angles. focus: how far away is what it looks at; depth:
+    of the scene around. near: what is nearer is not drawn.
     """
 
     eye: NDArray[np.float64]
@@ -55,7 +58,11 @@ class Camera:
         return height / (2 * math.tan(ANGLE / 2))
 
     def project(self, places: NDArray[np.floating], size: tuple[int, int]) -> NDArray[np.float32]:
-        """Of places (..., 3): x and y in pixels of a picture of `size` (height, width), and one over the distance; 0 behind the eye."""
+        """Of places (..., 3).
+
+        X and y in pixels of a picture of `size` (height, width), and one over the distance; 0
+        behind the eye.
+        """
         away = places - self.eye
         distance = away @ self.ahead
         seen = distance > self.near
@@ -73,8 +80,12 @@ def check_camera(name: str) -> None:
 
 
 def looking(
-    eye: NDArray[np.float64], target: NDArray[np.float64], depth: float, up: NDArray[np.float64] = UP, near: float = NEAREST,
-) -> Camera:  # fmt: skip
+    eye: NDArray[np.float64],
+    target: NDArray[np.float64],
+    depth: float,
+    up: NDArray[np.float64] = UP,
+    near: float = NEAREST,
+) -> Camera:
     """From `eye` to `target`, upright towards `up`."""
     ahead = target - eye
     focus = float(np.linalg.norm(ahead))
@@ -94,7 +105,9 @@ def around(middle: NDArray[np.float64], radius: float, time: float, *, turning: 
     return looking(middle + out * (MARGIN * radius / math.sin(ANGLE / 2)), middle, radius)
 
 
-def beside(name: str, position: NDArray[np.float64], forward: NDArray[np.float64], up: NDArray[np.float64]) -> Camera:
+def beside(
+    name: str, position: NDArray[np.float64], forward: NDArray[np.float64], up: NDArray[np.float64]
+) -> Camera:
     """With an agent: at a constant offset, behind it, or on its nose."""
     match name:
         case "offset":
@@ -104,4 +117,6 @@ def beside(name: str, position: NDArray[np.float64], forward: NDArray[np.float64
         case _:
             level = forward - 0.35 * forward[1] * UP  # not straight from above an agent that dives
             level = level / np.linalg.norm(level)
-            return looking(position - 7.5 * level + 2.2 * UP, position + 4 * forward, 40.0, near=BEFORE)
+            return looking(
+                position - 7.5 * level + 2.2 * UP, position + 4 * forward, 40.0, near=BEFORE
+            )

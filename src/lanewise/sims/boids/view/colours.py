@@ -1,7 +1,8 @@
 """What the colour of an agent says: where it heads, how fast it is, or which cluster it belongs to.
 
-Clusters are agents that fly together: chains of agents with gaps below a radius (connected components, friends of friends). Cells are so
-small that all agents of one belong together; pairs of near cells are joined by the first pair of agents near enough. So crowds cost
+Clusters are agents that fly together: chains of agents with gaps below a radius (connected
+components, friends of friends). Cells are so small that all agents of one belong together; pairs of
+near cells are joined by the first pair of agents near enough. So crowds cost
 little: a search over all pairs of neighbours is not needed to know that they are connected.
 """
 
@@ -38,7 +39,10 @@ def check_colouring(name: str) -> None:
 
 
 def heading_colours(forward: NDArray[Any]) -> NDArray[np.float32]:
-    """Agents (n, 3) that look the same way look the same: around the vertical axis the hue turns, upwards is lighter."""
+    """Agents (n, 3) that look the same way look the same.
+
+    Around the vertical axis the hue turns, upwards is lighter.
+    """
     x, y, z = np.asarray(forward, np.float64).T
     return srgb(np.stack([0.79 + 0.12 * y, 0.15 * x, 0.15 * z], axis=1)).astype(np.float32)
 
@@ -48,7 +52,9 @@ def speed_table() -> NDArray[np.float32]:
     return np.round(speed_colours()(np.linspace(0, 1, 256))[:, :3] * 255).astype(np.float32)
 
 
-def scaled_colours(values: NDArray[Any], high: float, table: NDArray[np.float32]) -> NDArray[np.float32]:
+def scaled_colours(
+    values: NDArray[Any], high: float, table: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Colours of a table for values from 0 to `high`."""
     return table[np.clip(np.asarray(values, np.float64) / high * 255, 0, 255).astype(np.int64)]
 
@@ -56,16 +62,20 @@ def scaled_colours(values: NDArray[Any], high: float, table: NDArray[np.float32]
 def cluster_table() -> NDArray[np.float32]:
     """HUES colours of one lightness, neighbours in the table far apart."""
     angle = 2 * np.pi * (np.arange(HUES) * 3 % HUES) / HUES + 4.2
-    return srgb(np.stack([np.full(HUES, 0.79), 0.135 * np.cos(angle), 0.135 * np.sin(angle)], axis=1)).astype(
-        np.float32
-    )
+    return srgb(
+        np.stack([np.full(HUES, 0.79), 0.135 * np.cos(angle), 0.135 * np.sin(angle)], axis=1)
+    ).astype(np.float32)
 
 
 @dataclass(slots=True)
 class ClusterColours:
-    """Colours of clusters that stay from frame to frame: a cluster takes that of most of its agents, unless a larger one has it."""
+    """Colours of clusters that stay from frame to frame.
 
-    _before: NDArray[np.int64] | None = field(default=None)  # the colour of each agent, HUES for none
+    A cluster takes that of most of its agents, unless a larger one has it.
+    """
+
+    # the colour of each agent, HUES for none
+    _before: NDArray[np.int64] | None = field(default=None)
 
     def of(self, labels: NDArray[np.int64]) -> NDArray[np.float32]:
         """(n, 3) for the clusters (n,) of agents, the largest of which is number 0."""
@@ -157,13 +167,20 @@ def join_kernel(points, cells, starts, radius2, parent):
 '''
 
 
-def clusters(position: NDArray[Any], radius: float, period: float | None = None) -> NDArray[np.int64]:
-    """The cluster of each agent (n,): 0 is the largest; of equal ones that with the first agent comes first.
+def clusters(
+    position: NDArray[Any], radius: float, period: float | None = None
+) -> NDArray[np.int64]:
+    """The cluster of each agent (n,): 0 is the largest.
 
-    position: (n, 3). radius: agents nearer than this belong together. period: the side of a periodic box, a multiple of the radius.
+    Of equal ones that with the first agent comes first.
+
+    position: (n, 3). radius: agents nearer than this belong together. period: the side of a
+    periodic box, a multiple of the radius.
     """
     if not (math.isfinite(radius) and radius > 0):
-        raise ArgumentError(f"the radius of clusters is {radius:g}; wanted a finite number above zero")
+        raise ArgumentError(
+            f"the radius of clusters is {radius:g}; wanted a finite number above zero"
+        )
     points, owner = np.asarray(position, np.float64), np.arange(len(position))
     if period is not None:
         points, owner = _with_images(points, radius, period)
@@ -175,14 +192,20 @@ def clusters(position: NDArray[Any], radius: float, period: float | None = None)
     place = np.argsort(order)
     parent = np.arange(len(points))
     parent[place] = place[owner]  # a copy belongs to whom it is a copy of
-    own_kernel(_JOIN, "join")(points[order], cells[begins], np.r_[begins, len(points)], radius * radius, parent)
+    own_kernel(_JOIN, "join")(
+        points[order], cells[begins], np.r_[begins, len(points)], radius * radius, parent
+    )
     while (parent[parent] != parent).any():
         parent = parent[parent]
     return _numbered(parent[place[: len(position)]])
 
 
-def _with_images(points: NDArray[np.float64], radius: float, period: float) -> tuple[Any, NDArray[np.int64]]:
-    """The agents in the box, and behind them copies of those near its low faces beyond the high ones; and whose copies these are."""
+def _with_images(
+    points: NDArray[np.float64], radius: float, period: float
+) -> tuple[Any, NDArray[np.int64]]:
+    """The agents in the box, and behind them copies of those near its low faces beyond the high
+    ones; and whose copies these are.
+    """
     points, owner = points % period, np.arange(len(points))
     for axis in range(3):
         near = points[:, axis] < radius
@@ -192,7 +215,10 @@ def _with_images(points: NDArray[np.float64], radius: float, period: float) -> t
 
 
 def _closed_up(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where no cell is in use along an axis, three empty ones are as good as many: numbers stay small, however far outliers are."""
+    """Where no cell is in use along an axis, three empty ones are as good as many.
+
+    Numbers stay small, however far outliers are.
+    """
     result = np.empty_like(cells)
     for axis in range(3):
         used, place = np.unique(cells[:, axis], return_inverse=True)
@@ -202,7 +228,9 @@ def _closed_up(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _numbered(roots: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers by size."""
-    _, first, label, sizes = np.unique(roots, return_index=True, return_inverse=True, return_counts=True)
+    _, first, label, sizes = np.unique(
+        roots, return_index=True, return_inverse=True, return_counts=True
+    )
     rank = np.empty(len(sizes), np.int64)
     rank[np.lexsort((first, -sizes))] = np.arange(len(sizes))
     return rank[label]

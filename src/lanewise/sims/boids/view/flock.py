@@ -1,4 +1,6 @@
-"""A flock as a picture, and as frames of a movie: what is painted of a moment, and how it is looked at.
+"""A flock as a picture, and as frames of a movie.
+
+What is painted of a moment, and how it is looked at.
 
 Painted are agents with their headings in perspective, obstacles, the end of the world, and numbers.
 """
@@ -30,14 +32,28 @@ from lanewise.sims.boids.view.colours import (
     speed_table,
 )
 from lanewise.sims.boids.view.raster import HAZE, Canvas, dart_length, darts
-from lanewise.sims.boids.view.scene import WORLD, Edge, circle, draw_glass, draw_obstacles, joined, lines, world_lines
+from lanewise.sims.boids.view.scene import (
+    WORLD,
+    Edge,
+    circle,
+    draw_glass,
+    draw_obstacles,
+    joined,
+    lines,
+    world_lines,
+)
 from lanewise.sims.boids.view.text import write_caption
 from lanewise.support.errors import InputError
 from lanewise.support.interrupts import interrupts_wait
 
 
 def plot_flock(
-    path: FilePath, moment: Moment, view: View, *, course: Sequence[tuple[float, float]] = (), overwrite: bool = False
+    path: FilePath,
+    moment: Moment,
+    view: View,
+    *,
+    course: Sequence[tuple[float, float]] = (),
+    overwrite: bool = False,
 ) -> None:
     """One PNG. course: times and polarisations before this moment.
 
@@ -62,7 +78,9 @@ def save_pixels(path: Path, pixels: NDArray[np.uint8], *, overwrite: bool) -> No
 class FlockMovie:
     """Paints a flock's moments into a GIF or MP4. To be used in a `with` block."""
 
-    def __init__(self, path: FilePath, view: View, *, fps: float = 25.0, overwrite: bool = False) -> None:
+    def __init__(
+        self, path: FilePath, view: View, *, fps: float = 25.0, overwrite: bool = False
+    ) -> None:
         """Check everything that writing will need; raises as `MovieWriter`."""
         self._movie, self._painter = MovieWriter(path, fps, overwrite), Painter(view)
 
@@ -79,7 +97,12 @@ class FlockMovie:
         """How many there are."""
         return self._movie.frames
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         """Complete the file, whatever ended the run; without a frame there is none."""
         self._movie.__exit__(kind, error, at)
 
@@ -98,7 +121,10 @@ TRAIL = 90
 
 @dataclass(slots=True)
 class Painter:
-    """Paints one moment after the other: remembers the colours of clusters, how far the camera has drawn back, and trails."""
+    """Paints one moment after the other.
+
+    Remembers the colours of clusters, how far the camera has drawn back, and trails.
+    """
 
     view: View
     _clusters: ClusterColours = field(default_factory=ClusterColours)
@@ -123,16 +149,26 @@ class Painter:
         canvas.clear()
         draw_obstacles(canvas, view.obstacles, view.world, camera, size)
         length = dart_length(len(moment.speed), camera, size)
-        canvas.draw(darts(moment.position, moment.forward, moment.up, colours, camera, size, length))
+        canvas.draw(
+            darts(moment.position, moment.forward, moment.up, colours, camera, size, length)
+        )
         thin = size[0] / 1000
-        if not any(isinstance(o, Sphere) and o.seen == "inside" and o.radius >= view.world for o in view.obstacles):
+        if not any(
+            isinstance(o, Sphere) and o.seen == "inside" and o.radius >= view.world
+            for o in view.obstacles
+        ):
             # A room as large as the world is its edge, too.
-            canvas.draw(lines(world_lines(view.edge, view.world), WORLD, 0.55, 1.3 * thin, camera, size), solid=False)
+            canvas.draw(
+                lines(world_lines(view.edge, view.world), WORLD, 0.55, 1.3 * thin, camera, size),
+                solid=False,
+            )
         draw_glass(canvas, view.obstacles, view.world, camera, size)
         self._draw_trail(canvas, moment, camera, length)
         if not (self._order and self._order[-1][0] >= moment.time):
             self._order.append((moment.time, moment.polarisation))
-        return write_caption(canvas.pixels(), view.title, (*moment.numbers, *said), key, tuple(self._order))
+        return write_caption(
+            canvas.pixels(), view.title, (*moment.numbers, *said), key, tuple(self._order)
+        )
 
     def _colours(self, moment: Moment) -> tuple[NDArray[np.float32], Any, tuple[str, ...]]:
         """Of agents, what they mean, and what is to be said besides."""
@@ -144,7 +180,10 @@ class Painter:
             case "cluster":
                 labels = self._labels(moment)
                 sizes = np.bincount(labels)
-                said = f"{(sizes > 1).sum():,} clusters, the largest of {sizes[0]:,}, {(sizes == 1).sum():,} alone"
+                said = (
+                    f"{(sizes > 1).sum():,} clusters, the largest of {sizes[0]:,}, "
+                    f"{(sizes == 1).sum():,} alone"
+                )
                 return self._clusters.of(labels), None, (said,)
             case _:
                 return heading_colours(moment.forward), "heading", ()
@@ -159,9 +198,13 @@ class Painter:
             self._selected = self._selected_row(moment)
         if view.camera in WITH_AGENT:
             row = self._selected
-            place, forward, up = (np.asarray(a[row], np.float64) for a in (moment.position, moment.forward, moment.up))
+            place, forward, up = (
+                np.asarray(a[row], np.float64) for a in (moment.position, moment.forward, moment.up)
+            )
             return beside(view.camera, place, forward, up)
-        far = 1.04 * float(np.percentile(np.linalg.norm(moment.position.astype(np.float64), axis=1), 99.0))
+        far = 1.04 * float(
+            np.percentile(np.linalg.norm(moment.position.astype(np.float64), axis=1), 99.0)
+        )
         most = {"sphere": view.world, "box": math.sqrt(3) * view.world, "none": math.inf}[view.edge]
         self._reach = max(self._reach, min(far, most), MOST_NEAR)
         return around(np.zeros(3), self._reach, moment.time, turning=view.camera == "orbit")
@@ -188,13 +231,19 @@ class Painter:
         width = 1.6 * view.size[0] / 1000
         if len(self._trail) > 1:
             fading = np.linspace(0, 0.8, len(self._trail) - 1)
-            canvas.draw(lines(joined(np.array(self._trail)), MARKED, fading, width, camera, view.size), solid=False)
+            canvas.draw(
+                lines(joined(np.array(self._trail)), MARKED, fading, width, camera, view.size),
+                solid=False,
+            )
         ring = circle(here, RING * length * camera.right, RING * length * camera.up)
         canvas.draw(lines(ring, MARKED, 0.8, width, camera, view.size), solid=False)
 
 
 def background(height: int) -> NDArray[np.float32]:
-    """Rows (height, 3) from above: night, a little lighter towards the horizon, and darker below."""
+    """Rows (height, 3) from above.
+
+    Night, a little lighter towards the horizon, and darker below.
+    """
     down = np.linspace(0, 1, height)[:, None]
     glow = np.exp(-(((down - 0.62) / 0.38) ** 2))
     return (NIGHT + glow * (HAZE - NIGHT)).astype(np.float32)
@@ -206,7 +255,10 @@ PICTURE, FILM = (1080, 1920), (720, 1280)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """Agents: vectors (n, 3), speed (n,), ids (n,). numbers: what is said about them, a line each."""
+    """Agents: vectors (n, 3), speed (n,), ids (n,). numbers.
+
+    What is said about them, a line each.
+    """
 
     time: float
     position: NDArray[Any]
@@ -222,10 +274,12 @@ class Moment:
 class View:
     """How a flock is looked at.
 
-    title: above the numbers. world, edge: the radius of the world, and what its end looks like. colour: "heading", "speed" or
-    "cluster". cluster_radius: agents nearer than this are of one cluster. camera: see `flock_camera`. select: the number (id) of the
-    agent that the camera goes with, and that is marked; None: nobody, or the one in the middle of the largest cluster where the
-    camera needs one. max_speed: at the end of the colours of speed. size: height and width in pixels.
+    title: above the numbers. world, edge: the radius of the world, and what its end looks like.
+    colour: "heading", "speed" or "cluster". cluster_radius: agents nearer than this are of one
+    cluster. camera: see `flock_camera`. select: the number (id) of the agent that the camera goes
+    with, and that is marked; None: nobody, or the one in the middle of the largest cluster where
+    the camera needs one. max_speed: at the end of the colours of speed. size: height and width in
+    pixels.
     """
 
     title: str
@@ -245,9 +299,13 @@ def check_view(view: View, ids: NDArray[np.int64]) -> None:
     check_camera(view.camera)
     check_colouring(view.colour)
     if not (np.isfinite(view.cluster_radius) and view.cluster_radius > 0):
-        raise InputError(f"the radius of clusters is {view.cluster_radius:g}; wanted a finite number above zero")
+        raise InputError(
+            f"the radius of clusters is {view.cluster_radius:g}; wanted a finite number above zero"
+        )
     if view.select is not None and view.select not in ids:
-        raise InputError(f"agent {view.select} is to be followed, and there is none with this number")
+        raise InputError(
+            f"agent {view.select} is to be followed, and there is none with this number"
+        )
 
 
 def shown_numbers(step: int, time: float, agents: int, statistics: Any) -> tuple[str, ...]:
@@ -261,5 +319,6 @@ def shown_numbers(step: int, time: float, agents: int, statistics: Any) -> tuple
         f"polarisation {s.polarisation:.3f}",
         f"speed {s.speed_min:.2f} to {s.speed_max:.2f}, mean {s.speed_mean:.2f}",
         nearest,
-        f"{s.cells:,} cell{'' if s.cells == 1 else 's'} with {s.cell_min:,} to {s.cell_max:,} agents",
+        f"{s.cells:,} cell{'' if s.cells == 1 else 's'} with {s.cell_min:,} to {s.cell_max:,} "
+        "agents",
     )

@@ -1,9 +1,13 @@
-"""Triangles as pixels: a depth buffer, perspective, and four samples a pixel; and the triangles of agents, which are paper darts.
+"""Triangles as pixels: a depth buffer, perspective, and four samples a pixel.
 
-The loops are text for Numba, so that a frame of 100,000 agents takes no longer than some of their steps.
-Rows are shared among threads; every piece looks at all triangles in their order, so the split changes no pixel.
+And the triangles of agents, which are paper darts.
 
-A dart has two wings along the heading, banked as the agent is, lit from above and paler with the distance.
+The loops are text for Numba, so that a frame of 100,000 agents takes no longer than some of their
+steps. Rows are shared among threads; every piece looks at all triangles in their order, so the
+split changes no pixel.
+
+A dart has two wings along the heading, banked as the agent is, lit from above and paler with the
+distance.
 """
 
 from __future__ import annotations
@@ -98,7 +102,8 @@ def pixels_kernel(picture, pixels, begin, end):
 class Triangles:
     """n triangles in a picture.
 
-    corners: (n, 3, 3) float32, x and y in pixels from the upper left, and one over the distance. colours: (n, 3) float32 from 0 to
+    corners: (n, 3, 3) float32, x and y in pixels from the upper left, and one over the distance.
+    colours: (n, 3) float32 from 0 to
     255. opacity: (n,) float32 from 0 to 1.
     """
 
@@ -111,10 +116,16 @@ class Canvas:
     """A picture that triangles are drawn to, again and again."""
 
     def __init__(self, rows: NDArray[Any], size: tuple[int, int]) -> None:
-        """`rows`: the colours (height, 3) of the background from above, from 0 to 255. `size`: height and width in pixels."""
+        """`rows`: the colours (height, 3) of the background from above, from 0 to 255. `size`.
+
+        Height and width in pixels.
+        """
         self._rows, self._size = np.repeat(rows, SAMPLES, axis=0).astype(np.float32)[:, None], size
         samples = (SAMPLES * size[0], SAMPLES * size[1])
-        self._picture, self._nearness = np.empty((*samples, 3), np.float32), np.empty(samples, np.float32)
+        self._picture, self._nearness = (
+            np.empty((*samples, 3), np.float32),
+            np.empty(samples, np.float32),
+        )
         self.clear()
 
     def clear(self) -> None:
@@ -123,7 +134,10 @@ class Canvas:
         self._nearness[...] = 0
 
     def draw(self, shapes: Triangles, *, solid: bool = True) -> None:
-        """What is solid hides what is farther; the rest only lets it shine through, and is to be drawn after it."""
+        """What is solid hides what is farther.
+
+        The rest only lets it shine through, and is to be drawn after it.
+        """
         corners = shapes.corners * np.array((SAMPLES, SAMPLES, 1), np.float32)
         kernel = own_kernel(_TRIANGLES, "triangles")
         arguments = (corners, shapes.colours, shapes.opacity, solid, self._picture, self._nearness)
@@ -146,7 +160,10 @@ LENGTH = 1.0
 """Of a dart in units of the world: twice the radius of an agent of OpenSteer."""
 
 SMALLEST, LARGEST, CROWDING = 5.6, 25.0, 0.42
-"""In pixels, of a dart at the middle of the scene that would be smaller in truth; and how much of its share of the picture it may take."""
+"""In pixels, of a dart at the middle of the scene that would be smaller in truth.
+
+And how much of its share of the picture it may take.
+"""
 
 LIGHT = np.array((0.30, 0.90, 0.32), np.float32)
 AMBIENT = 0.66
@@ -158,7 +175,11 @@ HAZE = np.array((13, 20, 34), np.float32)
 
 
 def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
-    """In units of the world: true, unless agents would be too small to see for a picture of `size` (height, width) with that many."""
+    """In units of the world.
+
+    True, unless agents would be too small to see for a picture of `size` (height, width) with that
+    many.
+    """
     share = CROWDING * math.sqrt(size[0] * size[1] / agents)
     unit = size[0] / 1000  # large pictures have larger darts
     pixels = min(max(share, SMALLEST * unit), LARGEST * unit)
@@ -166,16 +187,26 @@ def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
 
 
 def fog(nearness: NDArray[Any], camera: Camera) -> NDArray[np.float32]:
-    """How much is left of a colour at one over the distance: 1 at the front of the scene, 1 - FOG at its back."""
+    """How much is left of a colour at one over the distance.
+
+    1 at the front of the scene, 1 - FOG at its back.
+    """
     front, back = max(camera.focus - camera.depth, 0.0), camera.focus + camera.depth
     distance = 1 / np.maximum(nearness, 1e-9)
-    return np.asarray(1 - FOG * np.clip((distance - front) / (back - front), 0, 1) ** 1.2, np.float32)
+    return np.asarray(
+        1 - FOG * np.clip((distance - front) / (back - front), 0, 1) ** 1.2, np.float32
+    )
 
 
 def darts(
-    position: NDArray[Any], forward: NDArray[Any], up: NDArray[Any], colours: NDArray[np.float32], camera: Camera,
-    size: tuple[int, int], length: float,
-) -> Triangles:  # fmt: skip
+    position: NDArray[Any],
+    forward: NDArray[Any],
+    up: NDArray[Any],
+    colours: NDArray[np.float32],
+    camera: Camera,
+    size: tuple[int, int],
+    length: float,
+) -> Triangles:
     """Two triangles an agent that is in the picture. All arrays (n, 3); colours from 0 to 255."""
     shown = _in_sight(camera.project(position, size), size, length * camera.scale(size[0]))
     p, f, u = (np.asarray(a[shown], np.float64) for a in (position, forward, up))
@@ -183,7 +214,8 @@ def darts(
     nose, notch = p + NOSE * length * f, p + NOTCH * length * f
     tail = p + TAIL * length * f + RISE * length * u
     left, right = tail - SPAN * length * side, tail + SPAN * length * side
-    places = np.stack([np.stack([nose, left, notch], 1), np.stack([nose, notch, right], 1)], 1)  # (n, 2, 3, 3)
+    # (n, 2, 3, 3)
+    places = np.stack([np.stack([nose, left, notch], 1), np.stack([nose, notch, right], 1)], 1)
     corners = camera.project(places, size)
     whole = (corners[..., 2] > 0).all(axis=-1)
     normals = _unit(np.cross(places[:, :, 1] - places[:, :, 0], places[:, :, 2] - places[:, :, 0]))
@@ -192,7 +224,9 @@ def darts(
     left_of = fog(corners[..., 2].mean(axis=-1), camera)[..., None]
     shades = (HAZE + left_of * (lit - HAZE)).astype(np.float32)
     count = int(whole.sum())
-    return Triangles(np.ascontiguousarray(corners[whole]), shades[whole], np.ones(count, np.float32))
+    return Triangles(
+        np.ascontiguousarray(corners[whole]), shades[whole], np.ones(count, np.float32)
+    )
 
 
 def _in_sight(seen: NDArray[np.float32], size: tuple[int, int], pixels: float) -> NDArray[np.bool_]:

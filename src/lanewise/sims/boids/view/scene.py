@@ -1,6 +1,9 @@
-"""Lines and surfaces of the scene: the edge of the world, obstacles, trails. They fade with the distance, as agents do.
+"""Lines and surfaces of the scene: the edge of the world, obstacles, trails.
 
-Obstacles are solid from outside, wires where a flock is within, and of glass where they are seen from both sides.
+They fade with the distance, as agents do.
+
+Obstacles are solid from outside, wires where a flock is within, and of glass where they are seen
+from both sides.
 """
 
 from __future__ import annotations
@@ -36,11 +39,17 @@ def lines(
     camera: Camera,
     size: tuple[int, int],
 ) -> Triangles:
-    """Segments (n, 2, 3) of `width` pixels; `opacity` of all, or of each (n,). Thinner ones than THINNEST are paler instead."""
+    """Segments (n, 2, 3) of `width` pixels; `opacity` of all, or of each (n,).
+
+    Thinner ones than THINNEST are paler instead.
+    """
     wide = max(width, THINNEST)
     seen = camera.project(ends, size)
     whole = (seen[..., 2] > 0).all(axis=-1)
-    seen, opacities = seen[whole], np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole]
+    seen, opacities = (
+        seen[whole],
+        np.broadcast_to(np.asarray(opacity, np.float32), len(ends))[whole],
+    )
     along = seen[:, 1, :2] - seen[:, 0, :2]
     length = np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-6)
     across = np.zeros_like(seen[:, 0])
@@ -49,20 +58,30 @@ def lines(
     corners = np.stack([a, b, c, b, d, c], axis=1).reshape(-1, 3, 3)
     shown = np.repeat(opacities * (width / wide) * fog(seen[..., 2].mean(axis=1), camera), 2)
     colours = np.broadcast_to(np.array(colour, np.float32), (len(corners), 3))
-    return Triangles(np.ascontiguousarray(corners, np.float32), np.ascontiguousarray(colours), shown.astype(np.float32))
+    return Triangles(
+        np.ascontiguousarray(corners, np.float32),
+        np.ascontiguousarray(colours),
+        shown.astype(np.float32),
+    )
 
 
-def surface(faces: NDArray[Any], colour: Colour, opacity: float, camera: Camera, size: tuple[int, int]) -> Triangles:
+def surface(
+    faces: NDArray[Any], colour: Colour, opacity: float, camera: Camera, size: tuple[int, int]
+) -> Triangles:
     """Triangles (n, 3, 3) of the world, on the side that is seen, lit from above."""
     corners = camera.project(faces, size)
     whole = (corners[..., 2] > 0).all(axis=-1)
     normals = np.cross(faces[:, 1] - faces[:, 0], faces[:, 2] - faces[:, 0])
     normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-30)
-    normals *= np.where(((camera.eye - faces[:, 0]) * normals).sum(axis=1, keepdims=True) < 0, -1, 1)
+    normals *= np.where(
+        ((camera.eye - faces[:, 0]) * normals).sum(axis=1, keepdims=True) < 0, -1, 1
+    )
     lit = np.array(colour) * (AMBIENT + (1 - AMBIENT) * np.clip(normals @ LIGHT, -0.8, 1))[:, None]
     left = fog(corners[..., 2].mean(axis=1), camera)[:, None]
     shades = (HAZE + left * (lit - HAZE)).astype(np.float32)[whole]
-    return Triangles(np.ascontiguousarray(corners[whole]), shades, np.full(len(shades), opacity, np.float32))
+    return Triangles(
+        np.ascontiguousarray(corners[whole]), shades, np.full(len(shades), opacity, np.float32)
+    )
 
 
 def joined(places: NDArray[Any]) -> NDArray[Any]:
@@ -73,7 +92,9 @@ def joined(places: NDArray[Any]) -> NDArray[Any]:
 def circle(center: Any, one: Any, other: Any) -> NDArray[Any]:
     """The segments of a circle; `one`, `other`: radii at a right angle."""
     angle = np.linspace(0, 2 * np.pi, ROUND + 1)[:, None]
-    return joined(np.asarray(center) + np.cos(angle) * np.asarray(one) + np.sin(angle) * np.asarray(other))
+    return joined(
+        np.asarray(center) + np.cos(angle) * np.asarray(one) + np.sin(angle) * np.asarray(other)
+    )
 
 
 def world_lines(edge: Edge, radius: float) -> NDArray[Any]:
@@ -89,7 +110,10 @@ def world_lines(edge: Edge, radius: float) -> NDArray[Any]:
 
 
 def box_lines(center: Any, halves: Any) -> NDArray[Any]:
-    """The twelve edges of a box, in pieces that may lie behind the eye one by one. halves: (3, 3), from the middle to its faces."""
+    """The twelve edges of a box, in pieces that may lie behind the eye one by one. halves.
+
+    (3, 3), from the middle to its faces.
+    """
     edges: list[NDArray[Any]] = []
     for axis in range(3):
         along, one, other = np.roll(np.asarray(halves, np.float64), -axis, axis=0)
@@ -104,7 +128,9 @@ def sphere_faces(center: Any, radius: float, parts: int = 96) -> NDArray[Any]:
     u = np.linspace(0, np.pi, parts // 2 + 1)
     v = np.linspace(0, 2 * np.pi, parts + 1)
     ring = np.sin(u)[:, None]
-    places = np.stack([ring * np.cos(v), np.repeat(np.cos(u)[:, None], len(v), 1), ring * np.sin(v)], axis=-1)
+    places = np.stack(
+        [ring * np.cos(v), np.repeat(np.cos(u)[:, None], len(v), 1), ring * np.sin(v)], axis=-1
+    )
     places = np.asarray(center) + radius * places
     return quads(places[:-1, :-1], places[:-1, 1:], places[1:, 1:], places[1:, :-1])
 
@@ -116,7 +142,14 @@ def box_faces(center: Any, halves: Any) -> NDArray[Any]:
         out, one, other = np.roll(np.asarray(halves, np.float64), -axis, axis=0)
         for sign in (1.0, -1.0):
             middle, second = np.asarray(center) + sign * out, sign * other
-            faces.append(quads(*(middle + s * one + t * second for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)))))
+            faces.append(
+                quads(
+                    *(
+                        middle + s * one + t * second
+                        for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1))
+                    )
+                )
+            )
     return np.concatenate(faces)
 
 
@@ -127,7 +160,9 @@ def quads(a: Any, b: Any, c: Any, d: Any) -> NDArray[Any]:
 
 def together(parts: Sequence[Triangles]) -> Triangles:
     """All in one."""
-    return Triangles(*(np.concatenate([getattr(p, n) for p in parts]) for n in ("corners", "colours", "opacity")))
+    return Triangles(
+        *(np.concatenate([getattr(p, n) for p in parts]) for n in ("corners", "colours", "opacity"))
+    )
 
 
 SOLID: Colour = (104, 114, 140)
@@ -141,7 +176,11 @@ PANES = 8
 
 
 def draw_obstacles(
-    canvas: Canvas, obstacles: Sequence[Obstacle], world: float, camera: Camera, size: tuple[int, int]
+    canvas: Canvas,
+    obstacles: Sequence[Obstacle],
+    world: float,
+    camera: Camera,
+    size: tuple[int, int],
 ) -> None:
     """What is solid first, so that it hides agents; call it before they are drawn."""
     for o in obstacles:
@@ -151,7 +190,11 @@ def draw_obstacles(
 
 
 def draw_glass(
-    canvas: Canvas, obstacles: Sequence[Obstacle], world: float, camera: Camera, size: tuple[int, int]
+    canvas: Canvas,
+    obstacles: Sequence[Obstacle],
+    world: float,
+    camera: Camera,
+    size: tuple[int, int],
 ) -> None:
     """Wires and glass; call it when the agents are drawn."""
     for o in obstacles:
@@ -160,7 +203,10 @@ def draw_glass(
             canvas.draw(surface(faces, SOLID, GLASS, camera, size), solid=False)
         width = 1.1 * size[0] / 1000
         canvas.draw(
-            lines(_wires(o, world), WIRE, 0.26 if o.seen == "inside" else 0.55, width, camera, size), solid=False
+            lines(
+                _wires(o, world), WIRE, 0.26 if o.seen == "inside" else 0.55, width, camera, size
+            ),
+            solid=False,
         )
 
 
@@ -171,7 +217,9 @@ def _faces(o: Obstacle, world: float) -> NDArray[Any]:
         case Box():
             return box_faces(o.center, _halves(o))
         case Rectangle() | Plane():
-            return quads(*(_corner(o, world, s, t) for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1))))
+            return quads(
+                *(_corner(o, world, s, t) for s, t in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
+            )
 
 
 def _wires(o: Obstacle, world: float) -> NDArray[Any]:
@@ -184,7 +232,10 @@ def _wires(o: Obstacle, world: float) -> NDArray[Any]:
             places = np.linspace(-1, 1, PANES + 1)
             pieces = [joined(np.array([_corner(o, world, s, t) for t in places])) for s in places]
             return np.concatenate(
-                [*pieces, *(joined(np.array([_corner(o, world, s, t) for s in places])) for t in places)]
+                [
+                    *pieces,
+                    *(joined(np.array([_corner(o, world, s, t) for s in places])) for t in places),
+                ]
             )
 
 
@@ -194,9 +245,13 @@ def _globe(o: Sphere) -> NDArray[Any]:
     circles: list[NDArray[Any]] = []
     for angle in np.linspace(-np.pi / 2, np.pi / 2, CIRCLES + 2)[1:-1]:
         r = radius * np.cos(angle)
-        circles.append(circle(center + np.array((0, radius * np.sin(angle), 0)), (r, 0, 0), (0, 0, r)))
+        circles.append(
+            circle(center + np.array((0, radius * np.sin(angle), 0)), (r, 0, 0), (0, 0, r))
+        )
     for angle in np.arange(6) * np.pi / 6:
-        circles.append(circle(center, (radius * np.cos(angle), 0, radius * np.sin(angle)), (0, radius, 0)))
+        circles.append(
+            circle(center, (radius * np.cos(angle), 0, radius * np.sin(angle)), (0, radius, 0))
+        )
     return np.concatenate(circles)
 
 
@@ -206,7 +261,10 @@ def _halves(o: Box) -> NDArray[Any]:
 
 
 def _corner(o: Rectangle | Plane, world: float, s: float, t: float) -> NDArray[Any]:
-    """A place of the surface, at parts s and t of its half width and height; a plane is shown as wide as the world."""
+    """A place of the surface, at parts s and t of its half width and height.
+
+    A plane is shown as wide as the world.
+    """
     match o:
         case Rectangle():
             side, up, _ = frame(o.forward, o.up)

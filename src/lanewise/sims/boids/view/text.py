@@ -1,4 +1,7 @@
-"""What is written on a flock's picture: title and numbers at the upper left, the meaning of colours and the course of order below."""
+"""What is written on a flock's picture.
+
+Title and numbers at the upper left, the meaning of colours and the course of order below.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,15 @@ FINER = 3
 
 
 def write_caption(
-    pixels: NDArray[np.uint8], title: str, numbers: Sequence[str], key: Key, order: Sequence[tuple[float, float]]
+    pixels: NDArray[np.uint8],
+    title: str,
+    numbers: Sequence[str],
+    key: Key,
+    order: Sequence[tuple[float, float]],
 ) -> NDArray[np.uint8]:
-    """The picture, which stays as it is, with the title, a line a number, and the polarisation (time, value) so far."""
+    """The picture, which stays as it is, with the title, a line a number, and the polarisation
+    (time, value) so far.
+    """
     image, draw = imported("PIL.Image"), imported("PIL.ImageDraw")
     unit = pixels.shape[0] / 1080
     pixels = pixels.copy()
@@ -37,7 +46,9 @@ def write_caption(
     pen.text((left, round(28 * unit)), title, font=font(max(9, round(26 * unit))), fill=TEXT)
     small = font(max(8, round(19 * unit)))
     for row, text in enumerate(numbers):
-        pen.text((left, round(72 * unit + row * line)), text, font=small, fill=FAINT if row else TEXT)
+        pen.text(
+            (left, round(72 * unit + row * line)), text, font=small, fill=FAINT if row else TEXT
+        )
     if key == "heading":
         _draw_ball(picture, pen, unit)
     elif isinstance(key, tuple):
@@ -47,24 +58,38 @@ def write_caption(
     return np.asarray(picture)
 
 
-def _draw_bar(picture: Any, pen: Any, key: tuple[str, str, str, NDArray[np.float32]], unit: float) -> None:
+def _draw_bar(
+    picture: Any, pen: Any, key: tuple[str, str, str, NDArray[np.float32]], unit: float
+) -> None:
     """At the lower right."""
     label, low, high, table = key
-    small, right, middle = font(max(8, round(19 * unit))), picture.width - 34 * unit, picture.height - 44 * unit
+    small, right, middle = (
+        font(max(8, round(19 * unit))),
+        picture.width - 34 * unit,
+        picture.height - 44 * unit,
+    )
     pen.text((right, middle), high, font=small, fill=TEXT, anchor="rm")
     right -= small.getlength(high) + 12 * unit
     width, height = round(220 * unit), max(6, round(14 * unit))
     strip = imported("PIL.Image").fromarray(table[None].astype(np.uint8)).resize((width, height))
     picture.paste(strip, (round(right - width), round(middle - height / 2)))
-    pen.text((right - width - 12 * unit, middle), f"{label}  {low}", font=small, fill=TEXT, anchor="rm")
+    pen.text(
+        (right - width - 12 * unit, middle), f"{label}  {low}", font=small, fill=TEXT, anchor="rm"
+    )
 
 
 def _draw_ball(picture: Any, pen: Any, unit: float) -> None:
-    """The directions as seen from above on a disc: x to the right, z down, upwards in the middle."""
+    """The directions as seen from above on a disc.
+
+    X to the right, z down, upwards in the middle.
+    """
     radius = max(16, round(46 * unit))
     ball = imported("PIL.Image").fromarray(_ball(radius))
     mask = imported("PIL.Image").fromarray(_disc(radius))
-    left, top = round(picture.width - 34 * unit - 2 * radius), round(picture.height - 62 * unit - 2 * radius)
+    left, top = (
+        round(picture.width - 34 * unit - 2 * radius),
+        round(picture.height - 62 * unit - 2 * radius),
+    )
     picture.paste(ball, (left, top), mask)
     middle = (left + radius, picture.height - 42 * unit)
     pen.text(middle, "heading", font=font(max(8, round(17 * unit))), fill=TEXT, anchor="mm")
@@ -74,7 +99,11 @@ def _draw_ball(picture: Any, pen: Any, unit: float) -> None:
 def _ball(radius: int) -> NDArray[np.uint8]:
     z, x = np.mgrid[-1 : 1 : 2j * radius, -1 : 1 : 2j * radius]
     y = np.sqrt(np.maximum(1 - x * x - z * z, 0))
-    return heading_colours(np.stack([x, y, z], -1).reshape(-1, 3)).reshape(2 * radius, 2 * radius, 3).astype(np.uint8)
+    return (
+        heading_colours(np.stack([x, y, z], -1).reshape(-1, 3))
+        .reshape(2 * radius, 2 * radius, 3)
+        .astype(np.uint8)
+    )
 
 
 @cache
@@ -91,7 +120,13 @@ def _draw_course(picture: Any, pen: Any, order: Sequence[tuple[float, float]], u
         pen.line([(left, y), (left + wide, y)], fill=shade, width=max(1, round(1.5 * unit)))
     picture.paste(TEXT, (left, bottom - high), _course(order, wide, high))
     place = (left, bottom - high - 6 * unit)
-    pen.text(place, "polarisation, from 0 to 1", font=font(max(8, round(15 * unit))), fill=FAINT, anchor="ls")
+    pen.text(
+        place,
+        "polarisation, from 0 to 1",
+        font=font(max(8, round(15 * unit))),
+        fill=FAINT,
+        anchor="ls",
+    )
 
 
 def _course(order: Sequence[tuple[float, float]], wide: int, high: int) -> Any:
@@ -103,13 +138,19 @@ def _course(order: Sequence[tuple[float, float]], wide: int, high: int) -> Any:
     y = (1 - np.clip(values[shown], 0, 1)) * (FINER * high - 1)
     mask = image.new("L", (FINER * wide, FINER * high))
     draw.Draw(mask).line(
-        list(zip(x.tolist(), y.tolist(), strict=True)), fill=255, width=FINER * max(1, high // 32), joint="curve"
+        list(zip(x.tolist(), y.tolist(), strict=True)),
+        fill=255,
+        width=FINER * max(1, high // 32),
+        joint="curve",
     )
     return mask.resize((wide, high), image.Resampling.BOX)
 
 
 def _darken(pixels: NDArray[np.uint8], low: int) -> None:
-    """In place, behind what is written at the upper left, of height `low`, and at the lower left: so it can be read in a crowd."""
+    """In place, behind what is written at the upper left, of height `low`, and at the lower left.
+
+    So it can be read in a crowd.
+    """
     height, width = pixels.shape[:2]
     wide, high = int(0.46 * width), min(int(1.5 * low), height)
     from_left = np.minimum(np.clip(1.35 - np.arange(wide) / (0.34 * width), 0, 1) ** 1.5, 1)

@@ -1,4 +1,6 @@
-"""Two disc galaxies that fall towards each other on a parabola, tilted: tails, bridges, and in the end one galaxy.
+"""Two disc galaxies that fall towards each other on a parabola, tilted.
+
+Tails, bridges, and in the end one galaxy.
 
 After Toomre and Toomre, Astrophysical Journal 178, 623 (1972), with self-gravitating galaxies.
 """
@@ -20,14 +22,21 @@ SMALL = DiscGalaxy(mass=0.5, halo_scale=0.21, disc_scale=0.175, disc_edge=0.875,
 """Half the mass at the same surface density, so 0.7 of the size."""
 
 SEPARATION, PERICENTRE = 3.0, 0.5
-"""Distance at the start, and at the closest approach (after 2.4 units of time) if the galaxies were points."""
+"""Distance at the start, and at the closest approach (after 2.4 units of time) if the galaxies were
+points.
+"""
 
 TILTS = (math.radians(25.0), math.radians(-50.0))
-"""Of the discs against the plane of the orbit (x-y); both turn in the sense of the orbit, which draws long tails."""
+"""Of the discs against the plane of the orbit (x-y).
+
+Both turn in the sense of the orbit, which draws long tails.
+"""
 
 
 def colliding_galaxies(bodies: int, seed: int) -> Particles:
-    """Masses 1 and 1/2, bodies in the same ratio; half of each is halo (component 1), half disc (component 2).
+    """Masses 1 and 1/2, bodies in the same ratio.
+
+    Half of each is halo (component 1), half disc (component 2).
 
     A good softening is 0.02; a good time step 0.002. Raises InputError for fewer than 6 bodies.
     """
@@ -42,7 +51,10 @@ def colliding_galaxies(bodies: int, seed: int) -> Particles:
 
 
 def _parabola(mass: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Relative place and velocity, (3,) each, on an incoming parabola: v^2 = 2 M / r, angular momentum^2 = 2 M r_p."""
+    """Relative place and velocity, (3,) each, on an incoming parabola.
+
+    V^2 = 2 M / r, angular momentum^2 = 2 M r_p.
+    """
     across = math.sqrt(2.0 * mass * PERICENTRE) / SEPARATION
     inward = math.sqrt(2.0 * mass / SEPARATION - across**2)
     return np.array([SEPARATION, 0.0, 0.0]), np.array([-inward, across, 0.0])
@@ -55,4 +67,6 @@ def _tilted(galaxy: Particles, angle: float) -> Particles:
     return replace(galaxy, position=galaxy.position @ turn.T, velocity=galaxy.velocity @ turn.T)
 
 
-CONDITION = InitialCondition("galaxies", "two disc galaxies that collide", colliding_galaxies, minimum=6)
+CONDITION = InitialCondition(
+    "galaxies", "two disc galaxies that collide", colliding_galaxies, minimum=6
+)

@@ -1,8 +1,10 @@
-"""One disc galaxy: a Plummer sphere of halo and bulge, and a thin exponential disc that turns in their joint pull.
+"""One disc galaxy: a Plummer sphere of halo and bulge, and a thin exponential disc that turns in
+their joint pull.
 
-The disc is set up as in Hernquist, Astrophysical Journal Supplement 86, 389 (1993), simplified: circular orbits with
-a small isotropic scatter, and the pull of the disc taken as if its mass inside a radius lay at the centre (the exact
-curve of Freeman 1970 differs by some 10 %). The galaxy settles within a turn or two and grows spiral arms.
+The disc is set up as in Hernquist, Astrophysical Journal Supplement 86, 389 (1993), simplified:
+circular orbits with a small isotropic scatter, and the pull of the disc taken as if its mass inside
+a radius lay at the centre (the exact curve of Freeman 1970 differs by some 10 %). The galaxy
+settles within a turn or two and grows spiral arms.
 """
 
 from __future__ import annotations
@@ -24,9 +26,12 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class DiscGalaxy:
-    """Lengths and masses in units with G = 1. `scatter` is the velocity scatter along each axis over the speed.
+    """Lengths and masses in units with G = 1.
 
-    `halo_within` is the part of the halo's mass that is kept: without its far outskirts, half of it lies in the disc.
+    `scatter` is the velocity scatter along each axis over the speed.
+
+    `halo_within` is the part of the halo's mass that is kept: without its far outskirts, half of it
+    lies in the disc.
     """
 
     mass: float = 1.0
@@ -39,19 +44,25 @@ class DiscGalaxy:
     halo_within: float = 0.95
 
     def sample(self, bodies: int, random: np.random.Generator) -> Particles:
-        """Half of the bodies halo, half disc (turning anticlockwise about +z), centre of mass at rest at the origin."""
+        """Half of the bodies halo, half disc (turning anticlockwise about +z), centre of mass at
+        rest at the origin.
+        """
         discs = bodies // 2
         return at_rest(concatenate([self._halo(bodies - discs, random), self._disc(discs, random)]))
 
     def halo_mass_inside(self, radius: FloatArray) -> FloatArray:
         """M r^3 / (r^2 + a^2)^(3/2), of the halo that is kept (Plummer 1911)."""
         whole = (1.0 - self.disc_share) * self.mass / self.halo_within
-        return np.minimum(whole * (1.0 + (self.halo_scale / radius) ** 2) ** -1.5, whole * self.halo_within)
+        return np.minimum(
+            whole * (1.0 + (self.halo_scale / radius) ** 2) ** -1.5, whole * self.halo_within
+        )
 
     def disc_mass_inside(self, radius: FloatArray) -> FloatArray:
         """Of an exponential disc cut off at `disc_edge`."""
         whole = self.disc_share * self.mass
-        return whole * np.minimum(_exponential_share(radius / self.disc_scale) / self._edge_share(), 1.0)
+        return whole * np.minimum(
+            _exponential_share(radius / self.disc_scale) / self._edge_share(), 1.0
+        )
 
     def circular_speed(self, radius: FloatArray) -> FloatArray:
         """sqrt(M(<r) / r)."""
@@ -64,11 +75,13 @@ class DiscGalaxy:
         position, velocity = plummer_sphere(bodies, random, self.halo_within)
         position *= self.halo_scale
         radius = np.linalg.norm(position, axis=1)
-        # The sphere alone would be in balance with speeds for its own pull; the virial theorem 2K = sum m v_c^2
-        # says how much faster its bodies must be with the disc inside it.
+        # The sphere alone would be in balance with speeds for its own pull; the virial theorem 2K =
+        # sum m v_c^2 says how much faster its bodies must be with the disc inside it.
         needed = np.sum(self.circular_speed(radius) ** 2)
         velocity *= np.sqrt(needed / np.sum(velocity**2))
-        return Particles.of(position, velocity, (1.0 - self.disc_share) * self.mass / bodies, component=HALO)
+        return Particles.of(
+            position, velocity, (1.0 - self.disc_share) * self.mass / bodies, component=HALO
+        )
 
     def _disc(self, bodies: int, random: np.random.Generator) -> Particles:
         radius = self.disc_scale * _exponential_radii(self._edge_share() * random.random(bodies))
@@ -79,7 +92,9 @@ class DiscGalaxy:
         position = np.stack([radius * cosine, radius * sine, height], axis=1)
         tangent = np.stack([-sine, cosine, np.zeros(bodies)], axis=1)
         velocity = speed * (tangent + self.scatter * random.standard_normal((bodies, 3)))
-        return Particles.of(position, velocity, self.disc_share * self.mass / bodies, component=DISC)
+        return Particles.of(
+            position, velocity, self.disc_share * self.mass / bodies, component=DISC
+        )
 
 
 def _exponential_share(radius: FloatArray) -> FloatArray:

@@ -25,4 +25,6 @@ def figure_eight(bodies: int = 3, seed: int = 0) -> Particles:
     return Particles.of(position, velocity, 1.0)
 
 
-CONDITION = InitialCondition("figure-eight", "three equal masses on a figure eight", figure_eight, bodies=3)
+CONDITION = InitialCondition(
+    "figure-eight", "three equal masses on a figure eight", figure_eight, bodies=3
+)

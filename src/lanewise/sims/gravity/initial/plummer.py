@@ -1,8 +1,8 @@
 """A Plummer sphere in equilibrium: the standard model of a star cluster.
 
-Sampling: Aarseth, Henon and Wielen, Astronomy and Astrophysics 37, 183 (1974), appendix, with random numbers drawn for
-all bodies at once. Units: Henon (Heggie and Mathieu 1986): G = M = 1, E = -1/4, hence a = 3 pi / 16 and a half-mass
-radius of 0.7686.
+Sampling: Aarseth, Henon and Wielen, Astronomy and Astrophysics 37, 183 (1974), appendix, with
+random numbers drawn for all bodies at once. Units: Henon (Heggie and Mathieu 1986): G = M = 1, E =
+-1/4, hence a = 3 pi / 16 and a half-mass radius of 0.7686.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.io.particles import Particles
-from lanewise.sims.gravity.initial.registry import InitialCondition, at_rest, directions, half_distance
+from lanewise.sims.gravity.initial.registry import (
+    InitialCondition,
+    at_rest,
+    directions,
+    half_distance,
+)
 
 SCALE = 3.0 * np.pi / 16.0
 """The scale radius a that makes the total energy -3 pi G M^2 / (64 a) equal to -1/4."""
@@ -21,19 +26,27 @@ PEAK = 0.1
 
 
 def plummer(bodies: int, seed: int) -> Particles:
-    """`bodies` equal masses 1/n. The sphere has no edge: a few bodies lie tens of radii out, as they should.
+    """`bodies` equal masses 1/n. The sphere has no edge.
 
-    It brings a softening, half the mean distance at its centre, where the density is 3 n / (4 pi a^3): 0.019 for 16,384 bodies.
+    A few bodies lie tens of radii out, as they should.
+
+    It brings a softening, half the mean distance at its centre, where the density is 3 n / (4 pi
+    a^3): 0.019 for 16,384 bodies.
     """
     position, velocity = plummer_sphere(bodies, np.random.default_rng(seed))
     softening = half_distance(3.0 * bodies / (4.0 * np.pi * SCALE**3))
-    return at_rest(Particles.of(SCALE * position, velocity / np.sqrt(SCALE), 1.0 / bodies, softening=softening))
+    return at_rest(
+        Particles.of(SCALE * position, velocity / np.sqrt(SCALE), 1.0 / bodies, softening=softening)
+    )
 
 
 def plummer_sphere(
     bodies: int, random: np.random.Generator, within: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions and velocities, (n, 3) each, for G = M = a = 1; `within` keeps only the inner part of the mass."""
+    """Positions and velocities, (n, 3) each, for G = M = a = 1.
+
+    `within` keeps only the inner part of the mass.
+    """
     mass_inside = within * random.random(bodies)
     # r = (m^(-2/3) - 1)^(-1/2), the paper's eq. (A2), in the form that is exact at m = 0.
     radius = np.cbrt(mass_inside) / np.sqrt(1.0 - np.cbrt(mass_inside) ** 2)
@@ -43,7 +56,9 @@ def plummer_sphere(
 
 
 def _speed_fractions(bodies: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """(n,) samples of q = v / v_escape, density proportional to q^2 (1 - q^2)^(7/2), by rejection."""
+    """(n,) samples of q = v / v_escape, density proportional to q^2 (1 - q^2)^(7/2), by
+    rejection.
+    """
     accepted = np.empty(0)
     while len(accepted) < bodies:
         q = random.random(bodies)
@@ -51,4 +66,6 @@ def _speed_fractions(bodies: int, random: np.random.Generator) -> NDArray[np.flo
     return accepted[:bodies]
 
 
-CONDITION = InitialCondition("plummer", "Plummer sphere in equilibrium, Henon units (a star cluster)", plummer)
+CONDITION = InitialCondition(
+    "plummer", "Plummer sphere in equilibrium, Henon units (a star cluster)", plummer
+)

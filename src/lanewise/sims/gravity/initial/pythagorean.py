@@ -1,7 +1,9 @@
-"""Burrau's problem: masses 3, 4 and 5 at rest at the corners of a right triangle of sides 3, 4 and 5.
+"""Burrau's problem: masses 3, 4 and 5 at rest at the corners of a right triangle of sides 3, 4 and
+5.
 
-Burrau, Astronomische Nachrichten 195, 113 (1913); Szebehely and Peters, Astronomical Journal 72, 876 (1967).
-Energy -769/60; closest approach 4.14e-4 at t = 15.82992; two bodies pair off and the third escapes.
+Burrau, Astronomische Nachrichten 195, 113 (1913); Szebehely and Peters, Astronomical Journal 72,
+876 (1967). Energy -769/60; closest approach 4.14e-4 at t = 15.82992; two bodies pair off and the
+third escapes.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ METHOD: Mapping[str, float | str] = {"dt": 2e-5, "integrator": "yoshida4", "prec
 
 
 def pythagorean(bodies: int = 3, seed: int = 0) -> Particles:
-    """At rest in the x-y plane, centre of mass at the origin, without softening. Raises InputError unless bodies == 3. Not random.
+    """At rest in the x-y plane, centre of mass at the origin, without softening.
 
-    Bodies pass at 0.01 at t = 1.88, so a run takes the steps of `METHOD`. The closest approach wants much shorter ones.
+    Raises InputError unless bodies == 3. Not random.
+
+    Bodies pass at 0.01 at t = 1.88, so a run takes the steps of `METHOD`. The closest approach
+    wants much shorter ones.
     """
     CONDITION.checked_count(bodies)
     del seed
@@ -29,5 +34,9 @@ def pythagorean(bodies: int = 3, seed: int = 0) -> Particles:
 
 
 CONDITION = InitialCondition(
-    "pythagorean", "masses 3, 4, 5 at rest on a right triangle", pythagorean, bodies=3, method=METHOD
+    "pythagorean",
+    "masses 3, 4, 5 at rest on a right triangle",
+    pythagorean,
+    bodies=3,
+    method=METHOD,
 )

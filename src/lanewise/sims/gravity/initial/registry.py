@@ -1,4 +1,7 @@
-"""What an initial condition is, and what several share. A new one is one new module of this package that defines `CONDITION`."""
+"""What an initial condition is, and what several share.
+
+A new one is one new module of this package that defines `CONDITION`.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,10 @@ DEFAULT_BODIES = 16384
 class InitialCondition:
     """A named way to place bodies.
 
-    description  one line for the user
-    function     (bodies, seed) -> Particles in units with G = 1; the same arguments give the same bodies
-    bodies       the only number of bodies that makes sense, or None for any
-    minimum      the least number of bodies, where any goes
-    method       settings of a run that its bodies need, by name (`dt`, `integrator`, `precision`); users may choose others
+    description  one line for the user function     (bodies, seed) -> Particles in units with G = 1;
+    the same arguments give the same bodies bodies       the only number of bodies that makes sense,
+    or None for any minimum      the least number of bodies, where any goes method       settings of
+    a run that its bodies need, by name (`dt`, `integrator`, `precision`); users may choose others
     """
 
     name: str
@@ -33,7 +35,10 @@ class InitialCondition:
     method: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
 
     def checked_count(self, bodies: int | None) -> int:
-        """The number of bodies to make when `bodies` are asked for (None: the default); InputError for a wrong one."""
+        """The number of bodies to make when `bodies` are asked for (None: the default).
+
+        InputError for a wrong one.
+        """
         if bodies is None:
             return self.bodies or DEFAULT_BODIES
         if bodies <= 0:
@@ -41,12 +46,17 @@ class InitialCondition:
         if self.bodies is not None and bodies != self.bodies:
             raise InputError(f"{self.name} has exactly {self.bodies} bodies; {bodies} asked for")
         if bodies < self.minimum:
-            raise InputError(f"{self.name} needs at least {self.minimum} bodies; {bodies} asked for")
+            raise InputError(
+                f"{self.name} needs at least {self.minimum} bodies; {bodies} asked for"
+            )
         return bodies
 
 
 def at_rest(particles: Particles) -> Particles:
-    """The same bodies with the centre of mass at the origin and at rest. The total mass must not be 0."""
+    """The same bodies with the centre of mass at the origin and at rest.
+
+    The total mass must not be 0.
+    """
     weight = particles.mass / particles.mass.sum()
     return replace(
         particles,
@@ -56,16 +66,22 @@ def at_rest(particles: Particles) -> Particles:
 
 
 def half_distance(density: float) -> float:
-    """Half the mean distance of bodies, of which there are `density` in a unit of volume: a softening for collisionless bodies.
+    """Half the mean distance of bodies, of which there are `density` in a unit of volume.
 
-    Rodionov and Sotnikova, Astronomy Reports 49, 470 (2005): 1.5 to 2 times less than the mean distance in the densest region, with steps
-    in which a body moves by less than half of the softening.
+    A softening for collisionless bodies.
+
+    Rodionov and Sotnikova, Astronomy Reports 49, 470 (2005): 1.5 to 2 times less than the mean
+    distance in the densest region, with steps in which a body moves by less than half of the
+    softening.
     """
     return 0.5 * density ** (-1.0 / 3.0)
 
 
 def directions(count: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """(count, 3) unit vectors, uniform on the sphere (Archimedes: the height is uniform in -1..1)."""
+    """(count, 3) unit vectors, uniform on the sphere (Archimedes.
+
+    The height is uniform in -1..1).
+    """
     height = 2.0 * random.random(count) - 1.0
     angle = 2.0 * np.pi * random.random(count)
     across = np.sqrt(1.0 - height**2)

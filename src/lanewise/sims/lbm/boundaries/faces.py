@@ -33,17 +33,23 @@ class Face:
 
 @cache
 def make_face(lattice: lw.Lattice, name: str) -> Face:
-    """The face "x-", "x+", "y-", ... of a box of this lattice; raises `InputError` for another name."""
+    """The face "x-", "x+", "y-", ... of a box of this lattice.
+
+    Raises `InputError` for another name.
+    """
     names = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
     if name not in names:
         raise InputError(
-            f"a box of {lattice.name} has no face {name!r}{near(name, names) or ';'} wanted one of {', '.join(names)}"
+            f"a box of {lattice.name} has no face {name!r}{near(name, names) or ';'} wanted one of "
+            f"{', '.join(names)}"
         )
     axis, sign = AXES.index(name[0]), 1 if name[1] == "-" else -1
     inward = tuple(sign if a == axis else 0 for a in range(lattice.dimension))
     through = [sign * v[axis] for v in lattice.velocities]
     along = [tuple(0 if a == axis else x for a, x in enumerate(v)) for v in lattice.velocities]
-    unknown, grazing, leaving = (tuple(q for q in lattice if through[q.index] == s) for s in (1, 0, -1))
+    unknown, grazing, leaving = (
+        tuple(q for q in lattice if through[q.index] == s) for s in (1, 0, -1)
+    )
     return Face(
         lattice[lattice.velocities.index(inward)],
         unknown,

@@ -1,6 +1,8 @@
-"""The far field: sites that always send out the equilibrium of a given density and velocity, as if the fluid went on.
+"""The far field: sites that always send out the equilibrium of a given density and velocity, as if
+the fluid went on.
 
-Simple and very stable; waves that meet it are reflected in part, so it belongs far from what is studied.
+Simple and very stable; waves that meet it are reflected in part, so it belongs far from what is
+studied.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,8 @@ from lanewise.sims.lbm.operators.numbers import number_types
 def make_far_field(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
     """A function `far_field(f, velocity, profile, density[, force])`; nothing collides behind it.
 
-    With a force the populations are those after a collision at equilibrium, g_eq + S / 2 (see `operators.moments`).
+    With a force the populations are those after a collision at equilibrium, g_eq + S / 2 (see
+    `operators.moments`).
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

@@ -27,8 +27,8 @@ class Boundary:
     """A boundary condition of sites that lie at a face of the box, the last ones of the fluid.
 
     maker       (lattice, precision, face, forced) -> a sitewise function of f and the parameters
-    parameters  "velocity" (a vector, in sites a step) and "profile" (a number that multiplies it), "density", or all
-    collides    whether the collision follows
+    parameters  "velocity" (a vector, in sites a step) and "profile" (a number that multiplies it),
+    "density", or all collides    whether the collision follows
     """
 
     name: str
@@ -38,14 +38,23 @@ class Boundary:
     collides: bool = True
 
     def make(
-        self, lattice: lw.Lattice, precision: str, face: str, collide: Function, *, forced: bool = False,
+        self,
+        lattice: lw.Lattice,
+        precision: str,
+        face: str,
+        collide: Function,
+        *,
+        forced: bool = False,
         names: Mapping[str, str] | None = None,
-    ) -> Function:  # fmt: skip
-        """The function of sites at `face` ("x-" is the low one of x): the boundary, then the collision `collide`.
+    ) -> Function:
+        """The function of sites at `face` ("x-" is the low one of x).
 
-        `names` says how its parameters are called instead: those of one name are one value in all kinds of a flow. Any
-        parameter may be given one value, or an array with one a site. `forced` tells that `collide` takes `force`.
-        Raises `InputError` for a face that the box does not have.
+        The boundary, then the collision `collide`.
+
+        `names` says how its parameters are called instead: those of one name are one value in all
+        kinds of a flow. Any parameter may be given one value, or an array with one a site. `forced`
+        tells that `collide` takes `force`. Raises `InputError` for a face that the box does not
+        have.
         """
         make_face(lattice, face)
         function = renamed(self.maker(lattice, precision, face, forced), names or {})
@@ -60,18 +69,27 @@ class Boundary:
         forced: bool = False,
         names: Mapping[str, str] | None = None,
     ) -> Function:
-        """An observer of its sites: the density less one, and the velocity. For a far field that of all other sites."""
+        """An observer of its sites: the density less one, and the velocity.
+
+        For a far field that of all other sites.
+        """
         if not self.collides:
             return make_macroscopic(lattice, precision, forced)
-        function = make_node_observer(lattice, precision, face, "density" in self.parameters, forced)
+        function = make_node_observer(
+            lattice, precision, face, "density" in self.parameters, forced
+        )
         return renamed(function, names or {})
 
 
-def _regularised(pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Function:
+def _regularised(
+    pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool
+) -> Function:
     return make_regular_node(lattice, precision, face, pressure, forced)
 
 
-def _zou_he(pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Function:
+def _zou_he(
+    pressure: bool, lattice: lw.Lattice, precision: str, face: str, forced: bool
+) -> Function:
     return make_zou_he(lattice, precision, face, pressure, forced)
 
 
@@ -91,7 +109,13 @@ BOUNDARIES = _by_name(
     Boundary("pressure", "a density, regularised", partial(_regularised, True), PRESSURE),
     Boundary("velocity-zou-he", "a velocity, after Zou and He", partial(_zou_he, False), VELOCITY),
     Boundary("pressure-zou-he", "a density, after Zou and He", partial(_zou_he, True), PRESSURE),
-    Boundary("far-field", "the equilibrium of a density and a velocity", _far_field, (*VELOCITY, *PRESSURE), False),
+    Boundary(
+        "far-field",
+        "the equilibrium of a density and a velocity",
+        _far_field,
+        (*VELOCITY, *PRESSURE),
+        False,
+    ),
 )
 
 

@@ -1,9 +1,12 @@
-"""Velocity and pressure boundaries that keep only the stress of the site (Latt et al. 2008), the more stable ones.
+"""Velocity and pressure boundaries that keep only the stress of the site (Latt et al.
 
-Latt, Chopard, Malaspinas, Deville & Michler (2008), Phys. Rev. E 77, 056703 (their BC4): the deviation from equilibrium
-of unknown populations is bounced back, its stress N is computed, and every population becomes the equilibrium plus the
-second-order Hermite polynomial of N. With T = density u u + N - (u F + F u) / 2 and m = density u - F / 2,
-g_q = w_q [deviation + 3 c . m + (9/2) (c c - I / 3) : T]: density and momentum are exactly those wanted.
+2008), the more stable ones.
+
+Latt, Chopard, Malaspinas, Deville & Michler (2008), Phys. Rev. E 77, 056703 (their BC4): the
+deviation from equilibrium of unknown populations is bounced back, its stress N is computed, and
+every population becomes the equilibrium plus the second-order Hermite polynomial of N. With T =
+density u u + N - (u F + F u) / 2 and m = density u - F / 2, g_q = w_q [deviation + 3 c . m + (9/2)
+(c c - I / 3) : T]: density and momentum are exactly those wanted.
 """
 
 from collections.abc import Callable
@@ -22,7 +25,10 @@ from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 def make_regular_node(
     lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool = False
 ) -> Callable[..., Any]:
-    """A function `regular_node(f, velocity, profile)`, with `pressure` `regular_node(f, density)`; with `forced` also `force`."""
+    """A function `regular_node(f, velocity, profile)`, with `pressure` `regular_node(f, density)`.
+
+    With `forced` also `force`.
+    """
     types, unknown = number_types(lattice, precision), make_face(lattice, face).unknown
     real, vector, populations = types.real, types.vector, types.populations
     pairs, axes = pairs_of(lattice), axes_of(lattice)
@@ -34,12 +40,20 @@ def make_regular_node(
         if pressure:
             deviation, u = pressure_node(f, density, force) if forced else pressure_node(f, density)
         else:
-            deviation, u = velocity_node(f, velocity, profile, force) if forced else velocity_node(f, velocity, profile)
+            deviation, u = (
+                velocity_node(f, velocity, profile, force)
+                if forced
+                else velocity_node(f, velocity, profile)
+            )
         momentum = (1 + deviation) * u
         m = momentum - 0.5 * force if forced else momentum
         for q in unknown:
             f[q] = f[q.opposite] + (6 * q.weight) * q.along(m)
-        x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+        x, y, z = (
+            stress(f, deviation, momentum, u, force)
+            if forced
+            else stress(f, deviation, momentum, u)
+        )
         trace = real(0)
         for a in axes:  # x, y and z become the rows of T
             row = a.along(momentum) * u
@@ -52,7 +66,9 @@ def make_regular_node(
         base = deviation - 1.5 * trace
         others = real(0)
         for q in pairs:
-            even = q.weight * (base + 4.5 * (q.x * q.along(x) + q.y * q.along(y) + q.z * q.along(z)))
+            even = q.weight * (
+                base + 4.5 * (q.x * q.along(x) + q.y * q.along(y) + q.z * q.along(z))
+            )
             odd = (3 * q.weight) * q.along(m)
             f[q] = even + odd
             f[q.opposite] = even - odd

@@ -14,7 +14,10 @@ from lanewise.support.errors import InputError
 
 Mask = NDArray[np.bool_]
 Obstacle = Callable[[tuple[int, ...], tuple[float, ...], float], Mask | Solid]
-"""(shape of the box, centre (x, y, z), diameter) of the case's own body -> another one: its solid sites, of that shape, or a `Solid`."""
+"""(shape of the box, centre (x, y, z), diameter) of the case's own body -> another one.
+
+Its solid sites, of that shape, or a `Solid`.
+"""
 
 Shape = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
 """(shape, centre, radius) -> the solid sites of a disc or a sphere."""
@@ -22,7 +25,9 @@ Shape = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """Solid sites in a box. `width` is the extent across the flow (along y), in sites: the length of Re and coefficients.
+    """Solid sites in a box. `width` is the extent across the flow (along y), in sites.
+
+    The length of Re and coefficients.
 
     surface: where the body is known better than by its sites.
     """
@@ -41,12 +46,19 @@ class Body:
 
     @property
     def frontal_area(self) -> float:
-        """The sites that the body covers when seen along x: a length in two dimensions, an area in three."""
+        """The sites that the body covers when seen along x.
+
+        A length in two dimensions, an area in three.
+        """
         return float(np.count_nonzero(self.solid.any(axis=-1)))
 
 
 def place(
-    obstacle: Obstacle | None, shape: tuple[int, ...], centre: tuple[float, ...], diameter: float, own: Shape
+    obstacle: Obstacle | None,
+    shape: tuple[int, ...],
+    centre: tuple[float, ...],
+    diameter: float,
+    own: Shape,
 ) -> Body:
     """The body that is asked for, or the case's own: round, of this diameter."""
     if obstacle is None:
@@ -65,12 +77,14 @@ def _checked(solid: Any) -> Mask:
     """Refuse a body without sites, and one that closes the inlet or the outlet."""
     if not solid.any():
         raise InputError(
-            "the obstacle has no solid site; wanted at least one: is the mask inverted, or the mesh too small?"
+            "the obstacle has no solid site; wanted at least one: is the mask inverted, or the "
+            "mesh too small?"
         )
     for face, name in ((solid[..., 0], "first"), (solid[..., -1], "last")):
         if face.any():
             raise InputError(
-                f"the obstacle has {int(np.count_nonzero(face)):,} solid sites in the {name} column of x, where the fluid flows "
+                f"the obstacle has {int(np.count_nonzero(face)):,} solid sites in the {name} "
+                "column of x, where the fluid flows "
                 "through; leave both columns free"
             )
     return solid

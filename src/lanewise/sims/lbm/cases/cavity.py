@@ -1,7 +1,10 @@
-"""A box whose lid moves: the benchmark of Ghia, Ghia and Shin (1982) in two dimensions, a cube in three.
+"""A box whose lid moves.
 
-The walls lie half a link outside the sites, so `size` sites are the side of the box. The lid is at the high end of y
-and moves along x. The centre lines are held against the tables of J. Comput. Phys. 48, 387 (1982).
+The benchmark of Ghia, Ghia and Shin (1982) in two dimensions, a cube in three.
+
+The walls lie half a link outside the sites, so `size` sites are the side of the box. The lid is at
+the high end of y and moves along x. The centre lines are held against the tables of J. Comput.
+Phys. 48, 387 (1982).
 """
 
 from __future__ import annotations
@@ -43,17 +46,25 @@ def make(request: Request) -> Setup:
         return {**vortex(state.velocity), **deviations(state.velocity, request.speed, request.re)}
 
     return Setup(
-        lattice=request.lattice, shape=(n, n) if planar else (n, n, n), viscosity=request.speed * n / request.re,
-        speed=request.speed, length=n, steps=steps_for(n, request.speed, CROSSINGS), steady=1e-6, results=results,
-        edges=edges if planar else {**edges, "z": "wall"}, kinds={WALL: Wall("wall"), LID: Wall("lid", velocity)},
+        lattice=request.lattice,
+        shape=(n, n) if planar else (n, n, n),
+        viscosity=request.speed * n / request.re,
+        speed=request.speed,
+        length=n,
+        steps=steps_for(n, request.speed, CROSSINGS),
+        steady=1e-6,
+        results=results,
+        edges=edges if planar else {**edges, "z": "wall"},
+        kinds={WALL: Wall("wall"), LID: Wall("lid", velocity)},
         streamlines=planar,
-    )  # fmt: skip
+    )
 
 
 def vortex(velocity: Any) -> dict[str, float]:
     """The centre of the primary vortex in units of the side: where the stream function is lowest.
 
-    The stream function is the integral of u over y from the resting wall, d psi / d y = u, by the midpoint rule.
+    The stream function is the integral of u over y from the resting wall, d psi / d y = u, by the
+    midpoint rule.
     """
     u = np.asarray(velocity[..., 0], np.float64)
     n = len(u)
@@ -63,20 +74,32 @@ def vortex(velocity: Any) -> dict[str, float]:
 
 
 CASE = Case(
-    "cavity", "a box whose lid moves (Ghia, Ghia and Shin 1982)", make, re=100, size=129, size_of="sites along a side",
-    speed_of="the lid's velocity", lattices=("D2Q9", "D3Q19", "D3Q27"),
-)  # fmt: skip
+    "cavity",
+    "a box whose lid moves (Ghia, Ghia and Shin 1982)",
+    make,
+    re=100,
+    size=129,
+    size_of="sites along a side",
+    speed_of="the lid's velocity",
+    lattices=("D2Q9", "D3Q19", "D3Q27"),
+)
 
 
 SUSPECT = {("v", 400, 0.9063)}
-"""Entries that are left out: v = -0.23827 breaks the curve between its neighbours -0.22847 and -0.44993, a misprint."""
+"""Entries that are left out.
+
+V = -0.23827 breaks the curve between its neighbours -0.22847 and -0.44993, a misprint.
+"""
 
 REYNOLDS = (100, 400, 1000, 3200, 5000)
 
 
 @cache
 def table(component: str, re: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places in 0..1 and the velocity there over the lid's: "u" on the vertical, "v" on the horizontal centre line."""
+    """Places in 0..1 and the velocity there over the lid's.
+
+    "u" on the vertical, "v" on the horizontal centre line.
+    """
     columns = read_table(f"ghia_{component}")
     places = np.array(columns["y" if component == "u" else "x"])
     values = np.array(columns[f"{component}_Re{re}"])
@@ -86,9 +109,12 @@ def table(component: str, re: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def deviations(velocity: Any, lid: float, re: float) -> dict[str, float]:
-    """The largest deviations of both centre lines from the tables, as shares of the lid's speed; {} without a table.
+    """The largest deviations of both centre lines from the tables, as shares of the lid's speed.
 
-    velocity: (n, n, 2) in lattice units between walls half a link outside; the lid is at the high end of y.
+    {} without a table.
+
+    velocity: (n, n, 2) in lattice units between walls half a link outside; the lid is at the high
+    end of y.
     """
     if re not in REYNOLDS:
         return {}

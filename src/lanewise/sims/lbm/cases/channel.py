@@ -1,8 +1,9 @@
 """Flow between two walls. Its profile is a parabola: u(y) = 4 u_max y (H - y) / H^2 (Poiseuille).
 
-The walls lie half a link outside the sites, so `size` sites are the height H. It is driven by a body force in a channel
-that is periodic along x, g = 8 nu u_max / H^2; or by the densities of an inlet and an outlet that make such a gradient of
-the pressure. Then the fluid expands on its way, and the profile is the parabola up to the square of the Mach number.
+The walls lie half a link outside the sites, so `size` sites are the height H. It is driven by a
+body force in a channel that is periodic along x, g = 8 nu u_max / H^2; or by the densities of an
+inlet and an outlet that make such a gradient of the pressure. Then the fluid expands on its way,
+and the profile is the parabola up to the square of the Mach number.
 """
 
 from __future__ import annotations
@@ -25,26 +26,39 @@ def make(request: Request) -> Setup:
     nu = request.speed * height / request.re
     gradient = 8 * nu * request.speed / height**2  # of the pressure: force a volume
     common: dict[str, Any] = {
-        "lattice": "D2Q9", "shape": (height, length), "viscosity": nu, "speed": request.speed, "length": height,
-        "steps": steps_for(height, request.speed, CROSSINGS * max(1.0, request.re / 10)), "steady": 1e-9,
-    }  # fmt: skip
+        "lattice": "D2Q9",
+        "shape": (height, length),
+        "viscosity": nu,
+        "speed": request.speed,
+        "length": height,
+        "steps": steps_for(height, request.speed, CROSSINGS * max(1.0, request.re / 10)),
+        "steady": 1e-9,
+    }
     if request.drive == FORCE:
         return Setup(
-            **common, results=lambda state, series: results(state, request.speed), edges={"y": "wall"},
-            kinds={WALL: Wall("wall")}, force=(gradient, 0.0),
-        )  # fmt: skip
+            **common,
+            results=lambda state, series: results(state, request.speed),
+            edges={"y": "wall"},
+            kinds={WALL: Wall("wall")},
+            force=(gradient, 0.0),
+        )
     difference = 3 * gradient * (length - 1)  # in density, between the first and the last column
     mask = np.zeros((height, length), np.uint8)
     mask[:, 0], mask[:, -1] = INLET, OUTLET
     return Setup(
-        **common, results=lambda state, series: results(state, request.speed), edges={"y": "wall"}, mask=mask,
+        **common,
+        results=lambda state, series: results(state, request.speed),
+        edges={"y": "wall"},
+        mask=mask,
         kinds={
             WALL: Wall("wall"),
             INLET: Open("inlet", "pressure", "x-", density=1 + difference / 2),
             OUTLET: Open("outlet", "pressure", "x+", density=1 - difference / 2),
         },
-        density=np.broadcast_to(1 + difference * (0.5 - np.arange(length) / (length - 1)), (height, length)).copy(),
-    )  # fmt: skip
+        density=np.broadcast_to(
+            1 + difference * (0.5 - np.arange(length) / (length - 1)), (height, length)
+        ).copy(),
+    )
 
 
 def results(state: State, speed: float) -> dict[str, Any]:
@@ -61,6 +75,11 @@ def results(state: State, speed: float) -> dict[str, Any]:
 
 
 CASE = Case(
-    "channel", "flow between two walls (Poiseuille)", make, re=10, size=32, size_of="sites across the channel",
+    "channel",
+    "flow between two walls (Poiseuille)",
+    make,
+    re=10,
+    size=32,
+    size_of="sites across the channel",
     drives=(FORCE, PRESSURE),
-)  # fmt: skip
+)

@@ -1,7 +1,8 @@
 """A body in a uniform stream that sheds vortices in turn: the street of von Karman (1911).
 
-The box slips along its sides; vortices leave it by convective outflow. `size` sites are the diameter of the cylinder. Another
-body comes from a picture or an array that covers the box; its extent across the flow is the length of the Reynolds number.
+The box slips along its sides; vortices leave it by convective outflow. `size` sites are the
+diameter of the cylinder. Another body comes from a picture or an array that covers the box; its
+extent across the flow is the length of the Reynolds number.
 """
 
 from __future__ import annotations
@@ -16,11 +17,16 @@ from lanewise.sims.lbm.cases.stream import BODY, force_probe, shedding, stream_k
 from lanewise.sims.lbm.obstacles.surfaces import disc
 
 LENGTH, HEIGHT, UPSTREAM = 24, 12, 6  # in diameters
-TRIGGER = 0.1  # of the speed: a sideways flow that the symmetric flow would wait for, long, until rounding gives it
+# of the speed: a sideways flow that the symmetric flow would wait for, long, until rounding gives
+# it
+TRIGGER = 0.1
 
 
 def make(request: Request) -> Setup:
-    """Re = speed diameter / nu; the stream is everywhere when it begins, and bent a little behind the body."""
+    """Re = speed diameter / nu.
+
+    The stream is everywhere when it begins, and bent a little behind the body.
+    """
     d = request.size
     shape = (HEIGHT * d, LENGTH * d)
     centre = (UPSTREAM * d, HEIGHT * d / 2 - 0.5)
@@ -35,12 +41,22 @@ def make(request: Request) -> Setup:
         return {**shedding(series, length, speed), "diameter": length}
 
     return Setup(
-        lattice="D2Q9", shape=shape, viscosity=speed * length / request.re, speed=speed, length=length,
-        steps=steps_for(length, speed, 150), results=results,
-        edges={"x": ("slip", "outflow"), "y": "slip"}, outflow_speed=speed, mask=stream_mask(body.solid, outlet=False),
-        kinds=stream_kinds((speed, 0.0), outlet=False), surfaces=body.surfaces(BODY), velocity=velocity,
-        probe=force_probe(2, speed**2 * length / 2, round(length / speed / 8)), picture="vorticity",
-    )  # fmt: skip
+        lattice="D2Q9",
+        shape=shape,
+        viscosity=speed * length / request.re,
+        speed=speed,
+        length=length,
+        steps=steps_for(length, speed, 150),
+        results=results,
+        edges={"x": ("slip", "outflow"), "y": "slip"},
+        outflow_speed=speed,
+        mask=stream_mask(body.solid, outlet=False),
+        kinds=stream_kinds((speed, 0.0), outlet=False),
+        surfaces=body.surfaces(BODY),
+        velocity=velocity,
+        probe=force_probe(2, speed**2 * length / 2, round(length / speed / 8)),
+        picture="vorticity",
+    )
 
 
 def _bump(solid: Any) -> Any:
@@ -54,6 +70,13 @@ def _bump(solid: Any) -> Any:
 
 
 CASE = Case(
-    "karman", "a vortex street behind a cylinder or another body (--mask)", make, re=100, size=16,
-    size_of="sites across the cylinder", speed_of="the velocity of the stream", collision="mrt", obstacle=True,
-)  # fmt: skip
+    "karman",
+    "a vortex street behind a cylinder or another body (--mask)",
+    make,
+    re=100,
+    size=16,
+    size_of="sites across the cylinder",
+    speed_of="the velocity of the stream",
+    collision="mrt",
+    obstacle=True,
+)

@@ -1,4 +1,7 @@
-"""What a periodic signal is like: its mean, its largest value, and its frequency from crossings of the mean."""
+"""What a periodic signal is like.
+
+Its mean, its largest value, and its frequency from crossings of the mean.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ HARMONICS = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Oscillation:
-    """A settled, periodic signal. `start` and `stop` are the times of its first and last crossing that were used."""
+    """A settled, periodic signal.
+
+    `start` and `stop` are the times of its first and last crossing that were used.
+    """
 
     frequency: float
     periods: int
@@ -24,9 +30,11 @@ class Oscillation:
     crossings: NDArray[np.float64]
 
     def extremes(self, times: Any, values: Any) -> tuple[float, float]:
-        """The lowest and the highest value of what repeats with the oscillation, without what does not, such as sound.
+        """The lowest and the highest value of what repeats with the oscillation, without what does
+        not, such as sound.
 
-        A Fourier series up to the fifth harmonic, fitted to the samples of all periods; with too few samples the raw extremes.
+        A Fourier series up to the fifth harmonic, fitted to the samples of all periods; with too
+        few samples the raw extremes.
         """
         t, v = np.asarray(times, np.float64), np.asarray(values, np.float64)
         within = (t >= self.start) & (t <= self.stop)
@@ -39,9 +47,12 @@ class Oscillation:
 
 
 def oscillation(times: Any, values: Any) -> Oscillation | None:
-    """The oscillation in the second half of a signal (the first is its beginning); None if it has too few periods.
+    """The oscillation in the second half of a signal (the first is its beginning).
 
-    A period is the time between two upward crossings of the mean, each interpolated linearly between two samples.
+    None if it has too few periods.
+
+    A period is the time between two upward crossings of the mean, each interpolated linearly
+    between two samples.
     """
     t, v = second_half(times, values)
     if len(t) < 2 * LEAST_PERIODS:
@@ -52,7 +63,9 @@ def oscillation(times: Any, values: Any) -> Oscillation | None:
     periods = np.diff(crossings)
     mean = float(periods.mean())
     spread = float(np.max(np.abs(periods - mean)) / mean)
-    return Oscillation(1 / mean, len(periods), spread, float(crossings[0]), float(crossings[-1]), crossings)
+    return Oscillation(
+        1 / mean, len(periods), spread, float(crossings[0]), float(crossings[-1]), crossings
+    )
 
 
 def _harmonics(phase: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -67,7 +80,9 @@ def second_half(times: Any, values: Any) -> tuple[NDArray[np.float64], NDArray[n
     return t[later], v[later]
 
 
-def upward_crossings(times: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def upward_crossings(
+    times: NDArray[np.float64], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """The times at which values go from below zero to zero or above."""
     (i,) = np.nonzero((values[:-1] < 0) & (values[1:] >= 0))
     share = -values[i] / (values[i + 1] - values[i])

@@ -1,7 +1,7 @@
 """What a case is. A new one is one new module of this package that defines `CASE`.
 
-What it measures on the way is a series, with its table as CSV. Between the sites of a line values come from cubic Lagrange
-interpolation; walls half a link outside are nodes like others.
+What it measures on the way is a series, with its table as CSV. Between the sites of a line values
+come from cubic Lagrange interpolation; walls half a link outside are nodes like others.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ SMALLEST, LARGEST = 4, 1 << 20  # of --size
 class Request:
     """What a user asks of a case, with the case's own choice where the user made none.
 
-    re: Reynolds number; size: sites across the case's length; speed: the case's velocity in lattice units;
+    re: Reynolds number; size: sites across the case's length; speed: the case's velocity in lattice
+    units;
     obstacle: what stands in the stream instead of the case's own body.
     """
 
@@ -46,7 +47,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a flow is like after a step, on the host: density of the lattice's shape, velocity with one more axis (x, y, z)."""
+    """What a flow is like after a step, on the host.
+
+    Density of the lattice's shape, velocity with one more axis (x, y, z).
+    """
 
     step: int
     density: Any
@@ -69,10 +73,11 @@ class Flow(Protocol):
 class Probe:
     """Numbers that are measured every `every` steps, and their names.
 
-    paired: a value is the mean over a step and the one before it, and there is none of step 0. Lattices keep a momentum
-    that changes its sign with every step and site; forces on walls show it, and the mean over two steps is without (A. J. C.
-    Ladd, Numerical simulations of particulate suspensions via a discretized Boltzmann equation, Journal of Fluid Mechanics 271
-    (1994), 285-309). walls: those whose force is measured, by their names.
+    paired: a value is the mean over a step and the one before it, and there is none of step 0.
+    Lattices keep a momentum that changes its sign with every step and site; forces on walls show
+    it, and the mean over two steps is without (A. J. C. Ladd, Numerical simulations of particulate
+    suspensions via a discretized Boltzmann equation, Journal of Fluid Mechanics 271 (1994),
+    285-309). walls: those whose force is measured, by their names.
     """
 
     names: tuple[str, ...]
@@ -99,18 +104,18 @@ class Probe:
 class Setup:
     """A flow, ready to be simulated.
 
-    shape           (ny, nx) or (nz, ny, nx) sites
-    viscosity       kinematic, in lattice units; `speed` and `length` are those of the Reynolds number
-    edges, mask     as in `Simulation`; `kinds` says what the numbers of the mask, and the walls of the edges, are
-    surfaces        of walls, by their numbers: these lie there instead of half-way between sites
-    outflow_speed   at which outflow edges carry things out
-    force           a body force on every site, one component a dimension
-    density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in [..., a, b]), None at rest
-    steps           how many to take when the user does not say; with `steady`, at most
-    steady          the relative change of the velocity at which the flow counts as steady; 0 for flows that never are
-    probe           what to measure on the way
-    results         (the last state, what was measured) -> the case's own results
-    picture         the field of the picture: "speed" or "vorticity"; streamlines: in a box that is closed below
+    shape           (ny, nx) or (nz, ny, nx) sites viscosity       kinematic, in lattice units;
+    `speed` and `length` are those of the Reynolds number edges, mask     as in `Simulation`;
+    `kinds` says what the numbers of the mask, and the walls of the edges, are surfaces        of
+    walls, by their numbers: these lie there instead of half-way between sites outflow_speed   at
+    which outflow edges carry things out force           a body force on every site, one component a
+    dimension
+    density, velocity, gradient   the initial state as arrays (gradient: d velocity_b / d x_a in
+    [..., a, b]), None at rest steps           how many to take when the user does not say; with
+    `steady`, at most steady          the relative change of the velocity at which the flow counts
+    as steady; 0 for flows that never are probe           what to measure on the way results
+    (the last state, what was measured) -> the case's own results picture         the field of the
+    picture: "speed" or "vorticity"; streamlines: in a box that is closed below
     """
 
     lattice: str
@@ -160,25 +165,41 @@ class Case:
     obstacle: bool = False
 
     def request(
-        self, *, re: float | None = None, size: int | None = None, speed: float | None = None, lattice: str | None = None,
-        drive: str | None = None, obstacle: Obstacle | None = None,
-    ) -> Request:  # fmt: skip
+        self,
+        *,
+        re: float | None = None,
+        size: int | None = None,
+        speed: float | None = None,
+        lattice: str | None = None,
+        drive: str | None = None,
+        obstacle: Obstacle | None = None,
+    ) -> Request:
         """What is asked for, completed; InputError for what the case does not have."""
         chosen_lattice = self.lattices[0] if lattice is None else lattice.upper()
         if chosen_lattice not in self.lattices:
             asked = near(chosen_lattice, self.lattices)
-            raise InputError(f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}{asked}")
+            raise InputError(
+                f"{self.name} runs on {_listed(self.lattices)}, found lattice {lattice!r}{asked}"
+            )
         if drive is not None and drive not in self.drives:
             wanted = f"wanted one of {_listed(self.drives)}" if self.drives else "it has only one"
-            raise InputError(f"{self.name} has no way {drive!r} to drive it{near(drive, self.drives) or ';'} {wanted}")
+            raise InputError(
+                f"{self.name} has no way {drive!r} to drive it{near(drive, self.drives) or ';'} "
+                f"{wanted}"
+            )
         if obstacle is not None and not self.obstacle:
             raise InputError(
-                f"{self.name} has no obstacle that a mask or a mesh could replace; wanted {_with_obstacle()}"
+                f"{self.name} has no obstacle that a mask or a mesh could replace; wanted "
+                f"{_with_obstacle()}"
             )
         chosen = Request(
-            self.re if re is None else re, self.size if size is None else size, self.speed if speed is None else speed, chosen_lattice,
-            drive or (self.drives[0] if self.drives else ""), obstacle,
-        )  # fmt: skip
+            self.re if re is None else re,
+            self.size if size is None else size,
+            self.speed if speed is None else speed,
+            chosen_lattice,
+            drive or (self.drives[0] if self.drives else ""),
+            obstacle,
+        )
         _check(chosen)
         return chosen
 
@@ -189,11 +210,15 @@ class Case:
 
 def _check(request: Request) -> None:
     if not 0 < request.re < float("inf"):
-        raise InputError(f"the Reynolds number is {request.re:g}; wanted a finite number above zero")
+        raise InputError(
+            f"the Reynolds number is {request.re:g}; wanted a finite number above zero"
+        )
     if not SMALLEST <= request.size <= LARGEST:
         raise InputError(f"the size is {request.size}; wanted {SMALLEST} to {LARGEST:,} sites")
     if not 0 < request.speed < float("inf"):
-        raise InputError(f"the speed is {request.speed:g}; wanted a finite number above zero, in sites a step")
+        raise InputError(
+            f"the speed is {request.speed:g}; wanted a finite number above zero, in sites a step"
+        )
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -223,7 +248,9 @@ class Series:
     def of(names: tuple[str, ...], rows: list[tuple[int, tuple[float, ...]]]) -> Series:
         """From (step, values) pairs."""
         steps = np.array([step for step, _ in rows], np.int64)
-        return Series(names, steps, np.array([v for _, v in rows], np.float64).reshape(len(rows), len(names)))
+        return Series(
+            names, steps, np.array([v for _, v in rows], np.float64).reshape(len(rows), len(names))
+        )
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -238,7 +265,8 @@ class Series:
         table: Any = csv.writer(text, lineterminator="\n")
         table.writerow(("step", *self.names))
         table.writerows(
-            (int(s), *(repr(float(x)) for x in row)) for s, row in zip(self.steps, self.values, strict=True)
+            (int(s), *(repr(float(x)) for x in row))
+            for s, row in zip(self.steps, self.values, strict=True)
         )
         return text.getvalue()
 
@@ -247,7 +275,9 @@ NODES = 4  # a cubic: its error is far below that of the flow
 
 
 def interpolate(places: Any, values: Any, targets: Any) -> NDArray[np.float64]:
-    """The values at `targets` (m,) from those at `places` (n,), ascending and not evenly spaced; float64 of shape (m,).
+    """The values at `targets` (m,) from those at `places` (n,), ascending and not evenly spaced.
+
+    Float64 of shape (m,).
 
     Each uses the four nodes around it, fewer if there are fewer. Outside the nodes it extrapolates.
     """
@@ -263,15 +293,22 @@ def interpolate(places: Any, values: Any, targets: Any) -> NDArray[np.float64]:
     return result
 
 
-def between_walls(values: Any, low: float = 0.0, high: float = 0.0) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places (n + 2,) in 0..1 and values of n sites between two walls half a link outside, with the walls' own values."""
+def between_walls(
+    values: Any, low: float = 0.0, high: float = 0.0
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Places (n + 2,) in 0..1 and values of n sites between two walls half a link outside, with the
+    walls' own values.
+    """
     n = len(values)
     places = np.concatenate(([0.0], (np.arange(n) + 0.5) / n, [1.0]))
     return places, np.concatenate(([low], np.asarray(values, np.float64), [high]))
 
 
 def middle(field: Any, axis: int) -> NDArray[np.float64]:
-    """The field on the plane in the middle of an axis: a plane of sites, or the mean of the two beside it."""
+    """The field on the plane in the middle of an axis.
+
+    A plane of sites, or the mean of the two beside it.
+    """
     n = field.shape[axis]
     a, b = np.take(field, (n - 1) // 2, axis), np.take(field, n // 2, axis)
     return (np.asarray(a, np.float64) + np.asarray(b, np.float64)) / 2

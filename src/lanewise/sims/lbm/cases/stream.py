@@ -21,7 +21,11 @@ COEFFICIENTS = {2: ("drag", "lift"), 3: ("drag", "lift", "side_force")}
 
 
 def stream_mask(solid: NDArray[np.bool_], *, outlet: bool = True) -> NDArray[np.uint8]:
-    """Kinds of the sites: an inlet in the first column of x, an `outlet` of given density in the last, the body between them."""
+    """Kinds of the sites.
+
+    An inlet in the first column of x, an `outlet` of given density in the last, the body between
+    them.
+    """
     mask = np.where(solid, BODY, 0).astype(np.uint8)
     mask[..., 0] = INLET
     if outlet:
@@ -32,20 +36,29 @@ def stream_mask(solid: NDArray[np.bool_], *, outlet: bool = True) -> NDArray[np.
 def stream_kinds(velocity: tuple[float, ...], *, outlet: bool = True) -> dict[int, Kind]:
     """A far field with this velocity, an `outlet` of density 1, and a body at rest.
 
-    The far field takes in most of the sound that a body sends out when the stream meets it; between an inlet of given velocity
-    and an outlet of given density it would go to and fro for a long time.
+    The far field takes in most of the sound that a body sends out when the stream meets it; between
+    an inlet of given velocity and an outlet of given density it would go to and fro for a long
+    time.
     """
     kinds: dict[int, Kind] = {
-        BODY: Wall(OBSTACLE), INLET: Open("inlet", "far-field", "x-", velocity=velocity, density=1.0)
-    }  # fmt: skip
+        BODY: Wall(OBSTACLE),
+        INLET: Open("inlet", "far-field", "x-", velocity=velocity, density=1.0),
+    }
     return {**kinds, OUTLET: Open("outlet", "pressure", "x+", density=1.0)} if outlet else kinds
 
 
-def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow], tuple[float, ...]] | None = None,
-                more_names: tuple[str, ...] = ()) -> Probe:  # fmt: skip
-    """The force on the body, and its components over `scale` (half the density times velocity squared times area).
+def force_probe(
+    dimension: int,
+    scale: float,
+    every: int,
+    more: Callable[[Flow], tuple[float, ...]] | None = None,
+    more_names: tuple[str, ...] = (),
+) -> Probe:
+    """The force on the body, and its components over `scale` (half the density times velocity
+    squared times area).
 
-    The stream meets the body all at once, which excites the momentum that alternates: values are means over two steps.
+    The stream meets the body all at once, which excites the momentum that alternates: values are
+    means over two steps.
     """
 
     def measure(flow: Flow) -> tuple[float, ...]:
@@ -57,10 +70,12 @@ def force_probe(dimension: int, scale: float, every: int, more: Callable[[Flow],
 
 
 def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
-    """Drag and lift of the later half of a run, and the Strouhal number St = f length / speed if vortices are shed.
+    """Drag and lift of the later half of a run, and the Strouhal number St = f length / speed if
+    vortices are shed.
 
-    Frequencies come from the lift, and extremes are those of what repeats with it: sound between inlet and outlet does not.
-    Without an oscillation whose periods are equal the last values are the result.
+    Frequencies come from the lift, and extremes are those of what repeats with it: sound between
+    inlet and outlet does not. Without an oscillation whose periods are equal the last values are
+    the result.
     """
     if not len(series):
         return {}
@@ -72,10 +87,14 @@ def shedding(series: Series, length: float, speed: float) -> dict[str, Any]:
     drag = series.column("drag")
     lowest, highest = cycles.extremes(series.steps, lift)
     return {
-        "drag": float(drag[within].mean()), "drag_max": cycles.extremes(series.steps, drag)[1], "lift_max": highest,
-        "lift_min": lowest, "strouhal": cycles.frequency * length / speed, "periods": cycles.periods,
+        "drag": float(drag[within].mean()),
+        "drag_max": cycles.extremes(series.steps, drag)[1],
+        "lift_max": highest,
+        "lift_min": lowest,
+        "strouhal": cycles.frequency * length / speed,
+        "periods": cycles.periods,
         "period_spread": cycles.spread,
-    }  # fmt: skip
+    }
 
 
 def _amplitude(series: Series) -> float:

@@ -1,9 +1,11 @@
-"""Vortices that decay in a periodic box: an exact solution of the Navier-Stokes equations in two dimensions.
+"""Vortices that decay in a periodic box.
 
-In two dimensions (Taylor and Green 1937), with k = 2 pi / size and rho = 1:
-u_x = -u0 cos(k x) sin(k y) E, u_y = u0 sin(k x) cos(k y) E, p = -u0^2 / 4 (cos 2kx + cos 2ky) E^2, E = exp(-2 nu k^2 t).
-In three dimensions the vortices stretch and break; there the kinetic energy and its dissipation are followed
-(Brachet et al., J. Fluid Mech. 130, 411 (1983)).
+An exact solution of the Navier-Stokes equations in two dimensions.
+
+In two dimensions (Taylor and Green 1937), with k = 2 pi / size and rho = 1: u_x = -u0 cos(k x)
+sin(k y) E, u_y = u0 sin(k x) cos(k y) E, p = -u0^2 / 4 (cos 2kx + cos 2ky) E^2, E = exp(-2 nu k^2
+t). In three dimensions the vortices stretch and break; there the kinetic energy and its dissipation
+are followed (Brachet et al., J. Fluid Mech. 130, 411 (1983)).
 """
 
 from __future__ import annotations
@@ -42,20 +44,40 @@ def _planar(request: Request) -> Setup:
         measured = -np.log(energy) / (2 * state.step) if state.step and energy > 0 else float("nan")
         return {
             "velocity_error": float(np.sqrt(np.sum((computed - exact) ** 2) / np.sum(exact**2))),
-            "decay_rate": float(measured), "decay_rate_exact": rate, "decay_rate_error": float(measured / rate - 1),
-        }  # fmt: skip
+            "decay_rate": float(measured),
+            "decay_rate_exact": rate,
+            "decay_rate_error": float(measured / rate - 1),
+        }
 
     return Setup(
-        lattice="D2Q9", shape=(n, n), viscosity=nu, speed=u0, length=n, steps=steps, results=results, density=density,
-        velocity=velocity, gradient=gradient, probe=_energy(steps), picture="vorticity",
-    )  # fmt: skip
+        lattice="D2Q9",
+        shape=(n, n),
+        viscosity=nu,
+        speed=u0,
+        length=n,
+        steps=steps,
+        results=results,
+        density=density,
+        velocity=velocity,
+        gradient=gradient,
+        probe=_energy(steps),
+        picture="vorticity",
+    )
 
 
-def planar_fields(x: Any, y: Any, k: float, u0: float) -> tuple[NDArray[np.float64], NDArray[np.float64], Any]:
-    """Velocity (n, n, 2), its gradient d u_b / d x_a in [..., a, b], and the density 1 + 3 p, at phases x and y."""
+def planar_fields(
+    x: Any, y: Any, k: float, u0: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], Any]:
+    """Velocity (n, n, 2), its gradient d u_b / d x_a in [..., a, b], and the density 1 + 3 p, at
+    phases x and y.
+    """
     cx, sx, cy, sy = np.cos(x), np.sin(x), np.cos(y), np.sin(y)
     velocity = u0 * np.stack([-cx * sy, sx * cy], axis=-1)
-    gradient = u0 * k * np.stack([np.stack([sx * sy, cx * cy], -1), np.stack([-cx * cy, -sx * sy], -1)], -2)
+    gradient = (
+        u0
+        * k
+        * np.stack([np.stack([sx * sy, cx * cy], -1), np.stack([-cx * cy, -sx * sy], -1)], -2)
+    )
     return velocity, gradient, 1 - 0.75 * u0**2 * (np.cos(2 * x) + np.cos(2 * y))
 
 
@@ -86,13 +108,25 @@ def _stretched(request: Request) -> Setup:
         return {**result, **peak_dissipation(series, k * u0, u0)}
 
     return Setup(
-        lattice=request.lattice, shape=(n, n, n), viscosity=nu, speed=u0, length=1 / k, steps=steps, results=results,
-        density=density, velocity=velocity, gradient=gradient, probe=_energy(steps), picture="vorticity",
-    )  # fmt: skip
+        lattice=request.lattice,
+        shape=(n, n, n),
+        viscosity=nu,
+        speed=u0,
+        length=1 / k,
+        steps=steps,
+        results=results,
+        density=density,
+        velocity=velocity,
+        gradient=gradient,
+        probe=_energy(steps),
+        picture="vorticity",
+    )
 
 
 def peak_dissipation(series: Series, rate: float, u0: float) -> dict[str, float]:
-    """The largest -dE/dt of the mean kinetic energy in units of k u0^3 (k u0 is `rate`), and its time in units of 1 / (k u0)."""
+    """The largest -dE/dt of the mean kinetic energy in units of k u0^3 (k u0 is `rate`), and its
+    time in units of 1 / (k u0).
+    """
     if len(series) < 3:
         return {}
     times = series.steps * rate
@@ -112,6 +146,14 @@ def _energy(steps: int) -> Probe:
 
 
 CASE = Case(
-    "taylor-green", "vortices that decay in a periodic box", make, re=100, size=64, size_of="sites along a side", speed=0.05,
-    speed_of="the amplitude of the initial velocity", lattices=("D2Q9", "D3Q19", "D3Q27"), collision="bgk",
-)  # fmt: skip
+    "taylor-green",
+    "vortices that decay in a periodic box",
+    make,
+    re=100,
+    size=64,
+    size_of="sites along a side",
+    speed=0.05,
+    speed_of="the amplitude of the initial velocity",
+    lattices=("D2Q9", "D3Q19", "D3Q27"),
+    collision="bgk",
+)

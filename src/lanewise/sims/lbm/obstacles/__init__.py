@@ -1,4 +1,6 @@
-"""Obstacles: bool masks of shape (ny, nx) or (nz, ny, nx), x fastest, True where a site is solid."""
+"""Obstacles: bool masks of shape (ny, nx) or (nz, ny, nx), x fastest, True where a site is
+solid.
+"""
 
 from lanewise.sims.lbm.obstacles.arrays import as_kinds, as_solid
 from lanewise.sims.lbm.obstacles.boxes import Placement
@@ -19,6 +21,23 @@ from lanewise.sims.lbm.obstacles.surfaces import (
 )
 
 __all__ = [
-    "Mesh", "Placement", "Round", "SignedDistance", "Solid", "Surface", "as_kinds", "as_solid", "box", "cylinder", "disc",
-    "image_mask", "mesh_mask", "mesh_solid", "porous", "read_mask", "sphere", "stl_mask", "stl_solid",
-]  # fmt: skip
+    "Mesh",
+    "Placement",
+    "Round",
+    "SignedDistance",
+    "Solid",
+    "Surface",
+    "as_kinds",
+    "as_solid",
+    "box",
+    "cylinder",
+    "disc",
+    "image_mask",
+    "mesh_mask",
+    "mesh_solid",
+    "porous",
+    "read_mask",
+    "sphere",
+    "stl_mask",
+    "stl_solid",
+]

@@ -1,4 +1,6 @@
-"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites; and the files that hold them.
+"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites.
+
+And the files that hold them.
 
 Files are told apart by suffix, and refused where they are not found.
 """
@@ -22,17 +24,21 @@ NAMED = 4
 
 
 @checked(InputError)
-def as_kinds(mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], solid: int = 1) -> NDArray[np.uint8]:
+def as_kinds(
+    mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], solid: int = 1
+) -> NDArray[np.uint8]:
     """`mask` as kinds of sites: uint8, of `shape`, x fastest, a copy.
 
     Args:
-        mask: bool, where True becomes the kind `solid` and False kind 0; or whole numbers, taken as they are.
+        mask: bool, where True becomes the kind `solid` and False kind 0; or whole numbers, taken as
+        they are.
         shape: (ny, nx) or (nz, ny, nx).
-        known: the kinds that exist, with their names, for example {0: "fluid", 1: "wall"}; 0 to 255.
+        known: the kinds that exist, with their names, for example {0: "fluid", 1: "wall"}; 0 to
+        255.
         solid: the kind that True stands for.
 
-    Raises InputError for another shape (a transposed one is named as such), another dtype, and kinds that do not exist:
-    each with its count and its first site.
+    Raises InputError for another shape (a transposed one is named as such), another dtype, and
+    kinds that do not exist: each with its count and its first site.
     """
     array = check_array(mask, shape)
     if array.dtype == np.bool_:
@@ -43,7 +49,10 @@ def as_kinds(mask: ArrayLike, shape: Sequence[int], known: Mapping[int, str], so
 
 @checked(InputError)
 def as_solid(mask: ArrayLike, shape: Sequence[int]) -> NDArray[np.bool_]:
-    """`mask` as bool, True for solid: bool, or whole numbers of which 0 is fluid and 1 solid. Raises as `as_kinds`."""
+    """`mask` as bool, True for solid: bool, or whole numbers of which 0 is fluid and 1 solid.
+
+    Raises as `as_kinds`.
+    """
     return as_kinds(mask, shape, {0: "fluid", 1: "solid"}).astype(np.bool_)
 
 
@@ -53,12 +62,14 @@ def check_array(mask: ArrayLike, shape: Sequence[int]) -> NDArray[Any]:
     array = host_array("the mask", mask, InputError)
     if array.dtype.kind not in "biu":
         raise InputError(
-            f"the mask has dtype {array.dtype}; wanted bool (True is solid) or whole numbers (kinds of sites)"
+            f"the mask has dtype {array.dtype}; wanted bool (True is solid) or whole numbers "
+            "(kinds of sites)"
         )
     if array.shape != sizes:
         axes = ", ".join(f"n{a}" for a in AXES[: len(sizes)][::-1])
         raise InputError(
-            f"the mask has shape {array.shape}; wanted ({axes}) = {sizes}{_transposed(array.shape, sizes)}"
+            f"the mask has shape {array.shape}; wanted ({axes}) = "
+            f"{sizes}{_transposed(array.shape, sizes)}"
         )
     return array
 
@@ -88,17 +99,25 @@ def _described(array: NDArray[Any], kind: int) -> str:
 
 
 Report: TypeAlias = Callable[[str], object]
-"""Called with one sentence on what was read, how it was scaled and where it lies; `print` and loggers fit."""
+"""Called with one sentence on what was read, how it was scaled and where it lies.
+
+`print` and loggers fit.
+"""
 
 
 def existing(path: FilePath, what: str) -> Path:
-    """`path` as a readable, non-empty, regular file; anything else is an InputError that says `what` is wanted."""
+    """`path` as a readable, non-empty, regular file.
+
+    Anything else is an InputError that says `what` is wanted.
+    """
     file = Path(path)
     with reading(path, what, ()):
         if not file.exists():
             raise InputError(f"there is no such file; wanted {what}")
         if not file.is_file():
-            raise InputError(f"this is {'a folder' if file.is_dir() else 'not a regular file'}; wanted {what}")
+            raise InputError(
+                f"this is {'a folder' if file.is_dir() else 'not a regular file'}; wanted {what}"
+            )
         if file.stat().st_size == 0:
             raise InputError(f"the file is empty; wanted {what}")
         file.open("rb").close()

@@ -1,7 +1,7 @@
 """The bodies of a mesh, and which of them are inside out.
 
-A body that is turned and lies in others is a cavity. One that reaches out of them is a mistake: where it overlaps them the
-windings cancel, and the overlap would be a hole.
+A body that is turned and lies in others is a cavity. One that reaches out of them is a mistake:
+where it overlaps them the windings cancel, and the overlap would be a hole.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ COARSE = 48
 
 
 def check_orientation(placed: Mesh, signs: NDArray[np.int8], mesh: Mesh, name: str) -> None:
-    """Refuse bodies that are inside out and reach out of those that they overlap, by their places in `mesh`.
+    """Refuse bodies that are inside out and reach out of those that they overlap, by their places
+    in `mesh`.
 
     `placed` is `mesh` in site coordinates, `signs` the signs of its windings at the sites of a box.
     """
@@ -30,7 +31,9 @@ def check_orientation(placed: Mesh, signs: NDArray[np.int8], mesh: Mesh, name: s
         # Between sites at the edge: flat faces of boxes would have all or none of theirs.
         whole = Mesh((placed.vertices - low) * scale + 0.5, placed.faces)
         depth, height, width = (int(n) for n in np.ceil(extent * scale)[::-1] + 2)
-        _check_sites(whole, windings(whole.vertices, whole.faces, (depth, height, width)), mesh, name)
+        _check_sites(
+            whole, windings(whole.vertices, whole.faces, (depth, height, width)), mesh, name
+        )
 
 
 def _check_sites(placed: Mesh, signs: NDArray[np.int8], mesh: Mesh, name: str) -> None:
@@ -54,8 +57,10 @@ def _said(mesh: Mesh, numbers: Whole, first: int, count: int, name: str) -> str:
     place = f"from {_point(corners.min(axis=(0, 1)))} to {_point(corners.max(axis=(0, 1)))}"
     more = f" (and so are {count - 1} more)" if count > 1 else ""
     return (
-        f"{name}: body {first + 1} of {numbers.max() + 1}, {len(faces):,} triangles {place}, is inside out{more} and overlaps a body that "
-        "is not: where both are there would be a hole; wanted bodies of one orientation, or a cavity that lies in its body: turn it "
+        f"{name}: body {first + 1} of {numbers.max() + 1}, {len(faces):,} triangles {place}, is "
+        f"inside out{more} and overlaps a body that "
+        "is not: where both are there would be a hole; wanted bodies of one orientation, or a "
+        "cavity that lies in its body: turn it "
         "(trimesh.repair.fix_inversion with multibody=True)"
     )
 
@@ -65,7 +70,10 @@ def _point(values: Floats) -> str:
 
 
 def _volumes(mesh: Mesh) -> Floats:
-    """Of the tetrahedra of triangles and the middle of the mesh: of a closed surface that faces outwards they add up to its volume."""
+    """Of the tetrahedra of triangles and the middle of the mesh.
+
+    Of a closed surface that faces outwards they add up to its volume.
+    """
     a, b, c = (mesh.vertices[mesh.faces[:, k]] - (mesh.low + mesh.high) / 2 for k in range(3))
     return (a * np.cross(b, c)).sum(axis=1) / 6
 
@@ -73,14 +81,16 @@ def _volumes(mesh: Mesh) -> Floats:
 def _overlaps(
     placed: Mesh, signs: NDArray[np.int8], numbers: Whole, volumes: Floats
 ) -> tuple[Whole, NDArray[np.bool_]]:
-    """Of every body its cluster, which are bodies that share sites, and whether it reaches out of bodies of the other orientation.
+    """Of every body its cluster, which are bodies that share sites, and whether it reaches out of
+    bodies of the other orientation.
 
     Then it shares a site with one of them, and has another one at which the mesh winds its way.
     """
     cluster, out = np.arange(len(volumes)), np.zeros(len(volumes), np.bool_)
     owner = np.full(signs.shape, -1, np.int64)
     covered = {
-        way: windings(placed.vertices, placed.faces[np.sign(volumes)[numbers] == way], signs.shape) != 0
+        way: windings(placed.vertices, placed.faces[np.sign(volumes)[numbers] == way], signs.shape)
+        != 0
         for way in (1, -1)
     }
     order = np.argsort(numbers, kind="stable")
@@ -115,15 +125,17 @@ def _sites(
 def bodies(mesh: Mesh) -> Whole:
     """The number of each triangle's body, from 0 on in the order of the file.
 
-    Triangles belong together across edges that two of them have. Bodies that touch along an edge have four there and stay apart,
-    unless one of them is open without it.
+    Triangles belong together across edges that two of them have. Bodies that touch along an edge
+    have four there and stay apart, unless one of them is open without it.
     """
     start, end = mesh.faces.reshape(-1), mesh.faces[:, [1, 2, 0]].reshape(-1)
     proper = start != end
     triangle = np.repeat(np.arange(len(mesh.faces)), 3)[proper]
     start, end = start[proper], end[proper]
     _, edge, count = np.unique(
-        np.minimum(start, end) * len(mesh.vertices) + np.maximum(start, end), return_inverse=True, return_counts=True
+        np.minimum(start, end) * len(mesh.vertices) + np.maximum(start, end),
+        return_inverse=True,
+        return_counts=True,
     )
     order = np.argsort(edge, kind="stable")
     one, other = triangle[order][:-1], triangle[order][1:]
@@ -135,14 +147,18 @@ def bodies(mesh: Mesh) -> Whole:
         _, inverse = np.unique(keys, return_inverse=True)
         balance = np.bincount(inverse, weights=np.where(start < end, 1, -1))
         open_bodies = np.unique(apart[triangle[balance[inverse] != 0]])
-        joined = same & (two | np.isin(apart[one], open_bodies) | np.isin(apart[other], open_bodies))
+        joined = same & (
+            two | np.isin(apart[one], open_bodies) | np.isin(apart[other], open_bodies)
+        )
         apart = _connected(len(mesh.faces), one[joined], other[joined])
     _, first, numbers = np.unique(apart, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[numbers]
 
 
 def _connected(count: int, one: Whole, other: Whole) -> Whole:
-    """For each of `count` things the least number of those that it is connected with through pairs."""
+    """For each of `count` things the least number of those that it is connected with through
+    pairs.
+    """
     least = np.arange(count)
     while True:
         a, b = least[one], least[other]

@@ -1,7 +1,9 @@
-"""The box of sites that a mask covers, and where in it a picture or a mesh goes: by fractions of the box or in sites.
+"""The box of sites that a mask covers, and where in it a picture or a mesh goes.
 
-Site i has its centre at i, so the box runs from -0.5 to n - 0.5 along every axis. Shapes are NumPy's, (ny, nx) or (nz, ny, nx), with x
-fastest; points are (x, y) or (x, y, z), as in formulas.
+By fractions of the box or in sites.
+
+Site i has its centre at i, so the box runs from -0.5 to n - 0.5 along every axis. Shapes are
+NumPy's, (ny, nx) or (nz, ny, nx), with x fastest; points are (x, y) or (x, y, z), as in formulas.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ def check_shape(shape: Sequence[int]) -> tuple[int, ...]:
     except Exception:  # of the user's class, or what is no list of numbers
         sizes, fits, described = (), False, shown(shape)
     if not fits:
-        raise InputError(f"the shape of the box is {described}; wanted (ny, nx) or (nz, ny, nx), from 1 site on each")
+        raise InputError(
+            f"the shape of the box is {described}; wanted (ny, nx) or (nz, ny, nx), from 1 site on "
+            "each"
+        )
     return sizes
 
 
@@ -39,7 +44,9 @@ def check_point(name: str, point: Sequence[float], axes: str) -> tuple[float, ..
     """`point` as finite numbers, one for each of `axes`; raises InputError."""
     values = tuple(float(v) for v in point)
     if len(values) != len(axes) or not all(map(math.isfinite, values)):
-        raise InputError(f"the {name} is {_listed(point)}; wanted finite numbers ({', '.join(axes)})")
+        raise InputError(
+            f"the {name} is {_listed(point)}; wanted finite numbers ({', '.join(axes)})"
+        )
     return values
 
 
@@ -51,17 +58,25 @@ def check_length(name: str, value: float) -> float:
 
 
 def coordinates(shape: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Coordinates of the sites' centres by axis, each of a shape that broadcasts to `shape`: 0 to n - 1."""
+    """Coordinates of the sites' centres by axis, each of a shape that broadcasts to `shape`.
+
+    0 to n - 1.
+    """
     count = len(shape)
     return {
-        AXES[count - 1 - axis]: np.arange(n, dtype=np.float64).reshape([n if a == axis else 1 for a in range(count)])
+        AXES[count - 1 - axis]: np.arange(n, dtype=np.float64).reshape(
+            [n if a == axis else 1 for a in range(count)]
+        )
         for axis, n in enumerate(shape)
     }
 
 
 def site_text(index: Sequence[SupportsIndex]) -> str:
     """`(y, x) = (3, 7)`: a site of a mask as errors show it."""
-    return f"({', '.join(AXES[: len(index)][::-1])}) = ({', '.join(str(i.__index__()) for i in index)})"
+    return (
+        f"({', '.join(AXES[: len(index)][::-1])}) = "
+        f"({', '.join(str(i.__index__()) for i in index)})"
+    )
 
 
 def sites_text(shape: Sequence[int]) -> str:
@@ -77,14 +92,13 @@ def _listed(values: Sequence[float]) -> str:
 class Placement:
     """Size and place of what is put into a box; the proportions are always kept.
 
-    Size, at most one of
-    fraction   it is made as large as fits into this fraction of the box along every axis
-    length     its longest edge, in sites (of its bounding box, after rotation)
-    scale      sites a unit of its own: a pixel of a picture, a millimetre or whatever the mesh is in
+    Size, at most one of fraction   it is made as large as fits into this fraction of the box along
+    every axis length     its longest edge, in sites (of its bounding box, after rotation) scale
+    sites a unit of its own: a pixel of a picture, a millimetre or whatever the mesh is in
 
-    Place of the middle of its bounding box, at most one of
-    at         fractions of the box, in the order x, y, z: (0, 0, 0) is the low corner; the default is the middle
-    centre     site coordinates, in the order x, y, z
+    Place of the middle of its bounding box, at most one of at         fractions of the box, in the
+    order x, y, z: (0, 0, 0) is the low corner; the default is the middle centre     site
+    coordinates, in the order x, y, z
     """
 
     fraction: float | None = None
@@ -97,20 +111,30 @@ class Placement:
         check_fields(self, InputError)
 
     @checked(InputError)
-    def sites_per_unit(self, extent: Sequence[float], shape: Sequence[int], default: float) -> float:
-        """The scale for what has edges `extent` (x first), in a box of `shape` (x last); `default` is the fraction if none is given.
+    def sites_per_unit(
+        self, extent: Sequence[float], shape: Sequence[int], default: float
+    ) -> float:
+        """The scale for what has edges `extent` (x first), in a box of `shape` (x last).
+
+        `default` is the fraction if none is given.
 
         Raises InputError for two sizes and for one that is not positive.
         """
         ways = {
             n: v
-            for n, v in (("fraction", self.fraction), ("length", self.length), ("scale", self.scale))
+            for n, v in (
+                ("fraction", self.fraction),
+                ("length", self.length),
+                ("scale", self.scale),
+            )
             if v is not None
         }
         if len(ways) > 1:
             raise InputError(f"the size is given by {' and '.join(ways)}; wanted one of them")
         if len(extent) != len(check_shape(shape)):
-            raise InputError(f"what is placed has {len(extent)} edges, and the box {len(shape)}; wanted as many")
+            raise InputError(
+                f"what is placed has {len(extent)} edges, and the box {len(shape)}; wanted as many"
+            )
         if not all(math.isfinite(e) and e >= 0 for e in extent) or not any(extent):
             raise InputError(f"what is placed has the edges {tuple(extent)}; wanted finite lengths")
         if self.scale is not None:
@@ -119,12 +143,19 @@ class Placement:
             return check_length("length", self.length) / max(extent)
         fraction = default if self.fraction is None else self.fraction
         if not 0 < fraction <= 1:
-            raise InputError(f"the fraction of the box is {fraction:g}; wanted more than 0 and at most 1")
-        return min(fraction * n / edge for n, edge in zip(reversed(shape), extent, strict=True) if edge > 0)
+            raise InputError(
+                f"the fraction of the box is {fraction:g}; wanted more than 0 and at most 1"
+            )
+        return min(
+            fraction * n / edge for n, edge in zip(reversed(shape), extent, strict=True) if edge > 0
+        )
 
     @checked(InputError)
     def middle(self, shape: Sequence[int]) -> tuple[float, ...]:
-        """The middle in site coordinates, x first. Raises InputError for two places and for a point of another dimension."""
+        """The middle in site coordinates, x first.
+
+        Raises InputError for two places and for a point of another dimension.
+        """
         axes = AXES[: len(check_shape(shape))]
         if self.at is not None and self.centre is not None:
             raise InputError("the place is given by at and centre; wanted one of them")

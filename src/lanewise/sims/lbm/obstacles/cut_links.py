@@ -20,7 +20,11 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutLinks:
-    """What surfaces cut. mask: the kinds of sites, where those on an upper side of a surface are walls. fractions: of links to walls."""
+    """What surfaces cut. mask.
+
+    The kinds of sites, where those on an upper side of a surface are walls. fractions: of links to
+    walls.
+    """
 
     mask: Kinds
     fractions: lw.WallFractions
@@ -28,7 +32,11 @@ class CutLinks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Links:
-    """One row a link: the number of its site, the direction along which it arrives there, the fraction, and the wall's kind."""
+    """One row a link.
+
+    The number of its site, the direction along which it arrives there, the fraction, and the wall's
+    kind.
+    """
 
     site: Whole
     direction: Whole
@@ -41,23 +49,35 @@ class _Links:
             none = np.empty(0, np.int64)
             return _Links(none, none, np.empty(0), np.empty(0, np.uint8))
         return _Links(
-            *(np.concatenate([getattr(p, f) for p in parts]) for f in ("site", "direction", "fraction", "kind"))
+            *(
+                np.concatenate([getattr(p, f) for p in parts])
+                for f in ("site", "direction", "fraction", "kind")
+            )
         )
 
     def chosen(self, which: NDArray[np.bool_]) -> _Links:
-        return _Links(self.site[which], self.direction[which], self.fraction[which], self.kind[which])
+        return _Links(
+            self.site[which], self.direction[which], self.fraction[which], self.kind[which]
+        )
 
 
 def cut_links(
-    lattice: lw.Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+    lattice: lw.Lattice,
+    mask: Kinds,
+    edges: Edges,
+    surfaces: Mapping[int, Surface],
+    names: Mapping[int, str],
 ) -> CutLinks:
-    """The links between fluid sites (kind 0) and walls of the kinds in `surfaces`, named in `names` with all other walls.
+    """The links between fluid sites (kind 0) and walls of the kinds in `surfaces`, named in `names`
+    with all other walls.
 
-    Of sites on a surface (see `on_surface`) those on an upper side of the body are walls and those on a lower one fluid, whatever the mask
-    or rounding says: links are cut at 1 before an upper side and at 0 on a lower one. So a body has as many sites as one that lies a
-    little further. A site stays fluid if the other fluid beside it were a gap of one site, in which nothing can be interpolated.
-    Links of sites of other kinds, such as openings, and those through slip faces stay half-way, and so do the few that miss the
-    surface by rounding. Raises InputError for a surface that meets none of its wall's links.
+    Of sites on a surface (see `on_surface`) those on an upper side of the body are walls and those
+    on a lower one fluid, whatever the mask or rounding says: links are cut at 1 before an upper
+    side and at 0 on a lower one. So a body has as many sites as one that lies a little further. A
+    site stays fluid if the other fluid beside it were a gap of one site, in which nothing can be
+    interpolated. Links of sites of other kinds, such as openings, and those through slip faces stay
+    half-way, and so do the few that miss the surface by rounding. Raises InputError for a surface
+    that meets none of its wall's links.
     """
     links = _all_met(lattice, mask, edges, surfaces, names)
     near = on_surface(mask.shape)
@@ -69,14 +89,22 @@ def cut_links(
     if len(touching):
         upper = ~_lower(lattice, links.chosen(on), touching)
         kinds = links.kind[on][first]
-        mask, links = _with_sites(lattice, mask, edges, links, touching, upper, kinds, frozenset(names))
+        mask, links = _with_sites(
+            lattice, mask, edges, links, touching, upper, kinds, frozenset(names)
+        )
     return CutLinks(mask, _table(lattice, links))
 
 
 def _all_met(
-    lattice: lw.Lattice, mask: Kinds, edges: Edges, surfaces: Mapping[int, Surface], names: Mapping[int, str]
+    lattice: lw.Lattice,
+    mask: Kinds,
+    edges: Edges,
+    surfaces: Mapping[int, Surface],
+    names: Mapping[int, str],
 ) -> _Links:
-    return _Links.joined([_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()])
+    return _Links.joined(
+        [_met(lattice, mask, edges, n, surface, names[n]) for n, surface in surfaces.items()]
+    )
 
 
 def on_surface(shape: Sequence[int]) -> float:
@@ -87,32 +115,50 @@ def on_surface(shape: Sequence[int]) -> float:
     return rounding(max(shape))
 
 
-def _met(lattice: lw.Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str) -> _Links:
+def _met(
+    lattice: lw.Lattice, mask: Kinds, edges: Edges, number: int, surface: Surface, name: str
+) -> _Links:
     """The links that walls of a kind cut and that meet their surface."""
     ends, parts, cut = _rim(mask == number), list[_Links](), 0
-    periods = [n if edges.get(a, "periodic") == "periodic" else 0 for a, n in zip(AXES, mask.shape[::-1], strict=False)]
+    periods = [
+        n if edges.get(a, "periodic") == "periodic" else 0
+        for a, n in zip(AXES, mask.shape[::-1], strict=False)
+    ]
     for q in range(1, lattice.size):
         starts, sites, _ = _starts(mask, edges, ends, lattice.velocities[q])
         if not len(sites):
             continue
-        fractions = repeated_fractions(surface, starts, -np.array(lattice.velocities[q], np.float64), periods)
-        every = _Links(sites, np.full(len(sites), q), fractions, np.full(len(sites), number, np.uint8))
+        fractions = repeated_fractions(
+            surface, starts, -np.array(lattice.velocities[q], np.float64), periods
+        )
+        every = _Links(
+            sites, np.full(len(sites), q), fractions, np.full(len(sites), number, np.uint8)
+        )
         parts.append(every.chosen(~np.isnan(fractions)))
         cut += len(sites)
     links = _Links.joined(parts)
     if cut and not len(links.site):
         raise InputError(
-            f"the surface of {name!r} meets none of the {cut:,} links that its sites cut; wanted the surface of the "
+            f"the surface of {name!r} meets none of the {cut:,} links that its sites cut; wanted "
+            "the surface of the "
             "same body, in site coordinates"
         )
     return links
 
 
 def _with_sites(
-    lattice: lw.Lattice, mask: Kinds, edges: Edges, links: _Links, touching: Whole, upper: NDArray[np.bool_], kinds: Kinds,
+    lattice: lw.Lattice,
+    mask: Kinds,
+    edges: Edges,
+    links: _Links,
+    touching: Whole,
+    upper: NDArray[np.bool_],
+    kinds: Kinds,
     walls: frozenset[int],
-) -> tuple[Kinds, _Links]:  # fmt: skip
-    """The mask in which the upper ones of the touching sites are walls of these kinds, and its links."""
+) -> tuple[Kinds, _Links]:
+    """The mask in which the upper ones of the touching sites are walls of these kinds, and its
+    links.
+    """
     places = np.stack(np.unravel_index(touching[upper], mask.shape)[::-1], axis=1)
     roomy = _roomy(lattice, _changed(mask, touching[upper], kinds[upper]), edges, places, walls)
     solid, places, kinds = touching[upper][roomy], places[roomy], kinds[upper][roomy]
@@ -126,15 +172,23 @@ def _with_sites(
 
 
 def _lower(lattice: lw.Lattice, links: _Links, sites: Whole) -> NDArray[np.bool_]:
-    """Whether a lower side of the body goes through these sites on its surface, by the sum of their links that lead into it."""
+    """Whether a lower side of the body goes through these sites on its surface, by the sum of their
+    links that lead into it.
+    """
     inward = np.zeros((len(sites), lattice.dimension))
-    np.add.at(inward, np.searchsorted(sites, links.site), -np.array(lattice.velocities, np.float64)[links.direction])
+    np.add.at(
+        inward,
+        np.searchsorted(sites, links.site),
+        -np.array(lattice.velocities, np.float64)[links.direction],
+    )
     # Of a face near an edge some links are missing, which tilts the sum by less than half.
     return (inward > 0.5 * np.abs(inward).max(axis=1, keepdims=True)).any(axis=1)
 
 
 def _lower_ends(lattice: lw.Lattice, mask: Kinds, links: _Links) -> Whole:
-    """The walls at which these links end, which lie on a surface, where that is a lower side of the body."""
+    """The walls at which these links end, which lie on a surface, where that is a lower side of the
+    body.
+    """
     starts = np.stack(np.unravel_index(links.site, mask.shape)[::-1], axis=1)
     ends = (starts - np.array(lattice.velocities)[links.direction]) % np.array(mask.shape[::-1])
     numbers = np.ravel_multi_index(tuple(ends.T[::-1]), mask.shape).astype(np.int64)
@@ -148,7 +202,9 @@ def _changed(mask: Kinds, sites: Whole, kinds: Kinds) -> Kinds:
     return changed
 
 
-def _roomy(lattice: lw.Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]) -> NDArray[np.bool_]:
+def _roomy(
+    lattice: lw.Lattice, mask: Kinds, edges: Edges, places: Whole, walls: frozenset[int]
+) -> NDArray[np.bool_]:
     """Whether the fluid beside a place, along every axis, is two sites wide or more."""
     solid = np.isin(mask, sorted(walls)).reshape(-1)
     roomy = np.ones(len(places), np.bool_)
@@ -168,7 +224,10 @@ def _table(lattice: lw.Lattice, links: _Links) -> lw.WallFractions:
 
 
 def _rim(solid: NDArray[np.bool_]) -> Whole:
-    """The sites that have a neighbour outside along some axis or diagonal, (n, D), x first: faces of the box wrap."""
+    """The sites that have a neighbour outside along some axis or diagonal, (n, D), x first.
+
+    Faces of the box wrap.
+    """
     inner = solid
     for axis in range(solid.ndim):
         inner = inner & np.roll(inner, 1, axis) & np.roll(inner, -1, axis)
@@ -178,7 +237,10 @@ def _rim(solid: NDArray[np.bool_]) -> Whole:
 def _starts(
     mask: Kinds, edges: Edges, ends: Whole, velocity: tuple[int, ...]
 ) -> tuple[NDArray[np.float64], Whole, Whole]:
-    """The fluid sites a velocity away from ends: where they would lie if the box went on, their numbers, and the rows of their ends."""
+    """The fluid sites a velocity away from ends.
+
+    Where they would lie if the box went on, their numbers, and the rows of their ends.
+    """
     starts = ends + np.array(velocity)
     inside, sites = _numbers(mask, edges, starts)
     rows = np.flatnonzero(inside & (mask.reshape(-1)[sites] == 0))
@@ -186,7 +248,9 @@ def _starts(
 
 
 def _numbers(mask: Kinds, edges: Edges, places: Whole) -> tuple[NDArray[np.bool_], Whole]:
-    """Whether places, (n, D), lie in the box, which goes on behind periodic faces, and the numbers of the sites there."""
+    """Whether places, (n, D), lie in the box, which goes on behind periodic faces, and the numbers
+    of the sites there.
+    """
     sizes = np.array(mask.shape[::-1])
     periodic = np.array([edges.get(a, "periodic") == "periodic" for a in AXES[: mask.ndim]])
     inside = np.asarray((((places >= 0) & (places < sizes)) | periodic).all(axis=1), np.bool_)

@@ -21,12 +21,17 @@ from lanewise.support.errors import InputError
 
 @checked(InputError)
 def read_mask(
-    path: FilePath, shape: Sequence[int], *, placement: Placement | None = None, report: Report | None = None
+    path: FilePath,
+    shape: Sequence[int],
+    *,
+    placement: Placement | None = None,
+    report: Report | None = None,
 ) -> NDArray[Any]:
-    """The mask of a .npy file (bool or kinds of sites, of exactly `shape`), a picture or a mesh, told apart by suffix.
+    """The mask of a .npy file (bool or kinds of sites, of exactly `shape`), a picture or a mesh,
+    told apart by suffix.
 
-    Pictures and meshes give bool masks and take a `placement` (see `image_mask` and `stl_mask`). Raises InputError that
-    names the file.
+    Pictures and meshes give bool masks and take a `placement` (see `image_mask` and `stl_mask`).
+    Raises InputError that names the file.
     """
     suffix = Path(path).suffix.lower()
     if suffix in mesh.SUFFIXES:

@@ -37,18 +37,23 @@ def image_mask(
     placement: Placement | None = None,
     report: Report | None = None,
 ) -> Mask:
-    """The solid sites of a picture: PNG, JPEG or whatever Pillow reads. The upper edge of the picture is at the high end of y.
+    """The solid sites of a picture: PNG, JPEG or whatever Pillow reads.
+
+    The upper edge of the picture is at the high end of y.
 
     Args:
         path: the file.
         shape: (ny, nx); with (nz, ny, nx) the picture is drawn out along z.
         solid: "dark" (transparent pixels are white), "light", or "opaque" (by the alpha channel).
-        threshold: a site is solid when its pixels are solid to at least this part on average, 0 to 1: of black for
+        threshold: a site is solid when its pixels are solid to at least this part on average, 0 to
+        1: of black for
             "dark", of white for "light", of full cover for "opaque".
-        placement: size and place; without it, as large as fits, in the middle. Sites beside the picture are fluid.
+        placement: size and place; without it, as large as fits, in the middle. Sites beside the
+        picture are fluid.
         report: called with a sentence that says how the picture was scaled and where it lies.
 
-    Raises InputError for a file that is no picture, a picture that reaches out of the box, and one without solid sites.
+    Raises InputError for a file that is no picture, a picture that reaches out of the box, and one
+    without solid sites.
     """
     sizes = check_shape(shape)
     if not 0 < threshold <= 1:
@@ -57,8 +62,10 @@ def image_mask(
     section, text = _put(cover, sizes[-2:], placement or Placement(), threshold, str(path))
     if not section.any():
         raise InputError(
-            f"{path}: no site is solid: the picture is at most {100 * float(cover.max()):.0f} % {solid}, averaged over a site "
-            f"less; wanted {100 * threshold:.0f} % (choose another threshold, or solid='dark', 'light' or 'opaque')"
+            f"{path}: no site is solid: the picture is at most {100 * float(cover.max()):.0f} % "
+            f"{solid}, averaged over a site "
+            f"less; wanted {100 * threshold:.0f} % (choose another threshold, or solid='dark', "
+            "'light' or 'opaque')"
         )
     if report is not None:
         report(f"{text}; {percent(int(np.count_nonzero(section)), section.size)}")
@@ -86,7 +93,10 @@ def _cover(path: FilePath, solid: Solid) -> NDArray[np.float32]:
 
 def _opacity(picture: Image) -> NDArray[np.float32]:
     if not picture.has_transparency_data:
-        raise InputError("the picture has no alpha channel; wanted one for solid='opaque': take 'dark' or 'light'")
+        raise InputError(
+            "the picture has no alpha channel; wanted one for solid='opaque': take 'dark' or "
+            "'light'"
+        )
     return np.asarray(picture.convert("RGBA").getchannel("A"), np.float32) / np.float32(255)
 
 
@@ -97,7 +107,8 @@ def _lightness(picture: Image) -> NDArray[np.float32]:
         return np.asarray(picture, np.float32) / np.float32(65535)
     if picture.mode == "F":
         raise InputError(
-            "the pixels are float numbers of unknown range; wanted a picture of 8 or 16 bits, or save a .npy mask"
+            "the pixels are float numbers of unknown range; wanted a picture of 8 or 16 bits, or "
+            "save a .npy mask"
         )
     if picture.has_transparency_data:
         from PIL import Image
@@ -108,20 +119,28 @@ def _lightness(picture: Image) -> NDArray[np.float32]:
 
 
 def _put(
-    cover: NDArray[np.float32], box: tuple[int, ...], placement: Placement, threshold: float, name: str
+    cover: NDArray[np.float32],
+    box: tuple[int, ...],
+    placement: Placement,
+    threshold: float,
+    name: str,
 ) -> tuple[Mask, str]:
     """The picture scaled to sites in an empty box (ny, nx), and the sentence about it."""
     rows, columns = cover.shape
     scale = placement.sites_per_unit((columns, rows), box, 1.0)
     width, height = (max(1, round(n * scale)) for n in (columns, rows))
     x, y = placement.middle(box)
-    left, low = math.floor(x - width / 2 + 1), math.floor(y - height / 2 + 1)  # of two sites the higher one
+    # of two sites the higher one
+    left, low = math.floor(x - width / 2 + 1), math.floor(y - height / 2 + 1)
     text = (
-        f"{Path(name).name}: {columns} x {rows} pixels scaled by {scale:.4g} to {sites_text((height, width))} "
+        f"{Path(name).name}: {columns} x {rows} pixels scaled by {scale:.4g} to "
+        f"{sites_text((height, width))} "
         f"at x = {left}..{left + width - 1}, y = {low}..{low + height - 1}, in {sites_text(box)}"
     )
     if left < 0 or low < 0 or left + width > box[1] or low + height > box[0]:
-        raise InputError(f"{text}: the picture reaches out of the box; wanted a smaller size or another place")
+        raise InputError(
+            f"{text}: the picture reaches out of the box; wanted a smaller size or another place"
+        )
     mask = np.zeros(box, np.bool_)
     mask[low : low + height, left : left + width] = _averaged(cover, height, width) >= threshold
     return mask, text
@@ -134,5 +153,7 @@ def _averaged(cover: NDArray[np.float32], height: int, width: int) -> NDArray[np
 
     if cover.shape == (height, width):
         return cover
-    scaled = Image.fromarray(np.ascontiguousarray(cover)).resize((width, height), Image.Resampling.BOX)
+    scaled = Image.fromarray(np.ascontiguousarray(cover)).resize(
+        (width, height), Image.Resampling.BOX
+    )
     return np.asarray(scaled, np.float32)

@@ -26,28 +26,46 @@ from lanewise.support.errors import InputError
 from lanewise.support.installation import install
 
 BITS = 21
-"""Vertices closer than 2^-22 of the mesh's extent along every axis are one: in a mesh 1,000 sites long, 0.0002 sites."""
+"""Vertices closer than 2^-22 of the mesh's extent along every axis are one.
+
+In a mesh 1,000 sites long, 0.0002 sites.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """`vertices` (n, 3) float64, finite, in the mesh's own unit; `faces` (m, 3) int64, numbers of vertices, m > 0."""
+    """`vertices` (n, 3) float64, finite, in the mesh's own unit.
+
+    `faces` (m, 3) int64, numbers of vertices, m > 0.
+    """
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int64]
 
     @classmethod
     def of(cls, vertices: ArrayLike, faces: ArrayLike) -> Mesh:
-        """A mesh of any arrays. Equal vertices become one. Raises InputError for wrong shapes, NaN and wrong numbers."""
-        points, triangles = host_array("the vertices", vertices, InputError), host_array("the faces", faces, InputError)
+        """A mesh of any arrays. Equal vertices become one.
+
+        Raises InputError for wrong shapes, NaN and wrong numbers.
+        """
+        points, triangles = (
+            host_array("the vertices", vertices, InputError),
+            host_array("the faces", faces, InputError),
+        )
         if points.dtype.kind not in "fiu":
             raise InputError(f"the vertices have dtype {points.dtype}; wanted numbers")
         points = points.astype(np.float64)
         if points.ndim != 2 or points.shape[1] != 3:
             raise InputError(f"the vertices have shape {points.shape}; wanted (n, 3)")
-        if triangles.ndim != 2 or triangles.shape[1] != 3 or len(triangles) == 0 or triangles.dtype.kind not in "iu":
+        if (
+            triangles.ndim != 2
+            or triangles.shape[1] != 3
+            or len(triangles) == 0
+            or triangles.dtype.kind not in "iu"
+        ):
             raise InputError(
-                f"the faces have shape {triangles.shape} and dtype {triangles.dtype}; wanted (m, 3) whole numbers, "
+                f"the faces have shape {triangles.shape} and dtype {triangles.dtype}; wanted (m, "
+                "3) whole numbers, "
                 "three vertices for each of at least one triangle"
             )
         if triangles.min() < 0 or triangles.max() >= len(points):
@@ -71,27 +89,37 @@ class Mesh:
 def check_closed(mesh: Mesh, name: str = "mesh", *, oriented: bool = True) -> None:
     """Refuse a mesh with edges that do not belong to an even number of triangles: it has no inside.
 
-    With `oriented`, refuse neighbours of opposite orientation too: of such a surface only parity tells the inside. The
-    InputError counts the edges and says where they are, in the mesh's own unit.
+    With `oriented`, refuse neighbours of opposite orientation too: of such a surface only parity
+    tells the inside. The InputError counts the edges and says where they are, in the mesh's own
+    unit.
     """
     edges, odd, unbalanced = _edges(mesh)
     if odd.any():
         raise InputError(
-            f"{name}: the mesh is not closed: {_where(mesh, edges[odd], 'open edge')}; wanted a closed surface: fill its "
+            f"{name}: the mesh is not closed: {_where(mesh, edges[odd], 'open edge')}; wanted a "
+            "closed surface: fill its "
             "holes (trimesh.repair.fill_holes, or Make Manifold in Blender)"
         )
     if oriented and unbalanced.any():
         raise InputError(
-            f"{name}: triangles are turned inside out: {_where(mesh, edges[unbalanced], 'edge')} between triangles of opposite "
-            'orientation; repair it (trimesh.repair.fix_normals), or take rule="parity" when no bodies overlap'
+            f"{name}: triangles are turned inside out: {_where(mesh, edges[unbalanced], 'edge')} "
+            "between triangles of opposite "
+            'orientation; repair it (trimesh.repair.fix_normals), or take rule="parity" when no '
+            "bodies overlap"
         )
 
 
-def _merged(points: NDArray[np.float64], faces: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Vertices that are the same one but for rounding, kept once: an STL file repeats them for every triangle."""
+def _merged(
+    points: NDArray[np.float64], faces: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Vertices that are the same one but for rounding, kept once.
+
+    An STL file repeats them for every triangle.
+    """
     low, extent = points.min(axis=0), float(np.ptp(points, axis=0).max())
     scale = (2**BITS - 2) / extent if extent > 0 else 0.0
-    # Eight grids, shifted by half a cell: for any two vertices this close, one of them has both in one cell.
+    # Eight grids, shifted by half a cell: for any two vertices this close, one of them has both in
+    # one cell.
     for shift in product((0.0, 0.5), repeat=3):
         cell = ((points - low) * scale + shift).astype(np.int64)
         keys = (cell[:, 0] << 2 * BITS) | (cell[:, 1] << BITS) | cell[:, 2]
@@ -101,7 +129,9 @@ def _merged(points: NDArray[np.float64], faces: NDArray[np.int64]) -> tuple[NDAr
 
 
 def _edges(mesh: Mesh) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Edges (e, 2), whether an odd number of triangles has each, and whether they pass it more often one way than the other."""
+    """Edges (e, 2), whether an odd number of triangles has each, and whether they pass it more
+    often one way than the other.
+    """
     start, end = mesh.faces.reshape(-1), mesh.faces[:, [1, 2, 0]].reshape(-1)
     proper = start != end  # two corners of a triangle without area may be one vertex
     start, end = start[proper], end[proper]
@@ -117,7 +147,10 @@ def _where(mesh: Mesh, edges: NDArray[np.int64], what: str) -> str:
     if len(edges) == 1:
         return f"1 {what} of {len(mesh.faces):,} triangles, {first}"
     low, high = places.min(axis=(0, 1)), places.max(axis=(0, 1))
-    return f"{len(edges):,} {what}s of {len(mesh.faces):,} triangles, the first {first}, all within {_point(low)} to {_point(high)}"
+    return (
+        f"{len(edges):,} {what}s of {len(mesh.faces):,} triangles, the first {first}, all within "
+        f"{_point(low)} to {_point(high)}"
+    )
 
 
 def _point(values: Sequence[float] | NDArray[np.float64]) -> str:
@@ -146,32 +179,46 @@ HEADER, TRIANGLE = 84, 50
 def read_mesh(path: FilePath) -> Mesh:
     """The mesh in an STL (or OBJ, PLY, OFF) file; several bodies become one mesh.
 
-    Raises InputError, naming the file, for what cannot be read, is cut off, holds no triangle, or when trimesh is not installed.
+    Raises InputError, naming the file, for what cannot be read, is cut off, holds no triangle, or
+    when trimesh is not installed.
     """
     file = existing(path, "a mesh (STL)")
     kind = file.suffix.lower()
     if kind not in SUFFIXES:
-        raise InputError(f"{path}: unknown suffix {file.suffix or '(none)'}; wanted a mesh ({' '.join(SUFFIXES)})")
+        raise InputError(
+            f"{path}: unknown suffix {file.suffix or '(none)'}; wanted a mesh "
+            f"({' '.join(SUFFIXES)})"
+        )
     try:
         trimesh = import_module("trimesh")
     except ImportError as error:
-        raise InputError(f"{path}: reading meshes needs trimesh; install it: {install('flow')}") from error
+        raise InputError(
+            f"{path}: reading meshes needs trimesh; install it: {install('flow')}"
+        ) from error
     with reading(path, "mesh", DAMAGE):
         with _strictly(trimesh.util.log):
-            loaded = trimesh.load_mesh(BytesIO(_content(file, kind)), file_type=kind[1:], process=False)
+            loaded = trimesh.load_mesh(
+                BytesIO(_content(file, kind)), file_type=kind[1:], process=False
+            )
         if len(loaded.faces) == 0:
-            raise InputError("no triangle was found; wanted a mesh: the file may be cut off, or of another format")
+            raise InputError(
+                "no triangle was found; wanted a mesh: the file may be cut off, or of another "
+                "format"
+            )
         return Mesh.of(loaded.vertices, loaded.faces)
 
 
 @contextmanager
 def _strictly(log: Logger) -> Generator[None]:
-    """Numbers that NumPy reads in part are damage, and what trimesh makes of broken normals, which nobody uses, is not told."""
+    """Numbers that NumPy reads in part are damage, and what trimesh makes of broken normals, which
+    nobody uses, is not told.
+    """
     before = log.disabled
     log.disabled = True
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # NaN and infinity are refused afterwards
+            # NaN and infinity are refused afterwards
+            warnings.simplefilter("ignore", RuntimeWarning)
             warnings.simplefilter("error", DeprecationWarning)
             yield
     finally:
@@ -187,7 +234,10 @@ def _content(file: Path, kind: str) -> bytes:
 
 
 def _is_binary_stl(content: bytes) -> bool:
-    """Whether it is binary, for sure or (by a zero byte, which no text has) by intent; cut off files are refused."""
+    """Whether it is binary, for sure or (by a zero byte, which no text has) by intent.
+
+    Cut off files are refused.
+    """
     if len(content) < HEADER:
         return False
     (triangles,) = struct.unpack_from("<I", content, HEADER - 4)
@@ -195,6 +245,7 @@ def _is_binary_stl(content: bytes) -> bool:
         return True
     if b"\0" in content[:HEADER]:
         raise InputError(
-            f"damaged STL file: it has {len(content):,} bytes, and its {triangles:,} triangles need {size:,}: it may be cut off"
+            f"damaged STL file: it has {len(content):,} bytes, and its {triangles:,} triangles "
+            f"need {size:,}: it may be cut off"
         )
     return False

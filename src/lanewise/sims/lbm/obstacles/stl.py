@@ -12,7 +12,14 @@ from numpy.typing import NDArray
 from lanewise.io.source import FilePath
 from lanewise.sims.lbm.obstacles.arrays import Report, percent
 from lanewise.sims.lbm.obstacles.bodies import check_orientation
-from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, Placement, check_point, check_shape, sites_text
+from lanewise.sims.lbm.obstacles.boxes import (
+    AXES,
+    Mask,
+    Placement,
+    check_point,
+    check_shape,
+    sites_text,
+)
 from lanewise.sims.lbm.obstacles.mesh import Mesh, check_closed, read_mesh
 from lanewise.sims.lbm.obstacles.surfaces import Solid, rounding
 from lanewise.sims.lbm.obstacles.voxels import MeshSurface, Rule, voxelise, windings
@@ -33,19 +40,24 @@ def stl_mask(
     rule: Rule = "winding",
     report: Report | None = None,
 ) -> Mask:
-    """Sites of a box (nz, ny, nx) whose centres lie inside the mesh of an STL file (or OBJ, PLY, OFF); needs trimesh.
+    """Sites of a box (nz, ny, nx) whose centres lie inside the mesh of an STL file (or OBJ, PLY,
+    OFF); needs trimesh.
 
     Args:
         path: the file. Its bodies may be several, and may overlap.
         shape: (nz, ny, nx).
-        placement: size and place; without it, half of the box, in its middle. The mesh may reach out of the box.
-        rotate: degrees about x, then y, then z, before scaling. Mesh axes are those of the box otherwise.
-        rule: "winding" unites bodies that overlap; "parity" needs no consistent orientation (see `voxelise`).
+        placement: size and place; without it, half of the box, in its middle. The mesh may reach
+        out of the box.
+        rotate: degrees about x, then y, then z, before scaling. Mesh axes are those of the box
+        otherwise.
+        rule: "winding" unites bodies that overlap; "parity" needs no consistent orientation (see
+        `voxelise`).
         report: called with a sentence that says what was done.
 
-    Raises InputError for a file that is no mesh, a surface that is not closed (with the number of open edges and where
-    they are), triangles turned inside out, a body that is inside out and overlaps others without lying in them, a mesh
-    outside of the box or so small that no site lies inside.
+    Raises InputError for a file that is no mesh, a surface that is not closed (with the number of
+    open edges and where they are), triangles turned inside out, a body that is inside out and
+    overlaps others without lying in them, a mesh outside of the box or so small that no site lies
+    inside.
     """
     return stl_solid(path, shape, placement=placement, rotate=rotate, rule=rule, report=report).mask
 
@@ -62,7 +74,13 @@ def stl_solid(
 ) -> Solid:
     """`stl_mask` with the surface of the mesh, which says where it cuts links."""
     return mesh_solid(
-        read_mesh(path), shape, placement=placement, rotate=rotate, rule=rule, report=report, name=str(path)
+        read_mesh(path),
+        shape,
+        placement=placement,
+        rotate=rotate,
+        rule=rule,
+        report=report,
+        name=str(path),
     )
 
 
@@ -78,7 +96,9 @@ def mesh_mask(
     name: str = "mesh",
 ) -> Mask:
     """`stl_mask` for a mesh in memory, `Mesh.of(vertices, faces)`; needs no trimesh."""
-    return mesh_solid(mesh, shape, placement=placement, rotate=rotate, rule=rule, report=report, name=name).mask
+    return mesh_solid(
+        mesh, shape, placement=placement, rotate=rotate, rule=rule, report=report, name=name
+    ).mask
 
 
 @checked(InputError)
@@ -107,8 +127,10 @@ def mesh_solid(
         )
     if report is not None:
         report(
-            f"{Path(name).name}: {len(mesh.faces):,} triangles scaled by {scale:.4g} to {_edges(placed)} sites, from "
-            f"{_point(placed.low)} to {_point(placed.high)}, in {sites_text(sizes)}; {percent(solid, mask.size)}"
+            f"{Path(name).name}: {len(mesh.faces):,} triangles scaled by {scale:.4g} to "
+            f"{_edges(placed)} sites, from "
+            f"{_point(placed.low)} to {_point(placed.high)}, in {sites_text(sizes)}; "
+            f"{percent(solid, mask.size)}"
         )
     return Solid(mask, MeshSurface(placed))
 
@@ -125,7 +147,11 @@ def _placed(
     mesh: Mesh, shape: tuple[int, ...], placement: Placement, rotate: Sequence[float], name: str
 ) -> tuple[Mesh, float]:
     """The mesh in site coordinates, and the sites a unit of the mesh."""
-    turned = mesh.vertices @ _rotation(check_point("rotation", rotate, AXES)).T if any(rotate) else mesh.vertices
+    turned = (
+        mesh.vertices @ _rotation(check_point("rotation", rotate, AXES)).T
+        if any(rotate)
+        else mesh.vertices
+    )
     mesh = Mesh(turned, mesh.faces)
     low, high = mesh.low, mesh.high
     if not (high > low).any():
@@ -136,9 +162,14 @@ def _placed(
 
 
 def _snapped(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coordinates that are whole numbers but for rounding as such: a flat face through sites has all of them on one side."""
+    """Coordinates that are whole numbers but for rounding as such.
+
+    A flat face through sites has all of them on one side.
+    """
     near = np.rint(vertices)
-    return np.where(np.abs(vertices - near) <= rounding(float(np.abs(vertices).max())), near, vertices)
+    return np.where(
+        np.abs(vertices - near) <= rounding(float(np.abs(vertices).max())), near, vertices
+    )
 
 
 def _rotation(degrees: Sequence[float]) -> NDArray[np.float64]:
@@ -159,7 +190,8 @@ def _check_inside(mesh: Mesh, shape: tuple[int, ...], name: str) -> None:
     top = np.array(shape[::-1]) - 0.5
     if (mesh.high < -0.5).any() or (mesh.low > top).any():
         raise InputError(
-            f"{name}: the mesh lies outside of the box: from {_point(mesh.low)} to {_point(mesh.high)}, "
+            f"{name}: the mesh lies outside of the box: from {_point(mesh.low)} to "
+            f"{_point(mesh.high)}, "
             f"and the box is from (-0.5, -0.5, -0.5) to {_point(top)}; choose another place"
         )
 

@@ -1,9 +1,12 @@
-"""Round and square bodies, porous media of many, and their surfaces. A site is solid when its centre lies in a body.
+"""Round and square bodies, porous media of many, and their surfaces.
 
-A surface says where a link from a fluid site to a solid one meets the wall, as a fraction of the link: with it walls lie where they are,
-not half-way between sites (`patterns/sitewise/fractions.py`). Coordinates are those of sites, x first. Bodies may reach out of the box;
-what lies outside is left out. Masks are combined by `|`, `&` and `~`. A porous medium is made of overlapping discs or spheres at random
-places, up to a fraction of solid sites.
+A site is solid when its centre lies in a body.
+
+A surface says where a link from a fluid site to a solid one meets the wall, as a fraction of the
+link: with it walls lie where they are, not half-way between sites
+(`patterns/sitewise/fractions.py`). Coordinates are those of sites, x first. Bodies may reach out of
+the box; what lies outside is left out. Masks are combined by `|`, `&` and `~`. A porous medium is
+made of overlapping discs or spheres at random places, up to a fraction of solid sites.
 """
 
 from __future__ import annotations
@@ -18,15 +21,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lanewise.sims.common.seeds import check_seed
-from lanewise.sims.lbm.obstacles.boxes import AXES, Mask, check_length, check_point, check_shape, coordinates
+from lanewise.sims.lbm.obstacles.boxes import (
+    AXES,
+    Mask,
+    check_length,
+    check_point,
+    check_shape,
+    coordinates,
+)
 from lanewise.support.checks import check_fields, checked
 from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 ROUNDING = 1e-6
-"""Of a link: a site that lies in the surface itself is solid or not by rounding, and its links end a little before it or after it."""
+"""Of a link: a site that lies in the surface itself is solid or not by rounding, and its links end
+a little before it or after it.
+"""
 SINGLE = 2.0**-22
-"""Coordinates that went through float32, as those of STL files do, are known to this part of the largest of them."""
+"""Coordinates that went through float32, as those of STL files do, are known to this part of the
+largest of them.
+"""
 HALVINGS = 50
 
 
@@ -36,10 +50,16 @@ def rounding(extent: float) -> float:
 
 
 class Surface(Protocol):
-    """The surface of a body. One that is `bounded` (an attribute that is true) is repeated along periodic axes of the box."""
+    """The surface of a body.
+
+    One that is `bounded` (an attribute that is true) is repeated along periodic axes of the box.
+    """
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
-        """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface: 0 to 1, (n,); NaN where they do not."""
+        """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface.
+
+        0 to 1, (n,); NaN where they do not.
+        """
         ...
 
 
@@ -53,7 +73,8 @@ class Solid:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A circle or a sphere about `centre`, or with fewer `axes` than the box a cylinder along the others.
+    """A circle or a sphere about `centre`, or with fewer `axes` than the box a cylinder along the
+    others.
 
     The body may be inside it or outside.
     """
@@ -74,7 +95,9 @@ class Round:
         if a == 0:  # along the axis of a cylinder
             return np.full(len(starts), np.nan)
         root = b * b - a * c
-        root = np.sqrt(np.where((root < 0) & (root > -ROUNDING), 0.0, np.where(root < 0, np.nan, root)))
+        root = np.sqrt(
+            np.where((root < 0) & (root > -ROUNDING), 0.0, np.where(root < 0, np.nan, root))
+        )
         return first_on_link((-b - root) / a, (-b + root) / a)
 
 
@@ -82,8 +105,8 @@ class Round:
 class SignedDistance:
     """The surface where `distance(points)`, (n, D) to (n,), is 0.
 
-    It is negative in the body, and need not be a distance elsewhere. A site with 0, up to rounding, is on the surface, in whichever
-    way the mask has it.
+    It is negative in the body, and need not be a distance elsewhere. A site with 0, up to rounding,
+    is on the surface, in whichever way the mask has it.
     """
 
     distance: Callable[[Floats], Floats]
@@ -104,11 +127,15 @@ class SignedDistance:
         return np.where(crossed, (outside + inside) / 2, np.nan)
 
 
-def repeated_fractions(surface: Surface, starts: Floats, step: Floats, periods: Sequence[int]) -> Floats:
-    """`surface.fractions` with the images of the body along periodic axes, whose lengths are `periods`: 0 along the others.
+def repeated_fractions(
+    surface: Surface, starts: Floats, step: Floats, periods: Sequence[int]
+) -> Floats:
+    """`surface.fractions` with the images of the body along periodic axes, whose lengths are
+    `periods`: 0 along the others.
 
-    Of a bounded body the nearest image counts. Another surface, such as a distance that the user defines everywhere, is asked for
-    an image only where it meets no link itself: it may be periodic already, or go on as it likes.
+    Of a bounded body the nearest image counts. Another surface, such as a distance that the user
+    defines everywhere, is asked for an image only where it meets no link itself: it may be periodic
+    already, or go on as it likes.
     """
     found = surface.fractions(starts, step)
     bounded = bool(getattr(surface, "bounded", False))
@@ -122,7 +149,10 @@ def repeated_fractions(surface: Surface, starts: Floats, step: Floats, periods: 
 
 def first_on_link(*fractions: Floats) -> Floats:
     """The smallest of these that lies between 0 and 1, but for rounding; NaN where none does."""
-    on = [np.where((t >= -ROUNDING) & (t <= 1 + ROUNDING), np.clip(t, 0, 1), np.nan) for t in fractions]
+    on = [
+        np.where((t >= -ROUNDING) & (t <= 1 + ROUNDING), np.clip(t, 0, 1), np.nan)
+        for t in fractions
+    ]
     first = on[0]
     for other in on[1:]:
         first = np.fmin(first, other)
@@ -143,8 +173,9 @@ def point(values: Sequence[float]) -> tuple[float, ...]:
 def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
     """Sites of a box (ny, nx) at most `radius` from `centre` = (x, y).
 
-    Half-way walls lie between solid and fluid sites, so the disc that the flow meets has a radius of about `radius`.
-    Raises InputError for a box of another dimension, a centre that is no point and a radius that is not positive.
+    Half-way walls lie between solid and fluid sites, so the disc that the flow meets has a radius
+    of about `radius`. Raises InputError for a box of another dimension, a centre that is no point
+    and a radius that is not positive.
     """
     _check_axes("disc", shape, 2, "cylinder")
     return _ball(shape, check_point("centre", centre, "xy"), radius, "xy")
@@ -152,7 +183,10 @@ def disc(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
 
 @checked(InputError)
 def sphere(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask:
-    """Sites of a box (nz, ny, nx) at most `radius` from `centre` = (x, y, z). Raises InputError as `disc`."""
+    """Sites of a box (nz, ny, nx) at most `radius` from `centre` = (x, y, z).
+
+    Raises InputError as `disc`.
+    """
     _check_axes("sphere", shape, 3, "disc")
     return _ball(shape, check_point("centre", centre, AXES), radius, AXES)
 
@@ -161,7 +195,8 @@ def sphere(shape: Sequence[int], centre: Sequence[float], radius: float) -> Mask
 def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis: str = "z") -> Mask:
     """Sites of a box (nz, ny, nx) at most `radius` from the line along `axis` through `centre`.
 
-    `centre` has the two other coordinates, in the order x, y, z. The cylinder is as long as the box. Raises InputError as `disc`.
+    `centre` has the two other coordinates, in the order x, y, z. The cylinder is as long as the
+    box. Raises InputError as `disc`.
     """
     _check_axes("cylinder", shape, 3, "disc")
     if axis not in tuple(AXES):
@@ -175,14 +210,16 @@ def cylinder(shape: Sequence[int], centre: Sequence[float], radius: float, axis:
 def box(shape: Sequence[int], centre: Sequence[float], size: Sequence[float]) -> Mask:
     """Sites in the box of edges `size` = (x, y) or (x, y, z) about `centre`.
 
-    A whole edge of n holds n sites wherever it lies: of two opposite faces that both go through centres of sites, the
-    lower one's sites are solid. Raises InputError for points of another dimension than the shape.
+    A whole edge of n holds n sites wherever it lies: of two opposite faces that both go through
+    centres of sites, the lower one's sites are solid. Raises InputError for points of another
+    dimension than the shape.
     """
     sizes = check_shape(shape)
     axes = AXES[: len(sizes)]
     middle = check_point("centre", centre, axes)
     edges = [
-        check_length(f"edge along {axis}", e) for axis, e in zip(axes, check_point("size", size, axes), strict=True)
+        check_length(f"edge along {axis}", e)
+        for axis, e in zip(axes, check_point("size", size, axes), strict=True)
     ]
     mask = np.ones(sizes, np.bool_)
     for x, c, edge in zip(reversed(coordinates(sizes).values()), middle, edges, strict=True):
@@ -204,7 +241,9 @@ def _ball(shape: Sequence[int], centre: Sequence[float], radius: float, axes: st
 def _check_axes(what: str, shape: Sequence[int], axes: int, other: str) -> None:
     if len(shape) != axes:
         box = "(ny, nx)" if axes == 2 else "(nz, ny, nx)"
-        raise InputError(f"a {what} needs a box of shape {box}, found {tuple(shape)}; use {other} there")
+        raise InputError(
+            f"a {what} needs a box of shape {box}, found {tuple(shape)}; use {other} there"
+        )
 
 
 MOST_INDICES = 1 << 22
@@ -212,23 +251,33 @@ MOST_INDICES = 1 << 22
 
 
 @checked(InputError)
-def porous(shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float = 6.0, seed: int = 0) -> Mask:
-    """Discs (ny, nx) or spheres (nz, ny, nx) of one radius that may overlap, periodic at the faces of the box.
+def porous(
+    shape: Sequence[int], solid_fraction: float = 0.3, *, radius: float = 6.0, seed: int = 0
+) -> Mask:
+    """Discs (ny, nx) or spheres (nz, ny, nx) of one radius that may overlap, periodic at the faces
+    of the box.
 
-    Grains are added at random sites until at least `solid_fraction` of the sites are solid: the excess is below one
-    grain. The same arguments give the same mask. Raises InputError for a fraction outside of 0 to 1 (exclusive), a
-    radius that is not positive, a negative seed, and a box that does not hold one grain.
+    Grains are added at random sites until at least `solid_fraction` of the sites are solid: the
+    excess is below one grain. The same arguments give the same mask. Raises InputError for a
+    fraction outside of 0 to 1 (exclusive), a radius that is not positive, a negative seed, and a
+    box that does not hold one grain.
     """
     sizes = check_shape(shape)
     if not 0 < solid_fraction < 1:
-        raise InputError(f"the solid fraction is {solid_fraction:g}; wanted a number between 0 and 1, for example 0.3")
+        raise InputError(
+            f"the solid fraction is {solid_fraction:g}; wanted a number between 0 and 1, for "
+            "example 0.3"
+        )
     check_length("radius", radius)
     if 2 * math.floor(radius) + 1 > min(sizes):
         raise InputError(
-            f"grains of radius {radius:g} are {2 * math.floor(radius) + 1} sites wide; wanted at most {min(sizes)}, "
+            f"grains of radius {radius:g} are {2 * math.floor(radius) + 1} sites wide; wanted at "
+            f"most {min(sizes)}, "
             "the shortest edge of the box"
         )
-    return _packed(sizes, solid_fraction, _grain(len(sizes), radius), np.random.default_rng(check_seed(seed)))
+    return _packed(
+        sizes, solid_fraction, _grain(len(sizes), radius), np.random.default_rng(check_seed(seed))
+    )
 
 
 def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
@@ -238,7 +287,9 @@ def _grain(dimension: int, radius: float) -> NDArray[np.int64]:
     return offsets[(offsets**2).sum(axis=1) <= radius**2]
 
 
-def _packed(shape: tuple[int, ...], share: float, grain: NDArray[np.int64], random: np.random.Generator) -> Mask:
+def _packed(
+    shape: tuple[int, ...], share: float, grain: NDArray[np.int64], random: np.random.Generator
+) -> Mask:
     mask = np.zeros(shape, np.bool_)
     marked, solid = mask.reshape(-1), 0
     while solid < share * mask.size:

@@ -1,14 +1,17 @@
-"""Which sites lie inside a closed surface of triangles, by counting the surface's crossings along z, and where links meet the surface.
+"""Which sites lie inside a closed surface of triangles, by counting the surface's crossings along
+z, and where links meet the surface.
 
-The triangles are cut by the rows of sites into spans, and the spans by the columns into crossings. The winding number of
-a site is the sum of the crossings below it. Whether a column passes right or left of an edge is decided by the same
-numbers for both triangles of the edge, so the crossings of a column of a closed surface always add up to nothing, however
-they are rounded: no column leaks.
+The triangles are cut by the rows of sites into spans, and the spans by the columns into crossings.
+The winding number of a site is the sum of the crossings below it. Whether a column passes right or
+left of an edge is decided by the same numbers for both triangles of the edge, so the crossings of a
+column of a closed surface always add up to nothing, however they are rounded: no column leaks.
 
-Bodies are half-open, as `surfaces.box`: a site that lies exactly in a lower face is inside, in an upper face outside.
+Bodies are half-open, as `surfaces.box`: a site that lies exactly in a lower face is inside, in an
+upper face outside.
 
-For links the mesh is sheared until those of one direction are columns along z, on which the columns of sites stay columns of sites.
-Triangles are then cut in the same way, so that no column leaks between two of them.
+For links the mesh is sheared until those of one direction are columns along z, on which the columns
+of sites stay columns of sites. Triangles are then cut in the same way, so that no column leaks
+between two of them.
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ MOST_CROSSINGS = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where edges meet rows of sites: whether they do, at which x and z, and whether they go up in y; each (rows,)."""
+    """Where edges meet rows of sites.
+
+    Whether they do, at which x and z, and whether they go up in y; each (rows,).
+    """
 
     crosses: Bits
     x: Floats
@@ -45,7 +51,10 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where triangles meet rows of sites: from `left` to `right` along x, each (spans,); `sign` is +1 or -1 by orientation."""
+    """Where triangles meet rows of sites: from `left` to `right` along x, each (spans,).
+
+    `sign` is +1 or -1 by orientation.
+    """
 
     row: Whole
     left: Floats
@@ -57,7 +66,10 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Crossings:
-    """Where columns of sites meet triangles: the column's number y nx + x, the first plane above, the sign."""
+    """Where columns of sites meet triangles.
+
+    The column's number y nx + x, the first plane above, the sign.
+    """
 
     column: Whole
     plane: Whole
@@ -69,10 +81,13 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
 
     Args:
         vertices: (n, 3) in site coordinates, x first; they may lie outside of the box.
-        faces: (m, 3) numbers of vertices. Every edge must belong to an even number of triangles; not checked here.
+        faces: (m, 3) numbers of vertices. Every edge must belong to an even number of triangles;
+        not checked here.
         shape: (nz, ny, nx).
-        rule: "winding": inside is where the surface winds round; bodies that overlap are united, and a cavity has the
-            opposite orientation. "parity": inside is where an odd number of crossings lies below, whatever the orientation.
+        rule: "winding": inside is where the surface winds round; bodies that overlap are united,
+        and a cavity has the
+            opposite orientation. "parity": inside is where an odd number of crossings lies below,
+            whatever the orientation.
     """
     if rule == "winding":
         return windings(vertices, faces, shape) != 0
@@ -80,14 +95,18 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
 
 
 def windings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> NDArray[np.int8]:
-    """Which way the surface winds round the sites of a box (nz, ny, nx): 1 where it faces outwards, -1 where inwards, 0 outside."""
+    """Which way the surface winds round the sites of a box (nz, ny, nx).
+
+    1 where it faces outwards, -1 where inwards, 0 outside.
+    """
     return _filled(_all_crossings(vertices, faces, shape), shape, odd=False)
 
 
 def _all_crossings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> Crossings:
     depth, height, width = shape
     crossings = [
-        _crossings(_spans(vertices, part, height), width, depth) for part in _parts(vertices, faces, height, width)
+        _crossings(_spans(vertices, part, height), width, depth)
+        for part in _parts(vertices, faces, height, width)
     ]
     column = np.concatenate([c.column for c in crossings]) if crossings else np.empty(0, np.int64)
     plane = np.concatenate([c.plane for c in crossings]) if crossings else np.empty(0, np.int64)
@@ -96,8 +115,14 @@ def _all_crossings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> Cros
 
 
 def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tuple[Whole, Floats]:
-    """The crossings of the columns y width + x of sites (x, y) with triangles: their columns, and their heights z."""
-    heights = [_heights(_spans(vertices, part, height), width) for part in _parts(vertices, faces, height, width)]
+    """The crossings of the columns y width + x of sites (x, y) with triangles.
+
+    Their columns, and their heights z.
+    """
+    heights = [
+        _heights(_spans(vertices, part, height), width)
+        for part in _parts(vertices, faces, height, width)
+    ]
     if not heights:
         return np.empty(0, np.int64), np.empty(0)
     spans, x, z = zip(*((s.row[n], x, z) for s, n, x, z in heights), strict=True)
@@ -107,7 +132,10 @@ def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tupl
 def _parts(vertices: Floats, faces: Whole, height: int, width: int) -> Iterator[Whole]:
     """The triangles that reach into the box seen along z, in parts of bounded work."""
     low, high = _bounds(vertices, faces)
-    first, stop = np.clip(np.ceil(low), 0, (width, height)), np.clip(np.ceil(high), 0, (width, height))
+    first, stop = (
+        np.clip(np.ceil(low), 0, (width, height)),
+        np.clip(np.ceil(high), 0, (width, height)),
+    )
     work = (stop - first).prod(axis=1) + (stop - first)[:, 1]
     seen = np.flatnonzero((stop - first)[:, 1] > 0)
     part = (np.cumsum(work[seen]) // MOST_CROSSINGS).astype(np.int64)
@@ -118,7 +146,8 @@ def _parts(vertices: Floats, faces: Whole, height: int, width: int) -> Iterator[
 
 def _bounds(vertices: Floats, faces: Whole) -> tuple[Floats, Floats]:
     """Lowest and highest x and y of each triangle."""
-    a, b, c = (vertices[faces[:, k], :2] for k in range(3))  # a reduction over three corners takes four times as long
+    # a reduction over three corners takes four times as long
+    a, b, c = (vertices[faces[:, k], :2] for k in range(3))
     return np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
 
 
@@ -137,7 +166,10 @@ def _spans(vertices: Floats, faces: Whole, height: int) -> Spans:
 
 
 def _cut(vertices: Floats, start: Whole, end: Whole, row: Whole) -> Cuts:
-    """Computed from the corner of the lower number, whichever way a triangle passes the edge: both of its triangles get the same x."""
+    """Computed from the corner of the lower number, whichever way a triangle passes the edge.
+
+    Both of its triangles get the same x.
+    """
     a, b = vertices[np.minimum(start, end)], vertices[np.maximum(start, end)]
     crosses = (a[:, 1] <= row) != (b[:, 1] <= row)
     part = np.divide(row - a[:, 1], b[:, 1] - a[:, 1], out=np.zeros(len(row)), where=crosses)
@@ -166,7 +198,13 @@ def _heights(spans: Spans, width: int) -> tuple[Spans, Whole, Whole, Floats]:
     stop = np.clip(np.ceil(spans.right), 0, width).astype(np.int64)
     span, x = _expanded(first, stop)
     left, right = spans.left[span], spans.right[span]
-    return spans, span, x, spans.left_z[span] + (x - left) / (right - left) * (spans.right_z[span] - spans.left_z[span])
+    return (
+        spans,
+        span,
+        x,
+        spans.left_z[span]
+        + (x - left) / (right - left) * (spans.right_z[span] - spans.left_z[span]),
+    )
 
 
 def _crossings(spans: Spans, width: int, depth: int) -> Crossings:
@@ -188,7 +226,9 @@ def _expanded(first: Whole, stop: Whole) -> tuple[Whole, Whole]:
 
 
 def _filled(crossings: Crossings, shape: Sequence[int], *, odd: bool) -> NDArray[np.int8]:
-    """The winding number of each plane from that of the plane below: its sign, or whether it is odd.
+    """The winding number of each plane from that of the plane below.
+
+    Its sign, or whether it is odd.
 
     A surface that faces outwards is crossed downwards first, so its winding is counted below zero.
     """
@@ -216,12 +256,18 @@ class MeshSurface:
     bounded: ClassVar[bool] = True
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
-        """Where links first meet a triangle; starts are sites, and the step goes to a neighbour: whole numbers."""
+        """Where links first meet a triangle; starts are sites, and the step goes to a neighbour.
+
+        Whole numbers.
+        """
         axis = int(np.flatnonzero(step)[-1])
         up = float(step[axis])
         order = [a for a in range(3) if a != axis] + [axis]
         slope = (step / up)[order[:2]]
-        vertices, begin = _sheared(self.mesh.vertices[:, order], slope), _sheared(starts[:, order], slope)
+        vertices, begin = (
+            _sheared(self.mesh.vertices[:, order], slope),
+            _sheared(starts[:, order], slope),
+        )
         low = np.floor(begin.min(axis=0))
         low[2] = min(low[2], float(np.floor(vertices[:, 2].min()))) - 1
         vertices, begin = vertices - low, begin - low
@@ -238,7 +284,10 @@ def _sheared(points: Floats, slope: Floats) -> Floats:
 
 
 def _first(column: Whole, z: Floats, own: Whole, begin: Floats, up: float) -> Floats:
-    """The crossing of the wanted column next to `begin`, upwards or downwards, as a fraction; NaN if it is more than a link away."""
+    """The crossing of the wanted column next to `begin`, upwards or downwards, as a fraction.
+
+    NaN if it is more than a link away.
+    """
     if not len(z):
         return np.full(len(own), np.nan)
     bits = int(np.ceil(np.log2(max(z.max(), begin.max()) + 2))) + FINE
@@ -246,8 +295,17 @@ def _first(column: Whole, z: Floats, own: Whole, begin: Floats, up: float) -> Fl
     order = np.argsort(key, kind="stable")
     key, column, z = key[order], column[order], z[order]
     near = (own << bits) + np.rint(begin * 2**FINE).astype(np.int64)
-    nearest = np.searchsorted(key, near - 1) if up > 0 else np.searchsorted(key, near + 1, side="right") - 1
+    nearest = (
+        np.searchsorted(key, near - 1)
+        if up > 0
+        else np.searchsorted(key, near + 1, side="right") - 1
+    )
     inside = np.clip(nearest, 0, len(z) - 1)
     t = (z[inside] - begin) * up
-    on = (nearest == inside) & (column[inside] == own) & (t >= -2 * ROUNDING) & (t <= 1 + 2 * ROUNDING)
+    on = (
+        (nearest == inside)
+        & (column[inside] == own)
+        & (t >= -2 * ROUNDING)
+        & (t <= 1 + 2 * ROUNDING)
+    )
     return np.where(on, np.clip(t, 0, 1), np.nan)

@@ -1,4 +1,7 @@
-"""Collision operators: what happens at one site, as short sitewise functions. Populations are deviations g = f - w."""
+"""Collision operators: what happens at one site, as short sitewise functions.
+
+Populations are deviations g = f - w.
+"""
 
 from lanewise.sims.lbm.operators.assembly import in_sequence, renamed, specialise
 from lanewise.sims.lbm.operators.moments import make_macroscopic

@@ -1,4 +1,6 @@
-"""Sitewise functions put together from others: switches decided, one after the other, parameters named anew.
+"""Sitewise functions put together from others.
+
+Switches decided, one after the other, parameters named anew.
 
 The compiler reads the text of a function, so a function that is put together has a text of its own:
 `inspect.getsource` shows it, and errors point into it.
@@ -22,11 +24,15 @@ Function = Callable[..., Any]
 def specialise(function: Function) -> Function:
     """The same function for the switches of its maker.
 
-    An `if` or `a if b else c` on a name of the maker that is a bool (`if forced:`) is decided, and parameters that
-    nothing reads any more are left out. What the function calls, and its annotations, stay those of the maker.
+    An `if` or `a if b else c` on a name of the maker that is a bool (`if forced:`) is decided, and
+    parameters that nothing reads any more are left out. What the function calls, and its
+    annotations, stay those of the maker.
     """
     tree, names = _parsed(function)
-    decided = cast(ast.FunctionDef, _Decide({n: v for n, v in names.items() if isinstance(v, bool)}).visit(tree))
+    decided = cast(
+        ast.FunctionDef,
+        _Decide({n: v for n, v in names.items() if isinstance(v, bool)}).visit(tree),
+    )
     read = {n.id for s in decided.body for n in ast.walk(s) if isinstance(n, ast.Name)}
     decided.args.args = [a for a in decided.args.args if a.arg in read]
     return _made(decided, names)
@@ -42,7 +48,8 @@ def renamed(function: Function, names: Mapping[str, str]) -> Function:
 
 
 def in_sequence(first: Function, second: Function) -> Function:
-    """One function that does what `first` does and then what `second` does, to the same populations.
+    """One function that does what `first` does and then what `second` does, to the same
+    populations.
 
     Parameters of one name are one parameter; `first` must not return.
     """
@@ -51,9 +58,9 @@ def in_sequence(first: Function, second: Function) -> Function:
     parameters, later_parameters = ({a.arg for a in x.args.args} for x in (tree, later))
     same = {n for n in names.keys() & later_names.keys() if names[n] is later_names[n]}
     everything = _used(tree) | _used(later)
-    tree = _Rename(moved := {n: _fresh(n, everything) for n in (_used(tree) - parameters) & later_parameters}).visit(
-        tree
-    )
+    tree = _Rename(
+        moved := {n: _fresh(n, everything) for n in (_used(tree) - parameters) & later_parameters}
+    ).visit(tree)
     names |= {new: names[old] for old, new in moved.items() if old in names}
     clashing = (_used(later) - later_parameters - same) & _used(tree)
     later = _Rename(moved := {n: _fresh(n, everything) for n in clashing}).visit(later)
@@ -65,7 +72,9 @@ def in_sequence(first: Function, second: Function) -> Function:
 
 
 def _parsed(function: Function) -> tuple[ast.FunctionDef, dict[str, Any]]:
-    """The tree of a function without its docstring, and the values of the names that it does not set itself."""
+    """The tree of a function without its docstring, and the values of the names that it does not
+    set itself.
+    """
     source = read_source(function)
     tree = source.tree  # read for this call alone
     tree.decorator_list = []
@@ -78,7 +87,10 @@ def _parsed(function: Function) -> tuple[ast.FunctionDef, dict[str, Any]]:
 
 
 def _annotations(tree: ast.FunctionDef, annotations: Mapping[str, Any]) -> dict[str, Any]:
-    """The names that annotations use: their values are known where the function was defined. Those without are named."""
+    """The names that annotations use: their values are known where the function was defined.
+
+    Those without are named.
+    """
     values: dict[str, Any] = {}
     for arg in tree.args.args:
         if isinstance(arg.annotation, ast.Name):
@@ -90,7 +102,9 @@ def _annotations(tree: ast.FunctionDef, annotations: Mapping[str, Any]) -> dict[
 
 
 def _set(tree: ast.FunctionDef) -> set[str]:
-    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored = {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
     return stored | {a.arg for a in tree.args.args}
 
 
@@ -108,12 +122,14 @@ def _fresh(name: str, taken: set[str]) -> str:
 def _made(tree: ast.FunctionDef, names: Mapping[str, Any]) -> Function:
     """The function of a tree, whose text Python's own tools find."""
     text = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-    # The name stands in generated code, whose text the cache goes by: the same text has the same name in every process.
+    # The name stands in generated code, whose text the cache goes by: the same text has the same
+    # name in every process.
     digest = sha256(text.encode()).hexdigest()[:12]
     file = f"<lanewise {tree.name} {digest}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     namespace = {"__name__": __name__, **names}
-    exec(compile(text, file, "exec", dont_inherit=True), namespace)  # the text is that of functions of the caller
+    # the text is that of functions of the caller
+    exec(compile(text, file, "exec", dont_inherit=True), namespace)
     return cast(FunctionType, namespace[tree.name])
 
 
@@ -140,7 +156,11 @@ class _Decide(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         decision = self.decision(node.test)
-        return self.generic_visit(node) if decision is None else self.visit(node.body if decision else node.orelse)
+        return (
+            self.generic_visit(node)
+            if decision is None
+            else self.visit(node.body if decision else node.orelse)
+        )
 
 
 class _Rename(ast.NodeTransformer):

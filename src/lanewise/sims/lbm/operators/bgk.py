@@ -1,4 +1,6 @@
-"""BGK: every deviation from equilibrium decays with one rate (Qian, d'Humières & Lallemand 1992, Europhys. Lett. 17, 479)."""
+"""BGK: every deviation from equilibrium decays with one rate (Qian, d'Humières & Lallemand 1992,
+Europhys. Lett. 17, 479).
+"""
 
 # pyright: reportPossiblyUnboundVariable=false
 # `specialise` decides the switches `forced` and `eddies`, each of them everywhere in the same way.
@@ -15,12 +17,14 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 
 
 @cache
-def make_bgk(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
+def make_bgk(
+    lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
+) -> Callable[..., Any]:
     """A function `bgk(f, omega[, force][, smagorinsky])` of one site's deviations g = f - w.
 
-    omega: 1 / tau, the viscosity is (1 / omega - 1/2) / 3; force: a vector, with `forced`; smagorinsky: the constant of
-    Smagorinsky's model, with `eddies`. Mass is conserved whatever the weights round to: the population at rest takes
-    what the others give.
+    omega: 1 / tau, the viscosity is (1 / omega - 1/2) / 3; force: a vector, with `forced`;
+    smagorinsky: the constant of Smagorinsky's model, with `eddies`. Mass is conserved whatever the
+    weights round to: the population at rest takes what the others give.
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
@@ -36,7 +40,11 @@ def make_bgk(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: 
         inverse = 1 / density
         if eddies:
             u = momentum * inverse
-            x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+            x, y, z = (
+                stress(f, deviation, momentum, u, force)
+                if forced
+                else stress(f, deviation, momentum, u)
+            )
             rate = eddy_rate(omega, smagorinsky, inverse, x, y, z)
         else:
             rate = omega

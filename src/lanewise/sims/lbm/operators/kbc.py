@@ -1,18 +1,20 @@
-"""KBC: entropic multi-relaxation, whose ghosts decay as the entropy of the site wants (no parameter but the viscosity).
+"""KBC: entropic multi-relaxation, whose ghosts decay as the entropy of the site wants (no parameter
+but the viscosity).
 
-Karlin, Boesch & Chikatamarla (2014), Phys. Rev. E 90, 031302: populations are split into conserved, shear (s) and higher
-(h) parts, and g' = g - beta (2 s + gamma h) of the parts of the deviation from equilibrium, beta = omega / 2. The
-stabiliser gamma = 1 / beta - (2 - 1 / beta) <s|h> / <h|h>, <a|b> = sum a b / f_eq, estimates the state of highest
-entropy. s is the traceless stress in the basis of natural moments: half of its diagonal entries on the directions along
-axes, a quarter of the others, with their signs, on those across edges; h is all the rest, the trace included. Of a body
-force n of `moments` takes the place of g - g_eq.
+Karlin, Boesch & Chikatamarla (2014), Phys. Rev. E 90, 031302: populations are split into conserved,
+shear (s) and higher (h) parts, and g' = g - beta (2 s + gamma h) of the parts of the deviation from
+equilibrium, beta = omega / 2. The stabiliser gamma = 1 / beta - (2 - 1 / beta) <s|h> / <h|h>, <a|b>
+= sum a b / f_eq, estimates the state of highest entropy. s is the traceless stress in the basis of
+natural moments: half of its diagonal entries on the directions along axes, a quarter of the others,
+with their signs, on those across edges; h is all the rest, the trace included. Of a body force n of
+`moments` takes the place of g - g_eq.
 
-Populations are taken in pairs of opposite directions. A pair has the halves (g_q +- g_opposite) / 2. With v = 3 u, base =
-density - 1 - density u . u 3/2 and c = c_q . v the equilibrium has the even half w (base + density c^2 / 2) and the odd half
-w density c. Of a body force n of `moments` takes the place of
-g - g_eq: S / 2 is added to the halves of g.
-For operators that need them more than once: a helper is a function of its own for every pair, and bgk, trt and mrt, which write
-them out, compile on a CPU in 0.7 to 0.8 of the time that they would take with it.
+Populations are taken in pairs of opposite directions. A pair has the halves (g_q +- g_opposite) /
+2. With v = 3 u, base = density - 1 - density u . u 3/2 and c = c_q . v the equilibrium has the even
+half w (base + density c^2 / 2) and the odd half w density c. Of a body force n of `moments` takes
+the place of g - g_eq: S / 2 is added to the halves of g. For operators that need them more than
+once: a helper is a function of its own for every pair, and bgk, trt and mrt, which write them out,
+compile on a CPU in 0.7 to 0.8 of the time that they would take with it.
 """
 
 from collections.abc import Callable
@@ -35,7 +37,10 @@ NOTHING = {"f32": 1e-30, "f64": 1e-200}
 
 @cache
 def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
-    """A function `kbc(f, omega[, force])` of one site's deviations g = f - w; omega as in `make_bgk`."""
+    """A function `kbc(f, omega[, force])` of one site's deviations g = f - w.
+
+    Omega as in `make_bgk`.
+    """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
     pairs, axes, dimension = pairs_of(lattice), axes_of(lattice), lattice.dimension
@@ -48,7 +53,9 @@ def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Calla
     def shear_part(q, x, y, z):  # type: ignore[no-untyped-def]
         left = first[q.index]
         right = second[q.index]
-        return shares[q.index] * (left.x * right.along(x) + left.y * right.along(y) + left.z * right.along(z))
+        return shares[q.index] * (
+            left.x * right.along(x) + left.y * right.along(y) + left.z * right.along(z)
+        )
 
     def kbc(f: populations, omega: real, force: vector):  # type: ignore[valid-type]
         deviation, momentum = moments(f)
@@ -58,7 +65,11 @@ def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Calla
         density = 1 + deviation
         inverse = 1 / density
         u = momentum * inverse
-        x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+        x, y, z = (
+            stress(f, deviation, momentum, u, force)
+            if forced
+            else stress(f, deviation, momentum, u)
+        )
         mean = traced(x, y, z) * (1 / dimension)
         for a in axes:
             x -= (a.x * mean) * a.velocity
@@ -107,13 +118,19 @@ def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Calla
 
 
 def _entry(q: Direction) -> tuple[Direction, Direction, float]:
-    """The entry a . N . b of the stress that direction q carries in the basis of natural moments, and its share of it.
+    """The entry a . N.
 
-    Of the directions along axes it is a diagonal entry, of those across edges the one of their two axes; the direction
-    at rest and those across corners carry none.
+    b of the stress that direction q carries in the basis of natural moments, and its share of it.
+
+    Of the directions along axes it is a diagonal entry, of those across edges the one of their two
+    axes; the direction at rest and those across corners carry none.
     """
     lattice, velocity = q.lattice, q.lattice.velocities[q.index]
-    parts = [tuple(v if a == b else 0 for b in range(lattice.dimension)) for a, v in enumerate(velocity) if v]
+    parts = [
+        tuple(v if a == b else 0 for b in range(lattice.dimension))
+        for a, v in enumerate(velocity)
+        if v
+    ]
     units = [lattice[lattice.velocities.index(e)] for e in parts]
     match units:
         case [a]:
@@ -126,9 +143,12 @@ def _entry(q: Direction) -> tuple[Direction, Direction, float]:
 
 @cache
 def make_missing(forced: bool) -> Any:
-    """A helper `missing(f, q, density, base, v[, impulse, power])`: the halves (even, odd) of g_eq - g.
+    """A helper `missing(f, q, density, base, v[, impulse, power])`.
 
-    With `forced` those of g_eq - g - S / 2, and then the halves of S; impulse is 3 F and power v . F.
+    The halves (even, odd) of g_eq - g.
+
+    With `forced` those of g_eq - g - S / 2, and then the halves of S; impulse is 3 F and power v .
+    F.
     """
 
     def missing(f, q, density, base, v, impulse, power):  # type: ignore[no-untyped-def]

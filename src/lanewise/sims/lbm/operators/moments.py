@@ -1,13 +1,15 @@
 """Moments of a site's populations, as helpers of the operators and as observers.
 
-Populations are deviations g = f - w, so sum g is the density less one. The force F of a step counts half before it and
-half after it: the velocity is u = (sum c g + F / 2) / density (Guo, Zheng & Shi 2002, Phys. Rev. E 65, 046308, eq. 11).
+Populations are deviations g = f - w, so sum g is the density less one. The force F of a step counts
+half before it and half after it: the velocity is u = (sum c g + F / 2) / density (Guo, Zheng & Shi
+2002, Phys. Rev. E 65, 046308, eq. 11).
 
-The source of the force, of every collision operator: S_q = w_q [3 (c_q - u) . F + 9 (c_q . u) (c_q . F)], with this velocity.
-With n = g + S / 2 - g_eq, which carries neither mass nor momentum, a collision that relaxes with the operator L is
-g' = g + S - L n: for BGK the source enters with 1 - omega / 2, and every moment of it with its own rate (Guo & Zheng 2008,
-Int. J. Mod. Phys. C 19, 585). All operators of this package are written in that way. With v = 3 u a pair of opposite directions
-has w (c.v c.(3F) - v.F) as the even part and w c.(3F) as the odd part of S.
+The source of the force, of every collision operator: S_q = w_q [3 (c_q - u) . F + 9 (c_q . u) (c_q
+. F)], with this velocity. With n = g + S / 2 - g_eq, which carries neither mass nor momentum, a
+collision that relaxes with the operator L is g' = g + S - L n: for BGK the source enters with 1 -
+omega / 2, and every moment of it with its own rate (Guo & Zheng 2008, Int. J. Mod. Phys. C 19,
+585). All operators of this package are written in that way. With v = 3 u a pair of opposite
+directions has w (c.v c.(3F) - v.F) as the even part and w c.(3F) as the odd part of S.
 """
 
 from collections.abc import Callable
@@ -21,7 +23,9 @@ from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 
 @cache
 def make_moments(lattice: lw.Lattice, precision: str) -> Any:
-    """A helper `moments(f)`: the deviation of the density, sum g, and the momentum of the populations, sum c g."""
+    """A helper `moments(f)`: the deviation of the density, sum g, and the momentum of the
+    populations, sum c g.
+    """
     types, pairs = number_types(lattice, precision), pairs_of(lattice)
     real, vector = types.real, types.vector
 
@@ -39,11 +43,14 @@ def make_moments(lattice: lw.Lattice, precision: str) -> Any:
 
 @cache
 def make_stress(lattice: lw.Lattice, precision: str, forced: bool) -> Any:
-    """A helper `stress(f, deviation, momentum, u, force)`: the rows x, y, z of the non-equilibrium stress.
+    """A helper `stress(f, deviation, momentum, u, force)`.
 
-    N = sum c c n with n = g + S / 2 - g_eq, S the source of the force: N = sum c c g - deviation I / 3 - density u u
-    (+ (u F + F u) / 2), which is -(2 density / (3 omega)) times the rate of strain. `momentum` is density times u. In two
-    dimensions the row z is zero. Without `forced` the helper has no parameter `force`.
+    The rows x, y, z of the non-equilibrium stress.
+
+    N = sum c c n with n = g + S / 2 - g_eq, S the source of the force: N = sum c c g - deviation I
+    / 3 - density u u (+ (u F + F u) / 2), which is -(2 density / (3 omega)) times the rate of
+    strain. `momentum` is density times u. In two dimensions the row z is zero. Without `forced` the
+    helper has no parameter `force`.
     """
     vector = number_types(lattice, precision).vector
     pairs, axes = pairs_of(lattice), axes_of(lattice)
@@ -83,7 +90,9 @@ def make_trace(lattice: lw.Lattice, precision: str) -> Any:
 
 
 @cache
-def make_macroscopic(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
+def make_macroscopic(
+    lattice: lw.Lattice, precision: str, forced: bool = False
+) -> Callable[..., Any]:
     """An observer `macroscopic(f[, force])`: the density less one, and the velocity."""
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

@@ -24,11 +24,11 @@ LATTICES = ("D2Q9", "D3Q19", "D3Q27")
 class Operator:
     """A collision operator.
 
-    maker       (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the parameters below
-    parameters  uniform parameters besides omega, and their defaults
-    most        the largest value of its parameters; rates above 2 amplify what they should damp
-    eddies      whether it can be combined with Smagorinsky's model
-    lattices    the names of the lattices that it is made for
+    maker       (lattice, precision, forced[, eddies]) -> a sitewise function of f, omega and the
+    parameters below parameters  uniform parameters besides omega, and their defaults most
+    the largest value of its parameters; rates above 2 amplify what they should damp eddies
+    whether it can be combined with Smagorinsky's model lattices    the names of the lattices that
+    it is made for
     """
 
     name: str
@@ -44,27 +44,38 @@ class Operator:
         if 0 <= value <= self.most:
             return None
         wanted = "zero or more" if math.isinf(self.most) else f"a number from 0 to {self.most:g}"
-        return f"the parameter {name} of the collision operator {self.name!r} is {value:g}; wanted {wanted}"
+        return (
+            f"the parameter {name} of the collision operator {self.name!r} is {value:g}; wanted "
+            f"{wanted}"
+        )
 
     def make(
-        self, lattice: lw.Lattice, precision: str = "f32", *, forced: bool = False, eddies: bool = False
+        self,
+        lattice: lw.Lattice,
+        precision: str = "f32",
+        *,
+        forced: bool = False,
+        eddies: bool = False,
     ) -> Callable[..., Any]:
-        """The function for one lattice and precision ("f32" or "f64"), to be decorated by `lw.sitewise(lattice)`.
+        """The function for one lattice and precision ("f32" or "f64"), to be decorated by
+        `lw.sitewise(lattice)`.
 
-        Its parameters are f, omega, those of `parameters`, with `forced` the vector `force`, with `eddies` the number
-        `smagorinsky`, in this order. The same arguments give the same function. Raises `InputError` for what the operator
-        does not have.
+        Its parameters are f, omega, those of `parameters`, with `forced` the vector `force`, with
+        `eddies` the number `smagorinsky`, in this order. The same arguments give the same function.
+        Raises `InputError` for what the operator does not have.
         """
         if lattice.name not in self.lattices:
             raise InputError(
-                f"the collision operator {self.name!r} is made for {', '.join(self.lattices)}; found {lattice.name}"
+                f"the collision operator {self.name!r} is made for {', '.join(self.lattices)}; "
+                f"found {lattice.name}"
             )
         if not eddies:
             return self.maker(lattice, precision, forced)
         if not self.eddies:
             able = ", ".join(o.name for o in OPERATORS.values() if o.eddies)
             raise InputError(
-                f"the collision operator {self.name!r} is not combined with Smagorinsky's model; wanted one of {able}"
+                f"the collision operator {self.name!r} is not combined with Smagorinsky's model; "
+                f"wanted one of {able}"
             )
         return self.maker(lattice, precision, forced, True)
 
@@ -75,14 +86,23 @@ def _by_name(*operators: Operator) -> Mapping[str, Operator]:
 
 OPERATORS = _by_name(
     Operator("bgk", "one relaxation time", make_bgk, eddies=True),
-    Operator("trt", "two relaxation times, walls half-way", make_trt, MappingProxyType({"magic": 3 / 16}), eddies=True),
+    Operator(
+        "trt",
+        "two relaxation times, walls half-way",
+        make_trt,
+        MappingProxyType({"magic": 3 / 16}),
+        eddies=True,
+    ),
     Operator("regularised", "only the stress is kept", make_regularised, eddies=True),
     Operator(
-        "mrt", "rates of their own for shear, bulk and ghosts", make_mrt,
-        MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}), most=2.0,
+        "mrt",
+        "rates of their own for shear, bulk and ghosts",
+        make_mrt,
+        MappingProxyType({"bulk_omega": 1.0, "even_omega": 1.0, "odd_omega": 1.0}),
+        most=2.0,
     ),
     Operator("kbc", "entropic: ghosts decay as the entropy wants", make_kbc),
-)  # fmt: skip
+)
 
 
 def find_operator(name: str) -> Operator:

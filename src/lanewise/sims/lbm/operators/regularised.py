@@ -1,10 +1,12 @@
-"""The regularised collision: only the stress survives of the deviation from equilibrium (Latt & Chopard 2006).
+"""The regularised collision: only the stress survives of the deviation from equilibrium (Latt &
+Chopard 2006).
 
-Latt & Chopard, Math. Comput. Simul. 72, 165: n is projected onto the second-order Hermite polynomials,
-n_q -> (9/2) w_q (c c - I / 3) : N with N = sum c c n. The weights of D2Q9, D3Q19 and D3Q27 are isotropic to fourth order,
-so these polynomials are orthogonal to density and momentum, and the projection has the same form on all three. After the
-collision everything is a polynomial: with T = density u u + (1 - omega) N + (u F + F u) / 2 and m = density u + F / 2,
-g'_q = w_q [deviation + 3 c . m + (9/2) (c c - I / 3) : T].
+Latt & Chopard, Math. Comput. Simul. 72, 165: n is projected onto the second-order Hermite
+polynomials, n_q -> (9/2) w_q (c c - I / 3) : N with N = sum c c n. The weights of D2Q9, D3Q19 and
+D3Q27 are isotropic to fourth order, so these polynomials are orthogonal to density and momentum,
+and the projection has the same form on all three. After the collision everything is a polynomial:
+with T = density u u + (1 - omega) N + (u F + F u) / 2 and m = density u + F / 2, g'_q = w_q
+[deviation + 3 c . m + (9/2) (c c - I / 3) : T].
 """
 
 from collections.abc import Callable
@@ -22,7 +24,9 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 def make_regularised(
     lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
 ) -> Callable[..., Any]:
-    """A function `regularised(f, omega[, force][, smagorinsky])` of one site's deviations g = f - w; see `make_bgk`."""
+    """A function `regularised(f, omega[, force][, smagorinsky])` of one site's deviations g = f -
+    w; see `make_bgk`.
+    """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
     pairs, axes = pairs_of(lattice), axes_of(lattice)
@@ -34,7 +38,11 @@ def make_regularised(
             momentum += 0.5 * force
         inverse = 1 / (1 + deviation)
         u = momentum * inverse
-        x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+        x, y, z = (
+            stress(f, deviation, momentum, u, force)
+            if forced
+            else stress(f, deviation, momentum, u)
+        )
         rate = eddy_rate(omega, smagorinsky, inverse, x, y, z) if eddies else omega
         keep = 4.5 * (1 - rate)
         x *= keep

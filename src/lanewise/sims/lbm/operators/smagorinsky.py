@@ -1,8 +1,10 @@
-"""The local eddy viscosity of Smagorinsky's model, from the non-equilibrium stress of the site alone.
+"""The local eddy viscosity of Smagorinsky's model, from the non-equilibrium stress of the site
+alone.
 
-Hou, Sterling, Chen & Doolen (1996), Fields Inst. Commun. 6, 151: nu_t = C^2 |S| with a filter of one site,
-|S| = sqrt(2 S:S), and S = -(3 / (2 density tau)) N with the relaxation time tau = 1 / omega of nu + nu_t. That is
-quadratic in tau: tau = (tau_0 + sqrt(tau_0^2 + 18 sqrt(2) C^2 |N| / density)) / 2, |N| = sqrt(N:N).
+Hou, Sterling, Chen & Doolen (1996), Fields Inst. Commun. 6, 151: nu_t = C^2 |S| with a filter of
+one site, |S| = sqrt(2 S:S), and S = -(3 / (2 density tau)) N with the relaxation time
+tau = 1 / omega of nu + nu_t. That is quadratic in tau:
+tau = (tau_0 + sqrt(tau_0^2 + 18 sqrt(2) C^2 |N| / density)) / 2, |N| = sqrt(N:N).
 """
 
 from collections.abc import Callable
@@ -23,8 +25,8 @@ STRAIN = 1.5 * sqrt(2)
 def eddy_rate(omega, smagorinsky, inverse, x, y, z):  # type: ignore[no-untyped-def]
     """The relaxation rate of molecular and eddy viscosity.
 
-    omega: the rate of the molecular one; smagorinsky: the constant C; inverse: one over the density; x, y, z: the rows of
-    the non-equilibrium stress.
+    omega: the rate of the molecular one; smagorinsky: the constant C; inverse: one over the
+    density; x, y, z: the rows of the non-equilibrium stress.
     """
     magnitude = lw.sqrt(lw.dot(x, x) + lw.dot(y, y) + lw.dot(z, z))
     scaled = omega * smagorinsky
@@ -35,7 +37,10 @@ def eddy_rate(omega, smagorinsky, inverse, x, y, z):  # type: ignore[no-untyped-
 def make_shear_rate(
     lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
 ) -> Callable[..., Any]:
-    """An observer `shear_rate(f, omega[, force][, smagorinsky])`: |S| = sqrt(2 S:S) a step, S the rate of strain."""
+    """An observer `shear_rate(f, omega[, force][, smagorinsky])`.
+
+    |S| = sqrt(2 S:S) a step, S the rate of strain.
+    """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
     moments, stress = make_moments(lattice, precision), make_stress(lattice, precision, forced)
@@ -46,7 +51,11 @@ def make_shear_rate(
             momentum += 0.5 * force
         inverse = 1 / (1 + deviation)
         u = momentum * inverse
-        x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+        x, y, z = (
+            stress(f, deviation, momentum, u, force)
+            if forced
+            else stress(f, deviation, momentum, u)
+        )
         rate = eddy_rate(omega, smagorinsky, inverse, x, y, z) if eddies else omega
         return STRAIN * rate * inverse * lw.sqrt(lw.dot(x, x) + lw.dot(y, y) + lw.dot(z, z))
 

@@ -1,8 +1,8 @@
 """Two relaxation times: even parts decay with omega, odd parts so that walls stay where they are.
 
-Ginzburg, Verhaeghe & d'Humières (2008), Commun. Comput. Phys. 3, 427: the magic parameter
-(1 / omega - 1/2) (1 / omega_odd - 1/2), not the viscosity, decides where half-way walls lie: exactly half-way in a
-straight channel for 3/16; 1/4 is the most stable.
+Ginzburg, Verhaeghe & d'Humières (2008), Commun. Comput. Phys. 3, 427: the magic parameter (1 /
+omega - 1/2) (1 / omega_odd - 1/2), not the viscosity, decides where half-way walls lie: exactly
+half-way in a straight channel for 3/16; 1/4 is the most stable.
 """
 
 # pyright: reportPossiblyUnboundVariable=false
@@ -21,14 +21,22 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 
 @lw.function
 def odd_rate(omega, magic):  # type: ignore[no-untyped-def]
-    """The rate of the odd parts: 1 / omega_odd = 1/2 + magic / (1 / omega - 1/2), rearranged for one division."""
+    """The rate of the odd parts.
+
+    1 / omega_odd = 1/2 + magic / (1 / omega - 1/2), rearranged for one division.
+    """
     slack = 2 - omega
     return 2 * slack / (slack + 4 * magic * omega)
 
 
 @cache
-def make_trt(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False) -> Callable[..., Any]:
-    """A function `trt(f, omega, magic[, force][, smagorinsky])` of one site's deviations g = f - w; see `make_bgk`."""
+def make_trt(
+    lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
+) -> Callable[..., Any]:
+    """A function `trt(f, omega, magic[, force][, smagorinsky])` of one site's deviations g = f - w.
+
+    See `make_bgk`.
+    """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
     pairs = pairs_of(lattice)
@@ -43,7 +51,11 @@ def make_trt(lattice: lw.Lattice, precision: str, forced: bool = False, eddies: 
         inverse = 1 / density
         if eddies:
             u = momentum * inverse
-            x, y, z = stress(f, deviation, momentum, u, force) if forced else stress(f, deviation, momentum, u)
+            x, y, z = (
+                stress(f, deviation, momentum, u, force)
+                if forced
+                else stress(f, deviation, momentum, u)
+            )
             rate = eddy_rate(omega, smagorinsky, inverse, x, y, z)
         else:
             rate = omega

@@ -1,4 +1,7 @@
-"""The picture of a flow: speed or vorticity with its obstacles, in 3-D on the three middle planes."""
+"""The picture of a flow.
+
+Speed or vorticity with its obstacles, in 3-D on the three middle planes.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,10 @@ def _one_panel(shown: Slice) -> Layout:
 
 
 def _three_panels(front: Slice, side: Slice, top: Slice) -> Layout:
-    """Across z at the upper left; across x at its right, sharing y; across y below it, sharing x."""
+    """Across z at the upper left; across x at its right, sharing y.
+
+    Across y below it, sharing x.
+    """
     ny, nx = front.values.shape
     nz = top.values.shape[0]
     _, width = picture_size((ny + nz, nx + nz))
@@ -117,7 +123,9 @@ def plot_flow(
     periodic: str = "",
     streamlines: bool = False,
 ) -> None:
-    """Draws one PNG, with sites as squares: as many pixels as sites, or a whole multiple or part of them (1100 to 2048).
+    """Draws one PNG, with sites as squares.
+
+    As many pixels as sites, or a whole multiple or part of them (1100 to 2048).
 
     Args:
         path: the file to write; an old one is replaced in one step.
@@ -126,22 +134,28 @@ def plot_flow(
         quantity: "speed", or "vorticity": in 3-D its component across each plane.
         solid: (ny, nx) or (nz, ny, nx), True where there is no fluid.
         reference: makes the values dimensionless; without it they are in lattice units.
-        limits: the values (dimensionless, with a reference) at the ends of the colours; default `slices.value_range`.
+        limits: the values (dimensionless, with a reference) at the ends of the colours; default
+        `slices.value_range`.
         periodic: axes along which the box is periodic, for the vorticity at its edges.
-        streamlines: contours of the stream function, for 2-D flows over a closed lower wall such as the cavity's.
+        streamlines: contours of the stream function, for 2-D flows over a closed lower wall such as
+        the cavity's.
 
     Raises:
-        ArgumentError: a shape or an option does not fit, or a fluid site has a value that is not finite.
+        ArgumentError: a shape or an option does not fit, or a fluid site has a value that is not
+        finite.
         InputError: the file cannot be written there.
     """
     shown = middle_slices(velocity, solid, quantity, periodic)
     if streamlines and len(shown) > 1:
         raise ArgumentError("streamlines can be drawn in 2-D only")
     unit = unit_of(quantity, reference)
-    low, high = value_range(shown, quantity) if limits is None else (limits[0] * unit, limits[1] * unit)
+    low, high = (
+        value_range(shown, quantity) if limits is None else (limits[0] * unit, limits[1] * unit)
+    )
     if not (np.isfinite([low, high]).all() and low < high and unit > 0):
         raise ArgumentError(
-            f"the values at the ends of the colours are {low / unit} and {high / unit}; wanted growing ones"
+            f"the values at the ends of the colours are {low / unit} and {high / unit}; wanted "
+            "growing ones"
         )
     layout = layout_of(shown)
     figure = dark_figure(layout.width / DOTS_PER_INCH, layout.height / DOTS_PER_INCH)
@@ -166,7 +180,9 @@ def _draw_title(figure: Figure, title: str, layout: Layout) -> None:
     room = (layout.width - LEFT - RIGHT) / DOTS_PER_INCH * 72
     size = float(np.clip(room / (0.62 * max(len(title), 1)), 6.0, 14.0))
     top = 1 - 30 / layout.height
-    figure.text(LEFT / layout.width, top, title, color=TEXT, fontsize=size, fontweight="bold", va="top")
+    figure.text(
+        LEFT / layout.width, top, title, color=TEXT, fontsize=size, fontweight="bold", va="top"
+    )
 
 
 def _draw_slice(figure: Figure, layout: Layout, panel: Panel, scale: Scale) -> Axes:
@@ -206,7 +222,12 @@ def _extent(shown: tuple[Slice, ...], low: float, high: float) -> str:
     """At which ends of the bar an arrow says that values lie outside."""
     fluid = [s.values if s.solid is None else s.values[~s.solid] for s in shown]
     below, above = any((v < low).any() for v in fluid), any((v > high).any() for v in fluid)
-    return {(False, False): "neither", (True, False): "min", (False, True): "max", (True, True): "both"}[below, above]
+    return {
+        (False, False): "neither",
+        (True, False): "min",
+        (False, True): "max",
+        (True, True): "both",
+    }[below, above]
 
 
 @interrupts_wait()
@@ -216,7 +237,12 @@ def _colour_bar(figure: Figure, layout: Layout, scale: Scale, label: str, extent
     from matplotlib.ticker import ScalarFormatter
 
     left, bottom, width, height = layout.bar
-    box = (left / layout.width, bottom / layout.height, width / layout.width, height / layout.height)
+    box = (
+        left / layout.width,
+        bottom / layout.height,
+        width / layout.width,
+        height / layout.height,
+    )
     flat = width > height
     bar = figure.colorbar(
         ScalarMappable(Normalize(scale.low, scale.high), colour_map(scale.colours)),

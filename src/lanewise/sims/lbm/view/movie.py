@@ -1,7 +1,7 @@
 """The animation of a flow: speed or vorticity, in 3-D on the middle plane across z.
 
-Colours must mean the same in all frames, and which range suits them is known only at the end. So the values wait in an
-unnamed temporary file, 2 bytes a pixel and compressed, and are drawn then.
+Colours must mean the same in all frames, and which range suits them is known only at the end. So
+the values wait in an unnamed temporary file, 2 bytes a pixel and compressed, and are drawn then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,10 @@ LETTERS = 15
 """Height of the caption's letters in pixels."""
 
 USUAL = 95.0
-"""Percentile of the frames' ranges that all frames get: a few wild ones, at the start or of a blow-up, say nothing."""
+"""Percentile of the frames' ranges that all frames get.
+
+A few wild ones, at the start or of a blow-up, say nothing.
+"""
 
 STEPS = 32767
 
@@ -69,13 +72,17 @@ class FlowMovie:
         fps: float = 25.0,
         overwrite: bool = False,
     ) -> None:
-        """Check everything that writing will need, as `MovieWriter`; the other arguments are those of `plot_flow`.
+        """Check everything that writing will need, as `MovieWriter`.
+
+        The other arguments are those of `plot_flow`.
 
         `title` is followed by the step of each frame.
         """
         self._movie = MovieWriter(path, fps, overwrite)
         if limits is not None and not limits[0] < limits[1]:
-            raise ArgumentError(f"the values at the ends of the colours are {limits}; wanted growing ones")
+            raise ArgumentError(
+                f"the values at the ends of the colours are {limits}; wanted growing ones"
+            )
         self._quantity: Quantity = checked_quantity(quantity)
         self._title, self._solid = title, solid
         self._reference, self._limits, self._periodic = reference, limits, periodic
@@ -89,16 +96,20 @@ class FlowMovie:
         return self
 
     def add(self, velocity: NDArray[Any], step: int) -> None:
-        """The next frame: velocity (ny, nx, 2) or (nz, ny, nx, 3) in lattice units after `step` steps.
+        """The next frame: velocity (ny, nx, 2) or (nz, ny, nx, 3) in lattice units after `step`
+        steps.
 
         Raises:
-            ArgumentError: a shape that does not fit, or a fluid site with a value that is not finite.
+            ArgumentError: a shape that does not fit, or a fluid site with a value that is not
+            finite.
         """
         shown = middle_slice(velocity, self._solid, self._quantity, "z", self._periodic)
         if not self._frames:
             self._shape, self._blocked = _two(shown.values.shape), shown.solid
         if shown.values.shape != self._shape:
-            raise ArgumentError(f"frame {len(self._frames)} has {shown.values.shape} sites; wanted {self._shape}")
+            raise ArgumentError(
+                f"frame {len(self._frames)} has {shown.values.shape} sites; wanted {self._shape}"
+            )
         values, _ = resample(shown.values, self._blocked, self._stored())
         peak = float(np.abs(values).max()) or 1.0
         packed = np.round(values * (STEPS / peak)).astype(np.int16)
@@ -106,14 +117,21 @@ class FlowMovie:
             length = self._values.write(zlib.compress(packed.data, 1))
         self._frames.append(_Waiting(length, peak, value_range((shown,), self._quantity)[1], step))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         """Draw and write whatever frames there are, also of a run that was interrupted."""
         with self._values, self._movie as movie:
             if not self._frames:
                 return
             scale, size = self._scale(), self._size()
             key = self._key(scale)
-            fluid = None if self._blocked is None else resample(self._blocked, self._blocked, size)[1]
+            fluid = (
+                None if self._blocked is None else resample(self._blocked, self._blocked, size)[1]
+            )
             self._values.seek(0)
             for frame in self._frames:
                 movie.add(self._drawn(frame, scale, size, fluid, key))
@@ -138,7 +156,12 @@ class FlowMovie:
         return Key(label(self._quantity, self._reference), low, high, colour_table(scale.colours))
 
     def _drawn(
-        self, frame: _Waiting, scale: Scale, size: tuple[int, int], fluid: NDArray[np.float32] | None, key: Key
+        self,
+        frame: _Waiting,
+        scale: Scale,
+        size: tuple[int, int],
+        fluid: NDArray[np.float32] | None,
+        key: Key,
     ) -> NDArray[np.uint8]:
         """The caption above the picture."""
         packed = np.frombuffer(zlib.decompress(self._values.read(frame.length)), np.int16)
@@ -146,7 +169,9 @@ class FlowMovie:
         values = packed.reshape(stored).astype(np.float32) * np.float32(frame.peak / STEPS)
         field = values if stored == size else resample(values, self._blocked, size)[0]
         rgb = colour(field, fluid, scale, size[1] / self._shape[1])
-        return np.concatenate([text_strip(f"{self._title}, step {frame.step:,}", size[1], LETTERS, key), rgb])
+        return np.concatenate(
+            [text_strip(f"{self._title}, step {frame.step:,}", size[1], LETTERS, key), rgb]
+        )
 
 
 def _two(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -18,10 +18,13 @@ SIGNAL = ("h0", "cosi", "psi", "phi0", "freq", "alpha", "delta", "f1dot", "f2dot
 
 def require(matched: Given, *names: str, flags: dict[str, str] | None = None) -> None:
     """Refuse a command that lacks options; flags: those that have another name than their field."""
-    missing = [(flags or {}).get(n, f"--{n.replace('_', '-')}") for n in names if matched[n] is None]
+    missing = [
+        (flags or {}).get(n, f"--{n.replace('_', '-')}") for n in names if matched[n] is None
+    ]
     if missing:
         raise InputError(
-            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; --help says what belongs there"
+            f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; --help says "
+            "what belongs there"
         )
 
 
@@ -71,7 +74,9 @@ def sqrt_s(text: str | None, names: Sequence[str]) -> dict[str, float] | None:
         return None
     values = numbers(text, "--sqrt-s")
     if len(values) != len(names):
-        raise InputError(f"--sqrt-s has {len(values)} values; wanted {len(names)}, for {', '.join(names)}")
+        raise InputError(
+            f"--sqrt-s has {len(values)} values; wanted {len(names)}, for {', '.join(names)}"
+        )
     return dict(zip(names, values, strict=True))
 
 
@@ -83,7 +88,9 @@ def signal(text: str, reference: int) -> Signal:
     for part in text.split(","):
         name, _, value = (x.strip() for x in part.partition("="))
         if name not in SIGNAL or name in parameters:
-            raise InputError(f"--signal has {part!r}; wanted NAME=NUMBER, each once, of {', '.join(SIGNAL)}")
+            raise InputError(
+                f"--signal has {part!r}; wanted NAME=NUMBER, each once, of {', '.join(SIGNAL)}"
+            )
         parameters[name] = number(value, "--signal")
     if missing := [n for n in ("h0", "cosi", "freq", "alpha", "delta") if n not in parameters]:
         raise InputError(f"--signal lacks {', '.join(missing)}")

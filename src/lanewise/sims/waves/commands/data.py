@@ -26,15 +26,22 @@ OF_SIGNALS = ("ephemeris", "ref_time")
 def make_data(matched: Given) -> None:
     """Write the files and say which."""
     require(matched, "out", "band", "start", "sfts")
-    if not matched["signal"] and (idle := [f"--{n.replace('_', '-')}" for n in OF_SIGNALS if matched[n] is not None]):
-        raise InputError(f"{' and '.join(idle)} {'is' if len(idle) == 1 else 'are'} of signals; wanted --signal, too")
+    if not matched["signal"] and (
+        idle := [f"--{n.replace('_', '-')}" for n in OF_SIGNALS if matched[n] is not None]
+    ):
+        raise InputError(
+            f"{' and '.join(idle)} {'is' if len(idle) == 1 else 'are'} of signals; wanted "
+            "--signal, too"
+        )
     asked = matched.make(Made)
     assert asked.out is not None
     made = _sfts(asked)
     paths = waves.write_sfts(asked.out, made, asked.label, asked.overwrite)
     _say(paths, made, sys.stderr if matched["json"] else sys.stdout)
     if matched["json"]:
-        print_json({"files": [str(p) for p in paths], "sfts": len(made), "bins": made.detectors[0].bins})
+        print_json(
+            {"files": [str(p) for p in paths], "sfts": len(made), "bins": made.detectors[0].bins}
+        )
 
 
 def _sfts(asked: Made) -> SftSet:
@@ -45,9 +52,14 @@ def _sfts(asked: Made) -> SftSet:
     signals = [signal(s, reference) for s in asked.signal or ()]
     starts = _starts(asked)
     return waves.make_data(
-        dict.fromkeys(names, starts), asked.band, duration=asked.duration, sqrt_s=sqrt_s(asked.sqrt_s, sorted(names)),
-        signals=signals, seed=asked.seed, ephemeris=waves.Ephemeris.load(asked.ephemeris) if signals else None,
-    )  # fmt: skip
+        dict.fromkeys(names, starts),
+        asked.band,
+        duration=asked.duration,
+        sqrt_s=sqrt_s(asked.sqrt_s, sorted(names)),
+        signals=signals,
+        seed=asked.seed,
+        ephemeris=waves.Ephemeris.load(asked.ephemeris) if signals else None,
+    )
 
 
 def _starts(asked: Made) -> NDArray[Any]:

@@ -22,7 +22,9 @@ def check_device(device: str) -> None:
         resolve(device)
 
 
-def check_outputs(out: Path, plot: Path | None, overwrite: bool, follow_up: Path | None = None) -> None:
+def check_outputs(
+    out: Path, plot: Path | None, overwrite: bool, follow_up: Path | None = None
+) -> None:
     """Refuse, before anything is computed, files that could not be written or are one."""
     from lanewise.sims.common.checks import check_files
 
@@ -30,7 +32,9 @@ def check_outputs(out: Path, plot: Path | None, overwrite: bool, follow_up: Path
     check_files(files, overwrite=overwrite, suffixes={"out": (".csv",), "plot": (".png",)})
 
 
-def read_sfts(patterns: Sequence[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool) -> SftSet:
+def read_sfts(
+    patterns: Sequence[str], cover: tuple[float, float] | None, margin: int, skip_bad: bool
+) -> SftSet:
     """The SFTs of a band with `margin` bins on both sides; those that were left out are listed."""
     from lanewise.sims import waves
 

@@ -1,4 +1,7 @@
-"""The options of `lanewise waves`. Those of `fstat` and `run` that mean the same are declared once."""
+"""The options of `lanewise waves`.
+
+Those of `fstat` and `run` that mean the same are declared once.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ EPHEMERIS = Option(
     "DE405 and others with the tables installed, or EPV00 (default {default})",
     values=("DE405", "EPV00"),
 )
-SQRT_S = Option(DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one a detector in the order of their names")
+SQRT_S = Option(
+    DATA, "X,...", "assumed sqrt(S) in 1/sqrt(Hz), one a detector in the order of their names"
+)
 PLOT = Option(OUTPUT, "FILE.png", "a picture of the results")
 JSON = setting(False, Option(OUTPUT, "", "end with one line of JSON"))
 
@@ -40,7 +45,9 @@ class Input:
         ),
     )
     ephemeris: str = setting("DE405", EPHEMERIS)
-    dterms: int = setting(8, Option(METHOD, "N", "terms of the kernel on each side (default {default})"))
+    dterms: int = setting(
+        8, Option(METHOD, "N", "terms of the kernel on each side (default {default})")
+    )
     device: str = setting(
         "cpu",
         Option(
@@ -60,23 +67,50 @@ class Made:
     """What `make-data` makes."""
 
     out: Path | None = setting(
-        None, Option(OUTPUT, "FOLDER", "where the files go, one a detector; made if it is not there (required)")
+        None,
+        Option(
+            OUTPUT,
+            "FOLDER",
+            "where the files go, one a detector; made if it is not there (required)",
+        ),
     )
     band: tuple[float, float] = setting(
-        (0.0, 0.0), Option(DATA, "LOW,HIGH", "of the SFTs, Hz (required)", parse=lambda text: pair(text, "--band"))
+        (0.0, 0.0),
+        Option(
+            DATA, "LOW,HIGH", "of the SFTs, Hz (required)", parse=lambda text: pair(text, "--band")
+        ),
     )
     start: int = setting(
-        0, Option(DATA, "GPS", "start of the first SFT, seconds (required)", parse=lambda text: gps(text, "--start"))
+        0,
+        Option(
+            DATA,
+            "GPS",
+            "start of the first SFT, seconds (required)",
+            parse=lambda text: gps(text, "--start"),
+        ),
     )
     sfts: int = setting(0, Option(DATA, "N", "SFTs of a detector, one after another (required)"))
-    detectors: str = setting("H1,L1", Option(DATA, "NAMES", "with commas between (default {default})"))
+    detectors: str = setting(
+        "H1,L1", Option(DATA, "NAMES", "with commas between (default {default})")
+    )
     duration: float = setting(1800.0, Option(DATA, "X", "of an SFT, seconds (default {default})"))
     sqrt_s: str | None = setting(None, SQRT_S)
     signal: list[str] | None = setting(
-        None, Option(DATA, "K=V,...", "h0, cosi, psi, phi0, freq, alpha, delta, f1dot, f2dot, f3dot; may be repeated")
+        None,
+        Option(
+            DATA,
+            "K=V,...",
+            "h0, cosi, psi, phi0, freq, alpha, delta, f1dot, f2dot, f3dot; may be repeated",
+        ),
     )
     ref_time: int | None = setting(
-        None, Option(DATA, "GPS", "of the signals (default --start)", parse=lambda text: gps(text, "--ref-time"))
+        None,
+        Option(
+            DATA,
+            "GPS",
+            "of the signals (default --start)",
+            parse=lambda text: gps(text, "--ref-time"),
+        ),
     )
     ephemeris: str = setting("DE405", EPHEMERIS)
     seed: int = setting(0, Option(DATA, "N", "of the noise (default {default})"))
@@ -99,13 +133,15 @@ class Sought:
     """The templates of `fstat`: of a file, or a band of frequencies."""
 
     templates: Path | None = setting(
-        None, Option(METHOD, "FILE", "CSV: freq, alpha, delta, f1dot, f2dot; other columns are kept")
+        None,
+        Option(METHOD, "FILE", "CSV: freq, alpha, delta, f1dot, f2dot; other columns are kept"),
     )
     freq: float | None = setting(None, Option(BAND, "HZ", "lowest frequency"))
     band: float | None = setting(None, Option(BAND, "HZ", "width"))
     step: float | None = setting(None, Option(BAND, "HZ", "from one frequency to the next"))
     sky: tuple[float, float] | None = setting(
-        None, Option(BAND, "ALPHA,DELTA", "direction, radians", parse=lambda text: pair(text, "--sky"))
+        None,
+        Option(BAND, "ALPHA,DELTA", "direction, radians", parse=lambda text: pair(text, "--sky")),
     )
     f1dot: float = setting(0.0, Option(BAND, "X", "Hz/s (default {default})"))
     f2dot: float = setting(0.0, Option(BAND, "X", "Hz/s^2 (default {default})"))
@@ -114,17 +150,20 @@ class Sought:
         Option(
             METHOD,
             "NAME",
-            "demod, resamp (of a band, on the host), or auto: resamp where cheaper (default {default})",
+            "demod, resamp (of a band, on the host), or auto: resamp where cheaper (default "
+            "{default})",
             values="lanewise.sims.waves.commands.statistic.METHODS",
         ),
     )
     cover: tuple[float, float] | None = setting(
         None,
         Option(
-            DATA, "LOW,HIGH", "band in Hz that frequencies at the detectors lie in (default all there is)",
+            DATA,
+            "LOW,HIGH",
+            "band in Hz that frequencies at the detectors lie in (default all there is)",
             parse=lambda text: pair(text, "--cover"),
         ),
-    )  # fmt: skip
+    )
     sqrt_s: str | None = setting(None, SQRT_S)
     out: Path | None = setting(None, Option(OUTPUT, "FILE", "CSV with the results (required)"))
     plot: Path | None = setting(None, PLOT)
@@ -137,7 +176,12 @@ class Profiled:
 
     profile: bool = setting(
         False,
-        Option(OUTPUT, "", "say where the time went; --profile FILE.json writes a trace for Perfetto, too", (FLAG,)),
+        Option(
+            OUTPUT,
+            "",
+            "say where the time went; --profile FILE.json writes a trace for Perfetto, too",
+            (FLAG,),
+        ),
     )
     profile_trace: Path | None = setting(None, Option(OUTPUT, "", "", hidden=True))
     json: bool = JSON
@@ -150,26 +194,44 @@ class Profiled:
 class Grid:
     """What `run` searches: fields of `Search`, by their names there. `Search` has the defaults."""
 
-    freq: float = setting(0.0, Option(METHOD, "HZ", "lowest frequency at the reference time (required)"))
-    freq_band: float = setting(0.0, Option(METHOD, "HZ", "width of the band (required)", ("--band",)))
+    freq: float = setting(
+        0.0, Option(METHOD, "HZ", "lowest frequency at the reference time (required)")
+    )
+    freq_band: float = setting(
+        0.0, Option(METHOD, "HZ", "width of the band (required)", ("--band",))
+    )
     f1dot: tuple[float, float] = setting(
         (0.0, 0.0),
         Option(
-            METHOD, "LOW[,WIDTH]", "spin-downs, Hz/s (default 0)", parse=lambda text: low_and_width(text, "--f1dot")
+            METHOD,
+            "LOW[,WIDTH]",
+            "spin-downs, Hz/s (default 0)",
+            parse=lambda text: low_and_width(text, "--f1dot"),
         ),
     )
     stack: float = setting(0.0, Option(METHOD, "X", "seconds of a stack (required)"))
-    most_stacks: int | None = setting(None, Option(METHOD, "N", "stacks at most (default all)", ("--stacks",)))
+    most_stacks: int | None = setting(
+        None, Option(METHOD, "N", "stacks at most (default all)", ("--stacks",))
+    )
     resolution: float | None = setting(None, Option(METHOD, "HZ", "of F (default 1 / stack)"))
-    f1dot_step: float | None = setting(None, Option(METHOD, "X", "of the coarse grid (default 1 / stack^2)"))
-    residuals: int | None = setting(None, Option(METHOD, "N", "spin-downs about each (default the stacks' number)"))
-    threshold: float = setting(2.6, Option(METHOD, "X", "of F = 2F / 2, for a peak (default {default})"))
+    f1dot_step: float | None = setting(
+        None, Option(METHOD, "X", "of the coarse grid (default 1 / stack^2)")
+    )
+    residuals: int | None = setting(
+        None, Option(METHOD, "N", "spin-downs about each (default the stacks' number)")
+    )
+    threshold: float = setting(
+        2.6, Option(METHOD, "X", "of F = 2F / 2, for a peak (default {default})")
+    )
     patch: tuple[float, float] | None = setting(
         None,
         Option(
-            METHOD, "X", "size of the patch about a direction, radians", parse=lambda text: (number(text, "--patch"),) * 2
+            METHOD,
+            "X",
+            "size of the patch about a direction, radians",
+            parse=lambda text: (number(text, "--patch"),) * 2,
         ),
-    )  # fmt: skip
+    )
     weighted: bool = setting(False, Option(METHOD, "", "weight stacks by noise and response"))
 
 
@@ -180,10 +242,12 @@ class Directions:
     sky: list[str] | None = setting(
         None,
         Option(
-            METHOD, "ALPHA,DELTA|FILE|GRID",
-            "directions in radians, a file of them, isotropic:STEP or uniform:STEP,STEP; may be repeated (required)",
+            METHOD,
+            "ALPHA,DELTA|FILE|GRID",
+            "directions in radians, a file of them, isotropic:STEP or uniform:STEP,STEP; may be "
+            "repeated (required)",
         ),
-    )  # fmt: skip
+    )
     method: str = setting(
         "demod",
         Option(
@@ -193,9 +257,16 @@ class Directions:
             values="lanewise.sims.waves.hierarchical.METHODS",
         ),
     )
-    most: int = setting(100, Option(OUTPUT, "N", "candidates in the list (default {default})", ("--candidates",)))
+    most: int = setting(
+        100, Option(OUTPUT, "N", "candidates in the list (default {default})", ("--candidates",))
+    )
     follow_up: int = setting(
-        0, Option(METHOD, "N", "refine the best N candidates by coherent 2F, in OUT.follow-up.csv (default none)")
+        0,
+        Option(
+            METHOD,
+            "N",
+            "refine the best N candidates by coherent 2F, in OUT.follow-up.csv (default none)",
+        ),
     )
     out: Path | None = setting(None, Option(OUTPUT, "FILE", "CSV with the candidates (required)"))
     plot: Path | None = setting(None, PLOT)
@@ -206,20 +277,33 @@ class Directions:
 class InUnits:
     """Work units of `run`, and their checkpoints."""
 
-    units: int | None = setting(None, Option(UNITS, "N", "work units at least (default 1, or 4 a worker)"))
+    units: int | None = setting(
+        None, Option(UNITS, "N", "work units at least (default 1, or 4 a worker)")
+    )
     workers: int | None = setting(
-        None, Option(UNITS, "N", "processes of this machine that compute, each with a GPU on cuda (default this one)")
+        None,
+        Option(
+            UNITS,
+            "N",
+            "processes of this machine that compute, each with a GPU on cuda (default this one)",
+        ),
     )
     scheduler: str | None = setting(
-        None, Option(UNITS, "ADDRESS", "Dask scheduler whose workers compute, such as tcp://host:8786")
+        None,
+        Option(UNITS, "ADDRESS", "Dask scheduler whose workers compute, such as tcp://host:8786"),
     )
     checkpoint_folder: Path | None = setting(
         None,
         Option(
-            UNITS, "FOLDER", "where units keep their checkpoints (default OUT.units, gone when the list is written)"
+            UNITS,
+            "FOLDER",
+            "where units keep their checkpoints (default OUT.units, gone when the list is written)",
         ),
     )
     checkpoint_every: float = setting(
-        SECONDS, Option(UNITS, "X", "seconds from one checkpoint of a unit to the next (default {default})")
+        SECONDS,
+        Option(UNITS, "X", "seconds from one checkpoint of a unit to the next (default {default})"),
     )
-    resume: bool = setting(False, Option(UNITS, "", "go on from the checkpoints of a search that was stopped"))
+    resume: bool = setting(
+        False, Option(UNITS, "", "go on from the checkpoints of a search that was stopped")
+    )

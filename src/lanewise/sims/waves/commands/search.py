@@ -101,7 +101,9 @@ def follow_up_file(out: Path) -> Path:
 def run(matched: Given) -> None:
     """Search, write, say."""
     asked = _asked(matched)
-    report = ProfileReport(matched["profile"], matched["profile_trace"], asked.overwrite, *asked.files)
+    report = ProfileReport(
+        matched["profile"], matched["profile_trace"], asked.overwrite, *asked.files
+    )
     to, start = sys.stderr if matched["json"] else sys.stdout, time.perf_counter()
     memory: list[Memory] = []
 
@@ -129,32 +131,47 @@ def _asked(matched: Given) -> _Asked:
     if where.most < 1:
         raise InputError(f"--candidates is {where.most}; wanted at least 1")
     if not 0 <= kept.checkpoint_every < math.inf:
-        raise InputError(f"--checkpoint-every is {kept.checkpoint_every:g}; wanted seconds, zero or more")
+        raise InputError(
+            f"--checkpoint-every is {kept.checkpoint_every:g}; wanted seconds, zero or more"
+        )
     if where.method not in METHODS:
         raise InputError(f"--method is {where.method!r}; wanted demod or resamp")
     if where.follow_up < 0:
-        raise InputError(f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none")
-    if kept.scheduler is None or where.follow_up:  # else its workers have the device, and nobody here needs it
+        raise InputError(
+            f"--follow-up is {where.follow_up}; wanted a number of candidates, 0 for none"
+        )
+    # else its workers have the device, and nobody here needs it
+    if kept.scheduler is None or where.follow_up:
         check_device(inputs.device)
     followed = follow_up_file(where.out) if where.follow_up else None
     overwrite = where.overwrite or _goes_on(where.out, kept)
     check_outputs(where.out, where.plot, overwrite, followed)
     job = Job(
-        sfts=tuple(inputs.sfts or ()), search=_search(matched, inputs), sky=tuple(directions(where.sky or ())), ephemeris=inputs.ephemeris,
-        most=where.most, skip_bad=inputs.skip_bad, method=where.method, device=inputs.device,
-    )  # fmt: skip
+        sfts=tuple(inputs.sfts or ()),
+        search=_search(matched, inputs),
+        sky=tuple(directions(where.sky or ())),
+        ephemeris=inputs.ephemeris,
+        most=where.most,
+        skip_bad=inputs.skip_bad,
+        method=where.method,
+        device=inputs.device,
+    )
     return _Asked(job, where.out, where.plot, overwrite, where.follow_up, kept)
 
 
 def _goes_on(out: Path, kept: InUnits) -> bool:
-    """Whether a search is resumed that may have written its list: it writes the same one again. Refuses one that has ended."""
+    """Whether a search is resumed that may have written its list: it writes the same one again.
+
+    Refuses one that has ended.
+    """
     if not kept.resume or kept.checkpoint_folder is not None:
         return False
     if has_checkpoints(units_folder(out)):
         return True
     if out.exists():
         raise InputError(
-            f"{out}: the search is complete, and nothing is left to resume; to search again, give --overwrite in place of --resume"
+            f"{out}: the search is complete, and nothing is left to resume; to search again, give "
+            "--overwrite in place of --resume"
         )
     return False
 
@@ -163,15 +180,24 @@ def _search(matched: Given, inputs: Input) -> waves.Search:
     """What is left out has the defaults of `Search`."""
     chosen = matched.of(Grid)
     low, width = chosen.pop("f1dot", (0.0, 0.0))
-    return waves.Search(**chosen, f1dot=low, f1dot_band=width, reference=inputs.ref_time, dterms=inputs.dterms)
+    return waves.Search(
+        **chosen, f1dot=low, f1dot_band=width, reference=inputs.ref_time, dterms=inputs.dterms
+    )
 
 
-def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool) -> Found:
+def _searched(
+    asked: _Asked, profile: Profile | None, announce: Callable[[Memory], None], *, quiet: bool
+) -> Found:
     """The search in its units, followed to the end; one that is stopped says how to go on."""
     workers = Workers(count=asked.kept.workers, scheduler=asked.kept.scheduler)
     kept, search = asked.kept, asked.job
     place = opened(
-        search, asked.folder, units=kept.units, workers=workers, resume=kept.resume, overwrite=asked.overwrite
+        search,
+        asked.folder,
+        units=kept.units,
+        workers=workers,
+        resume=kept.resume,
+        overwrite=asked.overwrite,
     )
     with span(profile, "search", name="units"), _going_on(asked), ExitStack() as stack:
         with said():
@@ -185,12 +211,15 @@ def _searched(asked: _Asked, profile: Profile | None, announce: Callable[[Memory
 
 
 def _ends_within(outcome: Found) -> str:
-    """What is to be known of a list that ends among candidates of one significance, as it does where a signal is loud."""
+    """What is to be known of a list that ends among candidates of one significance, as it does
+    where a signal is loud.
+    """
     level, most = outcome.candidates["significance"], outcome.ready.job.most
     if len(level) < most or level[0] != level[-1]:
         return ""
     return (
-        f"all {most:,} candidates have the significance {level[0]:.3f}, and the list ends among those of the lowest frequency: "
+        f"all {most:,} candidates have the significance {level[0]:.3f}, and the list ends among "
+        "those of the lowest frequency: "
         "give more --candidates, or a higher --threshold, to tell them apart"
     )
 
@@ -202,7 +231,9 @@ def _going_on(asked: _Asked) -> Generator[None]:
         yield
     except KeyboardInterrupt:
         print(
-            f"stopped; the checkpoints are in {asked.folder}: the same command with --resume goes on", file=sys.stderr
+            f"stopped; the checkpoints are in {asked.folder}: the same command with --resume goes "
+            "on",
+            file=sys.stderr,
         )
         raise typer.Exit(INTERRUPTED) from None
 
@@ -212,9 +243,14 @@ def _rate(now: _Run) -> str:
 
 
 def _write(asked: _Asked, outcome: Found, profile: Profile | None, *, quiet: bool) -> Rows | None:
-    """The list, the picture, and the candidates that are followed up; then checkpoints have done their service."""
+    """The list, the picture, and the candidates that are followed up.
+
+    Then checkpoints have done their service.
+    """
     with span(profile, "output", name="table"):
-        write_table(asked.out, {name: outcome.candidates[name] for name in COLUMNS}, asked.overwrite)
+        write_table(
+            asked.out, {name: outcome.candidates[name] for name in COLUMNS}, asked.overwrite
+        )
     if asked.plot is not None:
         with span(profile, "output", name="picture"):
             _draw(asked.plot, outcome)
@@ -240,9 +276,14 @@ def _followed(asked: _Asked, outcome: Found, *, quiet: bool) -> Rows:
     with Progress(console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
         task = bar.add_task("follow-up", total=asked.follow_up)
         return follow_up(
-            ready.grids, ready.ephemeris, outcome.candidates, asked.follow_up, directions=len(asked.job.sky), device=asked.job.device,
+            ready.grids,
+            ready.ephemeris,
+            outcome.candidates,
+            asked.follow_up,
+            directions=len(asked.job.sky),
+            device=asked.job.device,
             report=lambda done: bar.advance(task, done),
-        )  # fmt: skip
+        )
 
 
 def _draw(path: Path, outcome: Found) -> None:
@@ -270,17 +311,29 @@ def _summary(
     best: Candidates = outcome.candidates
     grids = outcome.ready.grids
     return {
-        "maps": outcome.maps, "units": len(outcome.units), "directions": len(asked.job.sky), "stacks": grids.data.stacks,
-        "seconds": seconds, "candidates": len(best), "reference": middle_time(grids),
+        "maps": outcome.maps,
+        "units": len(outcome.units),
+        "directions": len(asked.job.sky),
+        "stacks": grids.data.stacks,
+        "seconds": seconds,
+        "candidates": len(best),
+        "reference": middle_time(grids),
         "best": {name: float(best[name][0]) for name in COLUMNS},
-        "out": str(asked.out), "method": asked.job.method, "device": asked.job.device, "memory": memory[0].total if memory else None,
-        "plot": None if asked.plot is None else str(asked.plot), "follow_up": None if followed is None else _rows(asked, followed),
-    }  # fmt: skip
+        "out": str(asked.out),
+        "method": asked.job.method,
+        "device": asked.job.device,
+        "memory": memory[0].total if memory else None,
+        "plot": None if asked.plot is None else str(asked.plot),
+        "follow_up": None if followed is None else _rows(asked, followed),
+    }
 
 
 def _rows(asked: _Asked, followed: Rows) -> dict[str, Any]:
     names = followed.dtype.names or ()
-    return {"out": str(asked.followed), "candidates": [dict(zip(names, r, strict=True)) for r in followed.tolist()]}
+    return {
+        "out": str(asked.followed),
+        "candidates": [dict(zip(names, r, strict=True)) for r in followed.tolist()],
+    }
 
 
 def _say(asked: _Asked, outcome: Found, followed: Rows | None, seconds: float, to: Any) -> None:
@@ -290,14 +343,16 @@ def _say(asked: _Asked, outcome: Found, followed: Rows | None, seconds: float, t
     print(f"{grids.data}", file=to)
     print(f"{job.method} on {job.device}: {what} in {seconds:.3f} s", file=to)
     print(
-        f"most significant: {best['significance'][0]:.3f} at {best['freq'][0]:.6f} Hz (GPS {middle_time(grids):.0f}); list in {asked.out}",
+        f"most significant: {best['significance'][0]:.3f} at {best['freq'][0]:.6f} Hz (GPS "
+        f"{middle_time(grids):.0f}); list in {asked.out}",
         file=to,
     )
     if followed is None:
         return
     first = followed[0]
     print(
-        f"followed up: {len(followed)} apart, {int(followed['promoted'].sum())} promoted; largest 2F {first['twoF']:.1f} at "
+        f"followed up: {len(followed)} apart, {int(followed['promoted'].sum())} promoted; largest "
+        f"2F {first['twoF']:.1f} at "
         f"{first['freq']:.8f} Hz, false alarm {first['false_alarm']:.2g}; in {asked.followed}",
         file=to,
     )

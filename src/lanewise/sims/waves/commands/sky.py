@@ -45,7 +45,8 @@ def _grid(kind: str, rest: str, text: str) -> Directions:
         points = uniform_sky(each[0], each[-1], region)
     else:
         raise InputError(
-            f"--sky is {text!r}; wanted isotropic:STEP, or uniform:STEP,STEP for alpha and delta, in radians"
+            f"--sky is {text!r}; wanted isotropic:STEP, or uniform:STEP,STEP for alpha and delta, "
+            "in radians"
         )
     return list(zip(points[:, 0].tolist(), points[:, 1].tolist(), strict=True))
 
@@ -58,5 +59,6 @@ def _region(text: str, whole: str) -> Region:
             return Rectangle(low, high, bottom, top)
         case _:
             raise InputError(
-                f"--sky is {whole!r}; wanted behind @ a cap ALPHA,DELTA,RADIUS, or a rectangle ALPHA,ALPHA,DELTA,DELTA, in radians"
+                f"--sky is {whole!r}; wanted behind @ a cap ALPHA,DELTA,RADIUS, or a rectangle "
+                "ALPHA,ALPHA,DELTA,DELTA, in radians"
             )

@@ -31,7 +31,9 @@ BAND = ("freq", "band", "step", "sky")
 
 @dataclass(frozen=True, slots=True)
 class _Computed:
-    """2F of templates: by which method, why by this one, where, and what stands left of the results in the file."""
+    """2F of templates: by which method, why by this one, where, and what stands left of the results
+    in the file.
+    """
 
     statistic: waves.FStatistic
     data: waves.SearchData
@@ -54,10 +56,14 @@ def fstat(matched: Given) -> None:
     assert out is not None
     _check(matched, asked, sought)
     check_outputs(out, plot, sought.overwrite)
-    report = ProfileReport(matched["profile"], matched["profile_trace"], sought.overwrite, out, plot)
+    report = ProfileReport(
+        matched["profile"], matched["profile_trace"], sought.overwrite, out, plot
+    )
     start = time.perf_counter()
     with held(out, plot, matched["profile_trace"]):
-        computed = (_of_a_file if sought.templates is not None else _of_a_band)(asked, sought, report.profile)
+        computed = (_of_a_file if sought.templates is not None else _of_a_band)(
+            asked, sought, report.profile
+        )
         with span(report.profile, "output", name="table"):
             write_table(out, computed.columns, sought.overwrite, computed.before)
         if plot is not None:
@@ -76,27 +82,42 @@ def _check(matched: Given, asked: Input, sought: Sought) -> None:
     if sought.method not in METHODS:
         raise InputError(f"--method is {sought.method!r}; wanted demod, resamp or auto")
     if sought.method == "resamp" and asked.device not in HOST:
-        raise InputError(f"--method resamp is computed on the host, found --device {asked.device}; leave --device out")
+        raise InputError(
+            f"--method resamp is computed on the host, found --device {asked.device}; leave "
+            "--device out"
+        )
     check_device(asked.device)
     if sought.templates is not None:
         extra = [n for n in (*BAND, "f1dot", "f2dot") if matched[n] is not None]
         if extra:
-            raise InputError(f"{', '.join(f'--{n}' for n in extra)} cannot be given with --templates")
+            raise InputError(
+                f"{', '.join(f'--{n}' for n in extra)} cannot be given with --templates"
+            )
         if sought.method == "resamp":
-            raise InputError("--method resamp needs a band: --freq, --band, --step and --sky in place of --templates")
+            raise InputError(
+                "--method resamp needs a band: --freq, --band, --step and --sky in place of "
+                "--templates"
+            )
         if sought.plot is not None:
-            raise InputError("--plot shows 2F over frequency; wanted a band: --freq, --band, --step and --sky")
+            raise InputError(
+                "--plot shows 2F over frequency; wanted a band: --freq, --band, --step and --sky"
+            )
     elif missing := [f"--{n}" for n in BAND if matched[n] is None]:
         verb = "is" if len(missing) == 1 else "are"
         raise InputError(
-            f"{', '.join(missing)} {verb} missing; wanted --templates, or --freq, --band, --step and --sky"
+            f"{', '.join(missing)} {verb} missing; wanted --templates, or --freq, --band, --step "
+            "and --sky"
         )
 
 
-def _read(asked: Input, sought: Sought, profile: Profile | None) -> tuple[waves.SearchData, waves.Ephemeris]:
+def _read(
+    asked: Input, sought: Sought, profile: Profile | None
+) -> tuple[waves.SearchData, waves.Ephemeris]:
     orbits = waves.Ephemeris.load(asked.ephemeris)
     with span(profile, "input", name="SFTs"):
-        data = prepared_data(asked.sfts or (), sought.cover, asked.dterms, sought.sqrt_s, asked.skip_bad)
+        data = prepared_data(
+            asked.sfts or (), sought.cover, asked.dterms, sought.sqrt_s, asked.skip_bad
+        )
     return data, orbits
 
 
@@ -105,9 +126,14 @@ def _of_a_file(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     table = read_templates(sought.templates, asked.ref_time)
     data, orbits = _read(asked, sought, profile)
     if both := [n for n in result_names(data.detectors) if n in table.names]:
-        raise InputError(f"{sought.templates}: it has the column {both[0]} already; wanted a file without results")
+        raise InputError(
+            f"{sought.templates}: it has the column {both[0]} already; wanted a file without "
+            "results"
+        )
     with span(profile, "compute", name="demodulation"), said():
-        statistic = waves.f_statistic(data, table.templates, orbits, dterms=asked.dterms, device=asked.device)
+        statistic = waves.f_statistic(
+            data, table.templates, orbits, dterms=asked.dterms, device=asked.device
+        )
     columns = result_columns(statistic, data.detectors)
     return _Computed(statistic, data, columns, (table.names, table.rows), "demod", asked.device, "")
 
@@ -116,23 +142,41 @@ def _of_a_band(asked: Input, sought: Sought, profile: Profile | None) -> _Comput
     band = _band(asked, sought)
     data, orbits = _read(asked, sought, profile)
     method, reason = _method(data, band, asked, sought)
-    with span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"), said():
+    with (
+        span(profile, "compute", name="resampling" if method == "resamp" else "demodulation"),
+        said(),
+    ):
         if method == "resamp":
             statistic = waves.f_statistic_band(data, band, orbits, dterms=asked.dterms)
         else:
             templates = waves.Templates(
-                band.frequencies, band.alpha, band.delta, sought.f1dot, sought.f2dot, reference=asked.ref_time
+                band.frequencies,
+                band.alpha,
+                band.delta,
+                sought.f1dot,
+                sought.f2dot,
+                reference=asked.ref_time,
             )
-            statistic = waves.f_statistic(data, templates, orbits, dterms=asked.dterms, device=asked.device)
+            statistic = waves.f_statistic(
+                data, templates, orbits, dterms=asked.dterms, device=asked.device
+            )
     fixed = {"alpha": band.alpha, "delta": band.delta, "f1dot": sought.f1dot, "f2dot": sought.f2dot}
     columns = {"freq": band.frequencies, **{k: np.full(band.count, v) for k, v in fixed.items()}}
     where = "numpy" if method == "resamp" else asked.device
     return _Computed(
-        statistic, data, columns | result_columns(statistic, data.detectors), ((), ()), method, where, reason
-    )  # fmt: skip
+        statistic,
+        data,
+        columns | result_columns(statistic, data.detectors),
+        ((), ()),
+        method,
+        where,
+        reason,
+    )
 
 
-def _method(data: waves.SearchData, band: waves.Band, asked: Input, sought: Sought) -> tuple[str, str]:
+def _method(
+    data: waves.SearchData, band: waves.Band, asked: Input, sought: Sought
+) -> tuple[str, str]:
     """The method, and why this one."""
     if sought.method != "auto":
         return sought.method, "as --method says"
@@ -149,7 +193,9 @@ def _band(asked: Input, sought: Sought) -> waves.Band:
     assert step is not None
     assert sky is not None
     if not (step > 0 and width >= 0):
-        raise InputError(f"--step is {step:g} and --band {width:g}; wanted above zero, and zero or more")
+        raise InputError(
+            f"--step is {step:g} and --band {width:g}; wanted above zero, and zero or more"
+        )
     count = math.floor(width / step + 1e-6) + 1
     return waves.Band(freq, step, count, *sky, asked.ref_time, sought.f1dot, sought.f2dot)
 
@@ -159,22 +205,41 @@ def _draw(path: Path, computed: _Computed) -> None:
 
     alpha, delta, f1dot = (float(computed.columns[n][0]) for n in ("alpha", "delta", "f1dot"))
     where = f"towards ({alpha:.4f}, {delta:.4f}) rad, {f1dot:g} Hz/s"
-    draw_band(path, computed.columns["freq"], computed.statistic, computed.data.detectors, computed.method, where)
+    draw_band(
+        path,
+        computed.columns["freq"],
+        computed.statistic,
+        computed.data.detectors,
+        computed.method,
+        where,
+    )
 
 
-def _summary(computed: _Computed, asked: Input, seconds: float, out: Path, plot: Path | None) -> dict[str, Any]:
+def _summary(
+    computed: _Computed, asked: Input, seconds: float, out: Path, plot: Path | None
+) -> dict[str, Any]:
     best = int(computed.statistic.two_f[0].argmax())
     return {
-        "templates": computed.count, "method": computed.method, "device": computed.where, "reason": computed.reason, "seconds": seconds,
-        "sfts": len(computed.data), "ephemeris": asked.ephemeris,
-        "largest": {"template": best, "twoF": float(computed.statistic.two_f[0, best])}, "out": str(out),
+        "templates": computed.count,
+        "method": computed.method,
+        "device": computed.where,
+        "reason": computed.reason,
+        "seconds": seconds,
+        "sfts": len(computed.data),
+        "ephemeris": asked.ephemeris,
+        "largest": {"template": best, "twoF": float(computed.statistic.two_f[0, best])},
+        "out": str(out),
         "plot": None if plot is None else str(plot),
-    }  # fmt: skip
+    }
 
 
 def _say(computed: _Computed, seconds: float, out: Path, to: Any) -> None:
     two_f = computed.statistic.two_f[0]
     best, why = int(two_f.argmax()), f" ({computed.reason})" if computed.reason else ""
     print(f"{computed.data}", file=to)
-    print(f"{computed.method} on {computed.where}: {computed.count} templates in {seconds:.3f} s{why}", file=to)
+    print(
+        f"{computed.method} on {computed.where}: {computed.count} templates in {seconds:.3f} "
+        f"s{why}",
+        file=to,
+    )
     print(f"largest 2F: {two_f[best]:.4f}, template {best}; results in {out}", file=to)

@@ -41,10 +41,9 @@ SORTED = 64  # bytes of a cell while the best are chosen
 class Shape:
     """Sizes of maps that are computed together.
 
-    directions, spins     maps are directions times spin-downs
-    frequencies, block    of a map, and of these as many at a time
-    margin                bins of F beside the frequencies
-    chosen                pixels of a map, with their residual spin-downs, whose frequencies are looked at one by one
+    directions, spins     maps are directions times spin-downs frequencies, block    of a map, and
+    of these as many at a time margin                bins of F beside the frequencies chosen
+    pixels of a map, with their residual spin-downs, whose frequencies are looked at one by one
     """
 
     directions: int
@@ -97,7 +96,9 @@ class Shape:
     def vector_bytes(self) -> int:
         """Of F and what it is made of."""
         entries = self.values * (12 + 16 + 8 + 8 + 8)
-        per_map = self.maps * (8 * (2 + MOTION * self.stacks) + 8 * self.stacks + 4 * self.stacks * self.residuals)
+        per_map = self.maps * (
+            8 * (2 + MOTION * self.stacks) + 8 * self.stacks + 4 * self.stacks * self.residuals
+        )
         return (
             PADDING
             + entries
@@ -131,9 +132,17 @@ def shape_of(field: MapField, directions: int, f1dots: tuple[float, ...], most: 
     maps = directions * len(f1dots)
     block = max(1, min(field.frequencies, CELLS // (chosen * maps)))
     return Shape(
-        directions, len(f1dots), field.stacks, field.pixels, len(field.residuals), field.frequencies, block,
-        field.margin(f1dots), chosen, field.weighted,
-    )  # fmt: skip
+        directions,
+        len(f1dots),
+        field.stacks,
+        field.pixels,
+        len(field.residuals),
+        field.frequencies,
+        block,
+        field.margin(f1dots),
+        chosen,
+        field.weighted,
+    )
 
 
 @dataclass(eq=False, slots=True)
@@ -156,26 +165,44 @@ class Buffers:
         self.templates = spectra.templates(shape.spins * bins)
         self.amplitude_rows = self._rows(np.zeros((values, 4), np.float32), 1)
         flat = self.amplitude_rows.data.reshape(shape.directions, shape.spins * bins, stacks, 4)
-        # SFTs are added in one order, however many templates are computed together: work units must not change the list.
+        # SFTs are added in one order, however many templates are computed together: work units must
+        # not change the list.
         one = lw.Plan(slices=1)
-        self.amplitudes = [spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)]
+        self.amplitudes = [
+            spectra.bind(self.templates, v, flat[d], one) for d, v in enumerate(views)
+        ]
         m, k, b = np.indices((maps, stacks, bins), np.int32)
         entries = records(
-            Entry, place=np.arange(values, dtype=np.int32), amplitude=((m * bins + b) * stacks + k).reshape(-1),
-            stack=(m // shape.spins * stacks + k).reshape(-1), device=self.device,
-        )  # fmt: skip
+            Entry,
+            place=np.arange(values, dtype=np.int32),
+            amplitude=((m * bins + b) * stacks + k).reshape(-1),
+            stack=(m // shape.spins * stacks + k).reshape(-1),
+            device=self.device,
+        )
         every = lw.ragged(
-            records(All, number=np.zeros(1, np.int32), device=self.device), counts=[1], device=self.device
+            records(All, number=np.zeros(1, np.int32), device=self.device),
+            counts=[1],
+            device=self.device,
         )
         self.stacks = self._rows(np.zeros(shape.directions * stacks * MATRIX), 1)
         self.f = self._rows(np.zeros(values), 1)
         self.statistic = f_of_amplitudes.bind(
-            entries, every, self.stacks, self.amplitude_rows, out=self.f.data.reshape(-1, 1), plan=self._plan
+            entries,
+            every,
+            self.stacks,
+            self.amplitude_rows,
+            out=self.f.data.reshape(-1, 1),
+            plan=self._plan,
         )
-        self.packed, self.f_of_maps = self._rows(np.zeros(values), maps), self._rows(np.zeros(values), maps)
+        self.packed, self.f_of_maps = (
+            self._rows(np.zeros(values), maps),
+            self._rows(np.zeros(values), maps),
+        )
         words = peak_words(shape.word, shape.digits)
         out = self.packed.data.reshape(-1, 1), self.f_of_maps.data.reshape(-1, 1)
-        self.words = words.bind(entries, every, self.stacks, self.f, field.threshold, out=out, plan=self._plan)
+        self.words = words.bind(
+            entries, every, self.stacks, self.f, field.threshold, out=out, plan=self._plan
+        )
         self.motion = self._rows(np.zeros(maps * (2 + MOTION * stacks)), maps)
         self.weights = self._rows(np.ones(maps * stacks), maps)
         self.drifts = self._rows(np.tile(field.drifts.T.reshape(-1), maps).astype(np.float32), maps)
@@ -189,15 +216,32 @@ class Buffers:
             np.tile(field.grid.from_centre, (shape.residuals, 1)),
             np.repeat(np.arange(shape.residuals), shape.pixels),
         )
-        self.pixels = records(Pixel, from_centre=vectors, residual=residual.astype(np.int32), device=self.device)
+        self.pixels = records(
+            Pixel, from_centre=vectors, residual=residual.astype(np.int32), device=self.device
+        )
         self.table = spectra.array(np.column_stack([vectors, residual]))
         self.ranks = spectra.array(np.zeros((shape.directions, shape.pixels), np.int32))
-        self._sent = [Mirror(x) for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)]
+        self._sent = [
+            Mirror(x) for x in (self.stacks.data, self.motion.data, self.weights.data, self.ranks)
+        ]
         self._calls: dict[int, BlockCalls] = {}
         self._arrays: list[Any] = [
-            self.templates, self.amplitude_rows, entries, self.stacks, self.f, self.packed, self.f_of_maps, self.motion, self.weights,
-            self.drifts, self.chosen, self.parts, self.pixels, self.table, self.ranks,
-        ]  # fmt: skip
+            self.templates,
+            self.amplitude_rows,
+            entries,
+            self.stacks,
+            self.f,
+            self.packed,
+            self.f_of_maps,
+            self.motion,
+            self.weights,
+            self.drifts,
+            self.chosen,
+            self.parts,
+            self.pixels,
+            self.table,
+            self.ranks,
+        ]
 
     @property
     def allocated(self) -> int:
@@ -210,15 +254,28 @@ class Buffers:
     # ------------------------------------------------------------ a batch
 
     def fill(self, batch: Batch) -> None:
-        """What the maps of this batch need. Where there is room for more directions, the last one stands in for them."""
+        """What the maps of this batch need.
+
+        Where there is room for more directions, the last one stands in for them.
+        """
         shape, stacks, motion, weights, ranks = self.shape, *(m.host for m in self._sent)
         every = self.field.shifts(batch.f1dots)
-        stacks, weights = stacks.reshape(-1, shape.stacks, MATRIX), weights.reshape(-1, shape.spins, shape.stacks)
+        stacks, weights = (
+            stacks.reshape(-1, shape.stacks, MATRIX),
+            weights.reshape(-1, shape.spins, shape.stacks),
+        )
         motion = motion.reshape(-1, shape.spins, 2 + MOTION * shape.stacks)
         for d in range(shape.directions):
             direction = batch.directions[min(d, len(batch.directions) - 1)]
-            stacks[d], ranks[d], weights[d] = direction.stacks, direction.rank, direction.stacks[:, 4]
-            motion[d, :, 0], motion[d, :, 1] = direction.significance.mean, direction.significance.deviation
+            stacks[d], ranks[d], weights[d] = (
+                direction.stacks,
+                direction.rank,
+                direction.stacks[:, 4],
+            )
+            motion[d, :, 0], motion[d, :, 1] = (
+                direction.significance.mean,
+                direction.significance.deviation,
+            )
             motion[d, :, 2:] = (every @ direction.axes.T).reshape(shape.spins, -1)
         for mirror in self._sent:
             mirror.send()
@@ -267,8 +324,11 @@ class Buffers:
         shape, field = self.shape, self.field
         word = shape.word
         numbers = {
-            "stacks": shape.stacks, "bins": shape.bins, "residuals": shape.residuals, "margin": shape.margin,
-        }  # fmt: skip
+            "stacks": shape.stacks,
+            "bins": shape.bins,
+            "residuals": shape.residuals,
+            "margin": shape.margin,
+        }
         values = {k: np.int32(v) for k, v in numbers.items()}
         best = best_frequencies(word, shape.digits, max(1, min(WORDS, size // word))).bind(
             self.pixels,
@@ -280,11 +340,21 @@ class Buffers:
             plan=self._plan,
             **values,
         )
-        chosen, frequency = (x.reshape(-1).astype(np.int32) for x in np.indices((shape.chosen, size)))
+        chosen, frequency = (
+            x.reshape(-1).astype(np.int32) for x in np.indices((shape.chosen, size))
+        )
         cells = records(Cell, chosen=chosen, frequency=frequency, device=self.device)
         single = cells_of_maps.bind(
-            cells, self.parts, self.chosen, self.motion, self.drifts, self.f_of_maps, self.weights, field.threshold,
-            plan=self._plan, **values,
-        )  # fmt: skip
+            cells,
+            self.parts,
+            self.chosen,
+            self.motion,
+            self.drifts,
+            self.f_of_maps,
+            self.weights,
+            field.threshold,
+            plan=self._plan,
+            **values,
+        )
         results = (*best.results, *single.results)
         return BlockCalls(best, single, cells.nbytes + sum(x.nbytes for x in results))

@@ -1,4 +1,7 @@
-"""Results on their way to the host, and two sets of buffers: a device computes the next piece while the host finishes the last."""
+"""Results on their way to the host, and two sets of buffers.
+
+A device computes the next piece while the host finishes the last.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,17 @@ Fetched = Callable[[], np.ndarray[Any, Any]]
 
 
 def fetch(array: Any) -> Fetched:
-    """Begin to copy an array to the host; calling what it gives waits for the copy. On the host it is copied at once."""
+    """Begin to copy an array to the host; calling what it gives waits for the copy.
+
+    On the host it is copied at once.
+    """
     if isinstance(array, np.ndarray):
         copied: np.ndarray[Any, Any] = np.array(array)
         return lambda: copied
     import cupyx  # pyright: ignore[reportMissingImports]
 
-    pinned = cupyx.empty_pinned(array.shape, array.dtype)  # a copy to other memory would make the host wait
+    # a copy to other memory would make the host wait
+    pinned = cupyx.empty_pinned(array.shape, array.dtype)
     with on(device_of(array)):
         array.get(out=pinned, blocking=False)
         event = module_of(array).cuda.Event(disable_timing=True)
@@ -38,9 +45,12 @@ def fetch(array: Any) -> Fetched:
 
 
 class Mirror:
-    """An array on a device, and one on the host that it is copied from: of pinned memory, so that the host need not wait for the copy.
+    """An array on a device, and one on the host that it is copied from.
 
-    What was sent has arrived when the next thing that is fetched has. On the host both are one array.
+    Of pinned memory, so that the host need not wait for the copy.
+
+    What was sent has arrived when the next thing that is fetched has. On the host both are one
+    array.
     """
 
     def __init__(self, array: Any) -> None:
@@ -57,8 +67,12 @@ class Mirror:
                 self.device.set(self.host)
 
 
-def ahead(function: Callable[[Job], Done], jobs: Iterable[Job], threads: int, most: int) -> Iterator[Done]:
-    """The results of all jobs in their order, computed by threads up to `most` jobs before they are asked for."""
+def ahead(
+    function: Callable[[Job], Done], jobs: Iterable[Job], threads: int, most: int
+) -> Iterator[Done]:
+    """The results of all jobs in their order, computed by threads up to `most` jobs before they are
+    asked for.
+    """
     waiting: deque[Future[Done]] = deque()
     with ThreadPoolExecutor(threads, "lanewise-prepare") as pool:
         try:
@@ -78,9 +92,10 @@ class DoubleBuffer:
 
     `start(job, slot)` puts work on a device, `finish(started)` makes its result on the host.
 
-    finish runs in a thread of its own, one job at a time and in order, while the next job starts. slot is 0 or 1 in turn: memory of a
-    slot is free again, because the job before the last is finished before the next one starts. An error of either step ends it.
-    With `buffers=1` each job is finished before the next one starts: the results are the same.
+    finish runs in a thread of its own, one job at a time and in order, while the next job starts.
+    slot is 0 or 1 in turn: memory of a slot is free again, because the job before the last is
+    finished before the next one starts. An error of either step ends it. With `buffers=1` each job
+    is finished before the next one starts: the results are the same.
     """
 
     def __init__(self, buffers: int = 2) -> None:

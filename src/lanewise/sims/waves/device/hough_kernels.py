@@ -1,12 +1,17 @@
-"""What follows demodulation, as kernels: F of amplitudes, words of peaks, the best frequency of every pixel, and single cells of maps.
+"""What follows demodulation, as kernels.
 
-Maps of several directions and spin-downs are computed at a time. Values of F lie in (map, stack, bin). A pixel sees a stack moved by
-floor(u . (n - n_d) + 1/2) bins and by the drift of its residual spin-down (Krishnan et al., Phys. Rev. D 70, 082001 (2004), as
-`hough.pixel_offsets` and `hough.drift_offsets` have them), u and n - n_d in the axes of the patch, where all patches have the same pixels.
+F of amplitudes, words of peaks, the best frequency of every pixel, and single cells of maps.
 
-Number counts of several neighbouring frequencies are one sum: the word of a bin holds the peaks of this bin and the next ones, each in
-digits of its own, wide enough for all stacks, of one float64, whose sums of whole numbers below 2^53 are exact. A pixel keeps the best of
-its frequencies only. Weighted counts have one frequency a word.
+Maps of several directions and spin-downs are computed at a time. Values of F lie in (map, stack,
+bin). A pixel sees a stack moved by floor(u . (n - n_d) + 1/2) bins and by the drift of its residual
+spin-down (Krishnan et al., Phys. Rev. D 70, 082001 (2004), as `hough.pixel_offsets` and
+`hough.drift_offsets` have them), u and n - n_d in the axes of the patch, where all patches have the
+same pixels.
+
+Number counts of several neighbouring frequencies are one sum: the word of a bin holds the peaks of
+this bin and the next ones, each in digits of its own, wide enough for all stacks, of one float64,
+whose sums of whole numbers below 2^53 are exact. A pixel keeps the best of its frequencies only.
+Weighted counts have one frequency a word.
 """
 
 from __future__ import annotations
@@ -19,7 +24,10 @@ import lanewise as lw
 
 @lw.record
 class Entry:
-    """A value of F: its place, that of its amplitudes, and that of the numbers of its direction and stack."""
+    """A value of F.
+
+    Its place, that of its amplitudes, and that of the numbers of its direction and stack.
+    """
 
     place: lw.i32
     amplitude: lw.i32
@@ -65,8 +73,13 @@ MATRIX, MOTION, CHOSEN = (
 
 
 @lw.segmentwise
-def f_of_amplitudes(entry: Entry, every: All, stacks: lw.Row[lw.f64], amplitudes: lw.Row[lw.vec4]) -> lw.f64:
-    """F = 2F / 2 in float64 of (Fa, Fb): (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) / (A B - C^2), and 2 where that has no inverse."""
+def f_of_amplitudes(
+    entry: Entry, every: All, stacks: lw.Row[lw.f64], amplitudes: lw.Row[lw.vec4]
+) -> lw.f64:
+    """F = 2F / 2 in float64 of (Fa, Fb).
+
+    (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) / (A B - C^2), and 2 where that has no inverse.
+    """
     x = amplitudes[entry.amplitude]
     m = lw.window(stacks, MATRIX * entry.stack, MATRIX)
     a, b, c = m[0], m[1], m[2]
@@ -85,9 +98,11 @@ def shift(at: lw.dvec3, x: lw.f64, y: lw.f64, z: lw.f64) -> lw.i32:
 
 @cache
 def peak_words(count: int, digits: int) -> Any:
-    """The kernel that packs the peaks of `count` bins from one on, `digits` binary digits each, times the weight of their stack.
+    """The kernel that packs the peaks of `count` bins from one on, `digits` binary digits each,
+    times the weight of their stack.
 
-    What is not finite makes a word that is not. The other result is F itself, for rows of another kind.
+    What is not finite makes a word that is not. The other result is F itself, for rows of another
+    kind.
     """
     size = float(1 << digits)
 
@@ -108,19 +123,29 @@ def peak_words(count: int, digits: int) -> Any:
 
 @cache
 def best_frequencies(count: int, digits: int, words: int) -> Any:
-    """The kernel that finds the best frequency of every pixel in every map, the first of equals: its significance, count and number.
+    """The kernel that finds the best frequency of every pixel in every map, the first of equals.
 
-    count, digits: of `peak_words`; words: that are added side by side. There are at least count * words frequencies. Where a value is not
-    finite, significance and count are infinite.
+    Its significance, count and number.
+
+    count, digits: of `peak_words`; words: that are added side by side. There are at least count *
+    words frequencies. Where a value is not finite, significance and count are infinite.
     """
     span, size = count * words, float(1 << digits)
     reach, part = (words - 1) * count + 1, 1.0 / size
 
     @lw.segmentwise
     def best(
-        pixel: Pixel, part_of_map: Part, motion: lw.Row[lw.f64], drifts: lw.Row[lw.f32], packed: lw.Row[lw.f64],
-        stacks: lw.i32, bins: lw.i32, residuals: lw.i32, margin: lw.i32, frequencies: lw.i32,
-    ) -> tuple[lw.f64, lw.f64, lw.i32]:  # fmt: skip
+        pixel: Pixel,
+        part_of_map: Part,
+        motion: lw.Row[lw.f64],
+        drifts: lw.Row[lw.f32],
+        packed: lw.Row[lw.f64],
+        stacks: lw.i32,
+        bins: lw.i32,
+        residuals: lw.i32,
+        margin: lw.i32,
+        frequencies: lw.i32,
+    ) -> tuple[lw.f64, lw.f64, lw.i32]:
         level, most, place, bad = lw.f64(-1e300), lw.f64(0.0), 0, False
         mean, deviation = motion[0], motion[1]
         for group in range((frequencies + (span - 1)) // span):
@@ -128,8 +153,12 @@ def best_frequencies(count: int, digits: int, words: int) -> Any:
             total = lw.zeros(lw.f64, words)
             for k in range(stacks):
                 u = lw.window(motion, 2 + 3 * k, 3)
-                moved = shift(pixel.from_centre, u[0], u[1], u[2]) + lw.i32(drifts[k * residuals + pixel.residual])
-                x = lw.window(packed, k * bins + (margin + part_of_map.start + first + moved), reach)
+                moved = shift(pixel.from_centre, u[0], u[1], u[2]) + lw.i32(
+                    drifts[k * residuals + pixel.residual]
+                )
+                x = lw.window(
+                    packed, k * bins + (margin + part_of_map.start + first + moved), reach
+                )
                 for j in range(words):
                     total[j] += x[j * count]
             for j in range(words):
@@ -154,9 +183,19 @@ def best_frequencies(count: int, digits: int, words: int) -> Any:
 
 @lw.segmentwise
 def cells_of_maps(
-    cell: Cell, part: Part, chosen: lw.Row[lw.f64], motion: lw.Row[lw.f64], drifts: lw.Row[lw.f32], f: lw.Row[lw.f64],
-    weights: lw.Row[lw.f64], threshold: lw.f64, stacks: lw.i32, bins: lw.i32, residuals: lw.i32, margin: lw.i32,
-) -> tuple[lw.f64, lw.f64]:  # fmt: skip
+    cell: Cell,
+    part: Part,
+    chosen: lw.Row[lw.f64],
+    motion: lw.Row[lw.f64],
+    drifts: lw.Row[lw.f32],
+    f: lw.Row[lw.f64],
+    weights: lw.Row[lw.f64],
+    threshold: lw.f64,
+    stacks: lw.i32,
+    bins: lw.i32,
+    residuals: lw.i32,
+    margin: lw.i32,
+) -> tuple[lw.f64, lw.f64]:
     """The number count and the sum of 2F of single cells, stack by stack."""
     at = lw.window(chosen, CHOSEN * cell.chosen, CHOSEN)
     centre, residual = lw.dvec3(at[0], at[1], at[2]), lw.i32(at[3])

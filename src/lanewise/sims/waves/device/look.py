@@ -1,7 +1,10 @@
-"""What a direction changes of the SFTs, as a kernel: arrival times, their rates, and antenna patterns.
+"""What a direction changes of the SFTs, as a kernel.
 
-Everything but the Shapiro delay is linear in the direction n, or in the tensors that it makes (see `timing/arrival.py` and
-`timing/antenna.py`); the vectors and tensors of each SFT are brought to the device once.
+Arrival times, their rates, and antenna patterns.
+
+Everything but the Shapiro delay is linear in the direction n, or in the tensors that it makes (see
+`timing/arrival.py` and `timing/antenna.py`); the vectors and tensors of each SFT are brought to the
+device once.
 """
 
 from __future__ import annotations
@@ -24,9 +27,10 @@ from lanewise.sims.waves.timing.ephemeris import ASTRONOMICAL_UNIT
 class SftState:
     """An SFT at its middle, from no direction in particular.
 
-    time: nanoseconds since the reference time. position, velocity: of `detector_vectors`, light-seconds and c. einstein: TDB - TT in
-    seconds; einstein_rate. from_sun: of the Earth, light-seconds; from_sun_rate; distance; distance_rate. diagonal, beside: xx, yy, zz and
-    yz, xz, xy of the response tensor in celestial coordinates, times the root of the noise weight.
+    time: nanoseconds since the reference time. position, velocity: of `detector_vectors`,
+    light-seconds and c. einstein: TDB - TT in seconds; einstein_rate. from_sun: of the Earth,
+    light-seconds; from_sun_rate; distance; distance_rate. diagonal, beside: xx, yy, zz and yz, xz,
+    xy of the response tensor in celestial coordinates, times the root of the noise weight.
     """
 
     time: lw.f64
@@ -55,10 +59,14 @@ def shapiro(s: SftState, n: lw.dvec3) -> tuple[lw.f64, lw.f64]:
         rate = lw.f64(0.0)
         if impact > 0.0:
             rate = (s.distance * s.distance_rate - along * along_rate) / impact
-        delay = SHAPIRO * lw.log(ASTRONOMICAL_UNIT / inside) + 2.0 * SHAPIRO * (1.0 - impact / SUN_RADIUS)
+        delay = SHAPIRO * lw.log(ASTRONOMICAL_UNIT / inside) + 2.0 * SHAPIRO * (
+            1.0 - impact / SUN_RADIUS
+        )
         return delay, -2.0 * SHAPIRO * rate / SUN_RADIUS
     outside = s.distance + along
-    return SHAPIRO * lw.log(ASTRONOMICAL_UNIT / outside), -SHAPIRO * (s.distance_rate + along_rate) / outside
+    return SHAPIRO * lw.log(ASTRONOMICAL_UNIT / outside), -SHAPIRO * (
+        s.distance_rate + along_rate
+    ) / outside
 
 
 @lw.function
@@ -69,9 +77,18 @@ def contracted(s: SftState, v: lw.dvec3, w: lw.dvec3) -> lw.f64:
 
 
 @lw.elementwise
-def look(sft: Sft, s: SftState, sa: lw.f64, ca: lw.f64, sd: lw.f64, cd: lw.f64, duration: lw.f64) -> None:
-    """Sines and cosines of alpha and delta; the duration of an SFT in seconds. Times are whole nanoseconds, as the definition's."""
-    n, xi, eta = lw.dvec3(cd * ca, cd * sa, sd), lw.dvec3(-sa, ca, 0.0), lw.dvec3(sd * ca, sd * sa, -cd)
+def look(
+    sft: Sft, s: SftState, sa: lw.f64, ca: lw.f64, sd: lw.f64, cd: lw.f64, duration: lw.f64
+) -> None:
+    """Sines and cosines of alpha and delta; the duration of an SFT in seconds.
+
+    Times are whole nanoseconds, as the definition's.
+    """
+    n, xi, eta = (
+        lw.dvec3(cd * ca, cd * sa, sd),
+        lw.dvec3(-sa, ca, 0.0),
+        lw.dvec3(sd * ca, sd * sa, -cd),
+    )
     delayed, delayed_rate = shapiro(s, n)
     delay = lw.dot(n, s.position) + s.einstein - delayed
     sft.delay = (s.time + lw.floor(delay * 1e9)) * 1e-9
@@ -82,7 +99,10 @@ def look(sft: Sft, s: SftState, sa: lw.f64, ca: lw.f64, sd: lw.f64, cd: lw.f64, 
 
 def states(data: SearchData, earths: Mapping[str, EarthState], reference: int) -> dict[str, Any]:
     """The fields of `SftState` for all SFTs; the reference time in GPS nanoseconds."""
-    fields = {name: np.empty((len(data), size) if size > 1 else len(data)) for name, size in _SIZES.items()}
+    fields = {
+        name: np.empty((len(data), size) if size > 1 else len(data))
+        for name, size in _SIZES.items()
+    }
     root = np.sqrt(data.weight)
     for name, which in sfts_of(data).items():
         earth, site = earths[name], detector(name)
@@ -90,19 +110,33 @@ def states(data: SearchData, earths: Mapping[str, EarthState], reference: int) -
         distance = np.linalg.norm(earth.from_sun, axis=1)
         position, velocity = detector_vectors(earth, site)
         own = {
-            "time": (earth.times - reference).astype(np.float64), "position": position, "velocity": velocity,
-            "einstein": earth.einstein, "einstein_rate": earth.einstein_rate,
-            "from_sun": earth.from_sun, "from_sun_rate": earth.from_sun_rate, "distance": distance,
+            "time": (earth.times - reference).astype(np.float64),
+            "position": position,
+            "velocity": velocity,
+            "einstein": earth.einstein,
+            "einstein_rate": earth.einstein_rate,
+            "from_sun": earth.from_sun,
+            "from_sun_rate": earth.from_sun_rate,
+            "distance": distance,
             "distance_rate": np.sum(earth.from_sun * earth.from_sun_rate, axis=1) / distance,
             "diagonal": np.stack([d[:, i, i] for i in range(3)], axis=1),
             "beside": np.stack([d[:, 1, 2], d[:, 0, 2], d[:, 0, 1]], axis=1),
-        }  # fmt: skip
+        }
         for field, values in own.items():
             fields[field][which] = values
     return fields
 
 
 _SIZES = {
-    "time": 1, "position": 3, "velocity": 3, "einstein": 1, "einstein_rate": 1, "from_sun": 3, "from_sun_rate": 3, "distance": 1,
-    "distance_rate": 1, "diagonal": 3, "beside": 3,
-}  # fmt: skip
+    "time": 1,
+    "position": 3,
+    "velocity": 3,
+    "einstein": 1,
+    "einstein_rate": 1,
+    "from_sun": 3,
+    "from_sun_rate": 3,
+    "distance": 1,
+    "distance_rate": 1,
+    "diagonal": 3,
+    "beside": 3,
+}

@@ -39,13 +39,19 @@ class Memory:
     def less(self, there: Memory) -> Memory:
         """What is needed beside that which is there already."""
         data, vectors, maps = (
-            max(0, x - y) for x, y in ((self.data, there.data), (self.vectors, there.vectors), (self.maps, there.maps))
+            max(0, x - y)
+            for x, y in (
+                (self.data, there.data),
+                (self.vectors, there.vectors),
+                (self.maps, there.maps),
+            )
         )
         return Memory(data, vectors, maps, self.device)
 
     def __str__(self) -> str:
         parts = ", ".join(
-            f"{name} {size / MIB:.1f}" for name, size in (("data", self.data), ("F", self.vectors), ("maps", self.maps))
+            f"{name} {size / MIB:.1f}"
+            for name, size in (("data", self.data), ("F", self.vectors), ("maps", self.maps))
         )
         return f"{self.total / MIB:.1f} MiB on {self.device} ({parts})"
 
@@ -53,11 +59,14 @@ class Memory:
         """Raise InputError where it does not fit."""
         if self.total > (there := available_memory(self.device)):
             raise InputError(
-                f"the search needs {self}, and {there / MIB:.1f} MiB are available: search a narrower band, fewer stacks or a smaller patch"
+                f"the search needs {self}, and {there / MIB:.1f} MiB are available: search a "
+                "narrower band, fewer stacks or a smaller patch"
             )
 
 
-def search_memory(data: SearchData, largest: Shape, device: str, kernel: Method, buffers: int) -> Memory:
+def search_memory(
+    data: SearchData, largest: Shape, device: str, kernel: Method, buffers: int
+) -> Memory:
     """Of maps of at most this size, computed in `buffers` sets."""
     views = largest.directions * len(data) * VIEW_BYTES
     return Memory(

@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 import lanewise as lw
-from lanewise.sims.common.devices import array_module, device_of, module_of, on, require_memory, target_of
+from lanewise.sims.common.devices import (
+    array_module,
+    device_of,
+    module_of,
+    on,
+    require_memory,
+    target_of,
+)
 from lanewise.sims.waves.device.look import SftState, look, states
 from lanewise.sims.waves.kernels import (
     DEGREE,
@@ -38,15 +45,23 @@ _KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], lw.RaggedArra
 
 
 def table_bytes(data: SearchData, kernel: Method) -> int:
-    """Memory of the bins on a device, in bytes, while they are brought there: it grows with the loaded band, and with nothing else."""
+    """Memory of the bins on a device, in bytes, while they are brought there.
+
+    It grows with the loaded band, and with nothing else.
+    """
     bins = data.data.nbytes
-    return bins + (2 * (DEGREE + 1) * bins if kernel == "interpolated" else bins) + VIEW_BYTES * len(data)
+    return (
+        bins
+        + (2 * (DEGREE + 1) * bins if kernel == "interpolated" else bins)
+        + VIEW_BYTES * len(data)
+    )
 
 
 class Spectra:
     """Normalised bins on a device, as the rows of a kernel of `sims/waves/kernels.py`.
 
-    A `View` holds what a direction changes of the SFTs; there are as many as directions in flight at a time.
+    A `View` holds what a direction changes of the SFTs; there are as many as directions in flight
+    at a time.
     """
 
     def __init__(
@@ -58,7 +73,10 @@ class Spectra:
         kernel: Method = "interpolated",
         by_detector: bool = True,
     ) -> None:
-        """by_detector: amplitudes of each detector; without it those of a stack. Raises DeviceError where memory does not suffice."""
+        """by_detector: amplitudes of each detector; without it those of a stack.
+
+        Raises DeviceError where memory does not suffice.
+        """
         if not 1 <= dterms <= 128:
             raise InputError(f"dterms is {dterms}; wanted 1 to 128 bins on a device")
         require_memory(device, table_bytes(data, kernel), f"{data!r} by the {kernel} kernel")
@@ -67,16 +85,29 @@ class Spectra:
         counts = counts if by_detector else counts.sum(axis=1)
         self._counts = counts
         self._rows = _rows(data, self.view(), dterms, kernel)
-        self._kernel = interpolated_kernel() if kernel == "interpolated" else dirichlet_kernel(dterms)
+        self._kernel = (
+            interpolated_kernel() if kernel == "interpolated" else dirichlet_kernel(dterms)
+        )
 
     def view(self) -> View:
         """Room for a direction."""
         zeros, first = np.zeros(len(self.data)), self.data.first_bin.astype(np.int32)
-        blank = records(Sft, delay=zeros, bins_per_hertz=zeros, a=zeros, b=zeros, first_bin=first, device=self.device)
+        blank = records(
+            Sft,
+            delay=zeros,
+            bins_per_hertz=zeros,
+            a=zeros,
+            b=zeros,
+            first_bin=first,
+            device=self.device,
+        )
         return lw.ragged(blank, counts=self._counts, device=self.device)
 
     def look(self, view: View, seen: Geometry, direction: int, reference: int) -> None:
-        """Look into one of the directions: arrival times since the reference (GPS ns), rates and antenna patterns."""
+        """Look into one of the directions.
+
+        Arrival times since the reference (GPS ns), rates and antenna patterns.
+        """
         sfts = view.data
         sfts.delay = np.ascontiguousarray(seen.arrival.since(reference)[direction])
         sfts.bins_per_hertz = seen.arrival.rate[direction] * self.data.duration
@@ -92,7 +123,11 @@ class Spectra:
         look(view.data, self._states, sa, ca, sd, cd, self.data.duration)
 
     def templates(
-        self, count: int, frequency: Floats | None = None, f1dot: Floats | None = None, f2dot: Floats | None = None
+        self,
+        count: int,
+        frequency: Floats | None = None,
+        f1dot: Floats | None = None,
+        f2dot: Floats | None = None,
     ) -> Any:
         """Room for templates, or templates; what is not given is zero."""
         zeros = np.zeros(count)
@@ -100,11 +135,15 @@ class Spectra:
         return records(Template, frequency=frequency, f1dot=f1dot, f2dot=f2dot, device=self.device)
 
     def amplitudes(self, templates: Any, view: View) -> Any:
-        """The amplitudes of these templates in the direction of this view, float32 (templates, *groups, 4)."""
+        """The amplitudes of these templates in the direction of this view, float32 (templates,
+        *groups, 4).
+        """
         return self._kernel(templates, view, self._rows)
 
     def bind(self, templates: Any, view: View, out: Any = None, plan: lw.Plan | None = None) -> Any:
-        """A call that computes the amplitudes of these templates, as they are then, in the direction of this view."""
+        """A call that computes the amplitudes of these templates, as they are then, in the
+        direction of this view.
+        """
         return self._kernel.bind(templates, view, self._rows, out=out, plan=plan)
 
     def array(self, values: NDArray[Any]) -> Any:
@@ -113,7 +152,11 @@ class Spectra:
 
 
 def _rows(data: SearchData, sfts: lw.RaggedArray, dterms: int, kernel: Method) -> lw.RaggedArray:
-    """The rows of a kernel. On the host those of the last call for the same data are taken again, where they are not many bytes."""
+    """The rows of a kernel.
+
+    On the host those of the last call for the same data are taken again, where they are not many
+    bytes.
+    """
     fixed = not any(x.flags.writeable for x in (data.data, data.offset, data.first_bin))
     keeps = target_of(sfts.device).host_memory and fixed and table_bytes(data, kernel) <= KEPT
     key = (sfts.device, dterms, kernel)

@@ -1,4 +1,7 @@
-"""2F of any templates on a device: amplitudes in float32 sums of float64 phases, assembled in float64."""
+"""2F of any templates on a device.
+
+Amplitudes in float32 sums of float64 phases, assembled in float64.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ from lanewise.sims.waves.timing import Ephemeris
 from lanewise.support.errors import InputError
 
 SIZES = (
-    64  # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of calls are made
+    # templates: groups of a direction are filled up to few sizes from here on, so that few kinds of
+    # calls are made
+    64
 )
 TOGETHER = 4096  # templates that are assembled at a time: some hundred KiB
 
@@ -37,9 +42,15 @@ def device_f_statistic(
     device: str,
     kernel: Method = "interpolated",
 ) -> FStatistic:
-    """`f_statistic` on a device. Raises InputError for what kernels do not compute: all bins, and a third derivative."""
+    """`f_statistic` on a device. Raises InputError for what kernels do not compute.
+
+    All bins, and a third derivative.
+    """
     if dterms is None:
-        raise InputError("dterms=None, the full kernel, is computed by device='numpy' alone; wanted a number of bins")
+        raise InputError(
+            "dterms=None, the full kernel, is computed by device='numpy' alone; wanted a number of "
+            "bins"
+        )
     if (templates.f3dot != 0).any():
         raise InputError(f"f3dot is computed by device='numpy' alone; wanted zero on {device!r}")
     where = resolve(device)
@@ -78,7 +89,9 @@ def _amplitudes(
             room = rooms[size]
             filled = np.resize(some, size)  # what is too many is computed twice
             room.frequency, room.f1dot, room.f2dot = (x[filled] for x in parameters)
-            result[some] = to_host(spectra.amplitudes(room, view)).reshape(size, groups, 4)[: len(some)]
+            result[some] = to_host(spectra.amplitudes(room, view)).reshape(size, groups, 4)[
+                : len(some)
+            ]
     return result
 
 
@@ -88,8 +101,11 @@ def _size(count: int) -> int:
     return count if count < SIZES else -(-count // step) * step
 
 
-def _assembled(amplitudes: NDArray[np.float32], matrix: Floats, which: NDArray[np.int64]) -> FStatistic:
-    """From amplitudes of detectors (n, s d, 4) and the antenna matrices (3, s, d, p) of all directions.
+def _assembled(
+    amplitudes: NDArray[np.float32], matrix: Floats, which: NDArray[np.int64]
+) -> FStatistic:
+    """From amplitudes of detectors (n, s d, 4) and the antenna matrices (3, s, d, p) of all
+    directions.
 
     Some templates at a time: what is computed of them stays in the caches.
     """
@@ -101,11 +117,16 @@ def _assembled(amplitudes: NDArray[np.float32], matrix: Floats, which: NDArray[n
     for first in range(0, n, TOGETHER):
         some = slice(first, first + TOGETHER)
         own = matrix if directions == 1 else matrix[..., which[some]]
-        parts = np.ascontiguousarray(amplitudes[some].reshape(-1, s, d, 4).transpose(3, 1, 2, 0), np.float64)
+        parts = np.ascontiguousarray(
+            amplitudes[some].reshape(-1, s, d, 4).transpose(3, 1, 2, 0), np.float64
+        )
         total, sums = parts.sum(axis=2), own.sum(axis=2)
         fa.real[:, some], fa.imag[:, some], fb.real[:, some], fb.imag[:, some] = total
         abc[..., some] = sums
-        both[:, some], apart[..., some] = two_f_of_parts(*total, *sums), two_f_of_parts(*parts, *own)
+        both[:, some], apart[..., some] = (
+            two_f_of_parts(*total, *sums),
+            two_f_of_parts(*parts, *own),
+        )
     a, b, c = abc
     return FStatistic(both, apart, fa, fb, a, b, c, a * b - c**2)
 
@@ -118,10 +139,15 @@ def _check(
     dterms: int,
     result: FStatistic,
 ) -> None:
-    """What is not a number lies outside of the bins: the definition says which template and which bins."""
+    """What is not a number lies outside of the bins.
+
+    The definition says which template and which bins.
+    """
     bad = np.flatnonzero(~(np.isfinite(result.fa) & np.isfinite(result.fb)).all(axis=0))
     if not len(bad):
         return
     some = bad[:1].astype(np.int64)
     amplitudes(data, seen, which[some], templates, some, dterms)
-    raise InputError(f"template {int(bad[0])} has no finite amplitudes; the data hold values that are not finite")
+    raise InputError(
+        f"template {int(bad[0])} has no finite amplitudes; the data hold values that are not finite"
+    )

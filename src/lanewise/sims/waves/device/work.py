@@ -1,4 +1,7 @@
-"""What the host prepares of Hough maps: for all maps of a search, for a direction, and for maps that are computed together."""
+"""What the host prepares of Hough maps.
+
+For all maps of a search, for a direction, and for maps that are computed together.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,12 @@ ROUND = 16  # bins
 class MapField:
     """What all maps of a search have in common.
 
-    farthest             of the pixels from the centre, as vectors
-    start, frequencies   number of the first frequency, and how many; frequency i is first + resolution i, Hz
-    centre               Hz, that shifts of pixels are computed at
-    reference            GPS nanoseconds of all frequencies and spin-downs
-    residuals            (r) spin-downs beside that of a map, Hz/s, rising; drifts: (r, s) see `hough.drift_offsets`
-    threshold            of F; weighted: whether stacks have weights
+    farthest             of the pixels from the centre, as vectors start, frequencies   number of
+    the first frequency, and how many; frequency i is first + resolution i, Hz centre
+    Hz, that shifts of pixels are computed at reference            GPS nanoseconds of all
+    frequencies and spin-downs residuals            (r) spin-downs beside that of a map, Hz/s,
+    rising; drifts: (r, s) see `hough.drift_offsets` threshold            of F; weighted: whether
+    stacks have weights
     """
 
     grid: PatchGrid
@@ -57,7 +60,10 @@ class MapField:
         return np.stack(every) / self.resolution
 
     def margin(self, f1dots: Sequence[float]) -> int:
-        """Bins of F beside the frequencies that the pixels of no direction leave; rounded up, so that buffers fit more than one map."""
+        """Bins of F beside the frequencies that the pixels of no direction leave.
+
+        Rounded up, so that buffers fit more than one map.
+        """
         largest = float(np.linalg.norm(self.shifts(f1dots), axis=2).max()) * self.farthest
         return rounded(int(largest * (1 + 1e-9) + 0.5) + 1 + int(abs(self.drifts).max()))
 
@@ -72,9 +78,9 @@ def rounded(margin: int) -> int:
 class Direction:
     """A direction in radians.
 
-    order    (pixels) numbers of the pixels of its patch, as `hough.pixel_order` has them; rank: the place of each pixel there
-    axes     of the patch, one a row
-    stacks   (s, 5) sums of a^2, b^2 and a b, whether F can be computed of them, and the weight of each stack
+    order    (pixels) numbers of the pixels of its patch, as `hough.pixel_order` has them; rank: the
+    place of each pixel there axes     of the patch, one a row stacks   (s, 5) sums of a^2, b^2 and
+    a b, whether F can be computed of them, and the weight of each stack
     """
 
     patch: Patch
@@ -88,9 +94,12 @@ class Direction:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Maps that are computed together: of directions, for spin-downs (Hz/s) each. There is memory for `room` directions.
+    """Maps that are computed together: of directions, for spin-downs (Hz/s) each.
 
-    f   (directions, spin-downs) of (s, bins) where F is known already, with a margin in bins each; None to compute it by demodulation
+    There is memory for `room` directions.
+
+    f   (directions, spin-downs) of (s, bins) where F is known already, with a margin in bins each;
+    None to compute it by demodulation
     """
 
     directions: tuple[Direction, ...]
@@ -110,7 +119,10 @@ class Group:
 
 
 def grouped(points: Sequence[tuple[float, float, float]], most: int) -> Iterator[Group]:
-    """Neighbours of one direction, and directions with the same spin-downs, together: at most `most` maps, in their order."""
+    """Neighbours of one direction, and directions with the same spin-downs, together.
+
+    At most `most` maps, in their order.
+    """
     runs: list[tuple[tuple[float, float], list[float]]] = []
     for alpha, delta, f1dot in points:
         if not runs or runs[-1][0] != (alpha, delta) or len(runs[-1][1]) == most:

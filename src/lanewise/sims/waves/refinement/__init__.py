@@ -1,7 +1,8 @@
-"""Follow-up of candidates: from the grid of the hierarchical search to a coherent F-statistic of all data, in stages.
+"""Follow-up of candidates: from the grid of the hierarchical search to a coherent F-statistic of
+all data, in stages.
 
-`follow_up` refines candidates; `regrouped` makes longer stacks of short ones, `phase_metric` says how fine a grid has to be, and `lattice`
-makes it.
+`follow_up` refines candidates; `regrouped` makes longer stacks of short ones, `phase_metric` says
+how fine a grid has to be, and `lattice` makes it.
 """
 
 from lanewise.sims.waves.refinement.follow_up import FOLLOWED, follow_up

@@ -1,9 +1,12 @@
-"""Candidates, refined in stages: stacks of twice the length and finer templates from stage to stage, until there is one stack.
+"""Candidates, refined in stages.
 
-What is called zoom: a semi-coherent search finds where a signal may be, a coherent one with finer templates what it is (Shaltev and Prix,
-Phys. Rev. D 87, 084057 (2013)); stages between keep the number of templates small. The first stage has the stacks of the search and covers
-a few cells of its grid about the candidate. The templates of a stage are a lattice with the step that the metric of its stacks asks for
-(`metric.phase_metric`), within what the stage before could not tell apart.
+Stacks of twice the length and finer templates from stage to stage, until there is one stack.
+
+What is called zoom: a semi-coherent search finds where a signal may be, a coherent one with finer
+templates what it is (Shaltev and Prix, Phys. Rev. D 87, 084057 (2013)); stages between keep the
+number of templates small. The first stage has the stacks of the search and covers a few cells of
+its grid about the candidate. The templates of a stage are a lattice with the step that the metric
+of its stacks asks for (`metric.phase_metric`), within what the stage before could not tell apart.
 """
 
 from __future__ import annotations
@@ -30,16 +33,29 @@ from lanewise.support.errors import InputError
 
 Floats = NDArray[np.float64]
 FOLLOWED = (
-    "rank", "freq", "alpha", "delta", "f1dot", "twoF", "mean_twoF", "false_alarm", "promoted", "templates",
-)  # fmt: skip
+    "rank",
+    "freq",
+    "alpha",
+    "delta",
+    "f1dot",
+    "twoF",
+    "mean_twoF",
+    "false_alarm",
+    "promoted",
+    "templates",
+)
 CELLS = 2.5  # half the width of the first stage's region, in cells of the search
 MISMATCH = 0.2  # at most, of the templates of a stage
 FINER, TWICE = (
     10.0,
     2.0,
-)  # from one lattice of the last stage to the next; each looks that many mismatches about the best before it
+    # from one lattice of the last stage to the next; each looks that many mismatches about the best
+    # before it
+)
 NOISE = (
-    0.5  # of the squared signal-to-noise ratio: what a mismatch may cost at the end, as noise moves the maximum by more
+    # of the squared signal-to-noise ratio: what a mismatch may cost at the end, as noise moves the
+    # maximum by more
+    0.5
 )
 UNCERTAIN = 1.0  # mismatch up to which the next stage looks about the best template
 EDGE = 0.7  # of the first region's mismatch: a best template beyond lies at its border
@@ -72,13 +88,18 @@ class _Point:
         here, east, north = tangents(self.alpha, self.delta)
         n = tangents(other.alpha, other.delta)[0]
         along = max(float(n @ here), 1e-3)
-        return np.array([other.freq - self.freq, other.f1dot - self.f1dot, n @ east / along, n @ north / along])
+        return np.array(
+            [other.freq - self.freq, other.f1dot - self.f1dot, n @ east / along, n @ north / along]
+        )
 
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stage:
-    """What a stage has computed: its best template with its mean 2F, and how many there were; metric: of its stacks, there."""
+    """What a stage has computed: its best template with its mean 2F, and how many there were.
+
+    Metric: of its stacks, there.
+    """
 
     best: _Point
     two_f: float
@@ -97,42 +118,53 @@ def follow_up(
     device: str = "numpy",
     report: Callable[[int], None] = lambda done: None,
 ) -> NDArray[np.void]:
-    """The best `most` candidates of a search, each refined by a coherent F-statistic of all its data: a structured array by falling 2F.
+    """The best `most` candidates of a search, each refined by a coherent F-statistic of all its
+    data: a structured array by falling 2F.
 
-    Of candidates in one region of the search's grid the best is followed; of those that end where the coherent statistic cannot tell them
-    apart, or in one region, the one with the highest 2F stays.
+    Of candidates in one region of the search's grid the best is followed; of those that end where
+    the coherent statistic cannot tell them apart, or in one region, the one with the highest 2F
+    stays.
 
-    directions   that the search had: with its grids they say how many templates could have been chosen
-    report       is told each candidate that is done
+    directions   that the search had: with its grids they say how many templates could have been
+    chosen report       is told each candidate that is done
 
-    rank          place among the candidates, from 0
-    freq, f1dot   Hz and Hz/s at the middle of the observation, as those of candidates; alpha, delta: radians
-    twoF          coherent, of all data; twoF_<detector>: of each one's; mean_twoF: over the stacks of the search, same template
-    false_alarm   the probability that noise gives as much, see `false_alarm`
-    promoted      1 where that is below 0.01 and no detector alone has more than all together, else 0
-    templates     how many were computed, in all stages
+    rank          place among the candidates, from 0 freq, f1dot   Hz and Hz/s at the middle of the
+    observation, as those of candidates; alpha, delta: radians twoF          coherent, of all data;
+    twoF_<detector>: of each one's; mean_twoF: over the stacks of the search, same template
+    false_alarm   the probability that noise gives as much, see `false_alarm` promoted      1 where
+    that is below 0.01 and no detector alone has more than all together, else 0 templates     how
+    many were computed, in all stages
 
     Raises InputError for less than one candidate, or regions of too many templates.
     """
     if candidates.dtype != CANDIDATE or candidates.ndim != 1 or not len(candidates):
-        raise InputError(f"candidates are {shown(candidates)}; wanted those of a search, one at least")
+        raise InputError(
+            f"candidates are {shown(candidates)}; wanted those of a search, one at least"
+        )
     if most < 1:
         raise InputError(f"a follow-up of {most} candidates is asked for; wanted at least 1")
     first = _first_region(grids)
-    order = np.lexsort((-candidates["twoF"], -candidates["significance"])).tolist()  # many cells are as significant
+    # many cells are as significant
+    order = np.lexsort((-candidates["twoF"], -candidates["significance"])).tolist()
     chosen = list(islice(_apart(order, candidates, lambda _: first), most))
     places = max(1.0, _volume(grids) * directions * np.sqrt(np.linalg.det(first)) / BALL)
     rows: list[tuple[float, ...]] = []
     metrics: list[Floats] = []
     for rank in chosen:
-        row, metric = _followed(grids, ephemeris, _point(candidates[rank]), (float(len(chosen)), places), device)
+        row, metric = _followed(
+            grids, ephemeris, _point(candidates[rank]), (float(len(chosen)), places), device
+        )
         rows.append((rank, *row))
         metrics.append(metric)
         report(1)
     names = (*FOLLOWED, *(f"twoF_{d}" for d in grids.data.detectors))
     table = np.array(rows, [(n, np.float64) for n in names])
     falling = np.argsort(-table["twoF"], kind="stable").tolist()
-    once = list(_apart(list(_apart(falling, table, lambda _: first)), table, lambda n: metrics[n] / UNCERTAIN))
+    once = list(
+        _apart(
+            list(_apart(falling, table, lambda _: first)), table, lambda n: metrics[n] / UNCERTAIN
+        )
+    )
     return table[once]
 
 
@@ -140,7 +172,9 @@ def _point(row: Candidates) -> _Point:
     return _Point(*(float(row[n]) for n in ("freq", "f1dot", "alpha", "delta")))
 
 
-def _apart(order: Iterable[int], rows: Candidates, region: Callable[[int], Floats]) -> Iterator[int]:
+def _apart(
+    order: Iterable[int], rows: Candidates, region: Callable[[int], Floats]
+) -> Iterator[int]:
     """The numbers of rows that do not lie in the region of one before them."""
     before: list[tuple[_Point, Floats]] = []
     for number in order:
@@ -157,7 +191,12 @@ def _volume(grids: Grids) -> float:
     pixel = pixel_size(grids)
     patch = grids.patch
     return (
-        grids.frequencies * grids.resolution * len(grids.f1dot) * coarse * max(patch[0], pixel) * max(patch[1], pixel)
+        grids.frequencies
+        * grids.resolution
+        * len(grids.f1dot)
+        * coarse
+        * max(patch[0], pixel)
+        * max(patch[1], pixel)
     )
 
 
@@ -178,7 +217,10 @@ def _first_region(grids: Grids) -> Floats:
 def _followed(
     grids: Grids, ephemeris: Ephemeris, start: _Point, regions: tuple[float, float], device: str
 ) -> tuple[tuple[float, ...], Floats]:
-    """The row of a candidate, and the metric there. regions: how many are followed, and how many the search has."""
+    """The row of a candidate, and the metric there. regions.
+
+    How many are followed, and how many the search has.
+    """
     first = _first_region(grids)
     stage, region, total = _found_first(grids, ephemeris, start, device)
     data = grids.data
@@ -201,12 +243,24 @@ def _followed(
     alarm = false_alarm(two_f, parts, regions[0] * different, regions[1] * different)
     promoted = alarm < SURE and (len(detectors) == 1 or max(detectors) <= two_f)
     return (
-        p.freq, p.alpha, p.delta, p.f1dot, two_f, float(parts.mean()), alarm, float(promoted), float(total), *detectors,
-    ), stage.metric  # fmt: skip
+        p.freq,
+        p.alpha,
+        p.delta,
+        p.f1dot,
+        two_f,
+        float(parts.mean()),
+        alarm,
+        float(promoted),
+        float(total),
+        *detectors,
+    ), stage.metric
 
 
-def _found_first(grids: Grids, ephemeris: Ephemeris, start: _Point, device: str) -> tuple[_Stage, Floats, int]:
-    """The stage of the search's own stacks, the region of the next one, and how many templates there were.
+def _found_first(
+    grids: Grids, ephemeris: Ephemeris, start: _Point, device: str
+) -> tuple[_Stage, Floats, int]:
+    """The stage of the search's own stacks, the region of the next one, and how many templates
+    there were.
 
     A region that has its best template at the border is moved there.
     """
@@ -234,14 +288,17 @@ def _stage(
 ) -> _Stage:
     """The template of the highest mean 2F of these stacks about a centre."""
     metric = phase_metric(data, ephemeris, centre.freq, centre.alpha, centre.delta, grids.middle)
-    # Directions that short data do not tell apart get no larger steps than the first region asks for.
+    # Directions that short data do not tell apart get no larger steps than the first region asks
+    # for.
     common, offsets = lattice(metric + mismatch * first, region, mismatch, MOST)
     freq, f1dot, alpha, delta = centre.moved(offsets)
     # To the bit the same for what is one direction: its geometry is computed once.
     _, where, which = np.unique(common, return_index=True, return_inverse=True)
     alpha, delta = alpha[where][which], delta[where][which]
     templates = Templates(freq, alpha, delta, f1dot, reference=grids.middle)
-    mean = demodulated(data, templates, ephemeris, dterms=grids.search.dterms, device=device).two_f.mean(axis=0)
+    mean = demodulated(
+        data, templates, ephemeris, dterms=grids.search.dterms, device=device
+    ).two_f.mean(axis=0)
     best = int(mean.argmax())
     point = _Point(float(freq[best]), float(f1dot[best]), float(alpha[best]), float(delta[best]))
     return _Stage(point, float(mean[best]), metric, len(freq))
@@ -255,12 +312,15 @@ def _different(metric: Floats, region: Floats) -> float:
 
 
 def false_alarm(two_f: float, parts: Floats, followed: float, searched: float) -> float:
-    """The probability that noise gives this 2F of all data; parts: 2F of the stacks. The lower of two, twice, as either may tell.
+    """The probability that noise gives this 2F of all data; parts: 2F of the stacks.
 
-    Of all templates that the search could have chosen (`searched`): 2F has a chi-squared distribution with four degrees of freedom, which
-    is exceeded by (1 + F) exp(-F). Or of those that are followed (`followed`): 2F of all data is what 4 of the 4 N dimensions hold that
-    N stacks have, so that in noise their ratio x follows a Beta distribution, whatever their sum is, by which candidates were chosen; it is
-    exceeded by (1 - x)^(2 N - 2) (1 + (2 N - 2) x).
+    The lower of two, twice, as either may tell.
+
+    Of all templates that the search could have chosen (`searched`): 2F has a chi-squared
+    distribution with four degrees of freedom, which is exceeded by (1 + F) exp(-F). Or of those
+    that are followed (`followed`): 2F of all data is what 4 of the 4 N dimensions hold that N
+    stacks have, so that in noise their ratio x follows a Beta distribution, whatever their sum is,
+    by which candidates were chosen; it is exceeded by (1 - x)^(2 N - 2) (1 + (2 N - 2) x).
     """
     alone, x, b = (1 + two_f / 2) * np.exp(-two_f / 2), 1.0, 2 * len(parts) - 2
     if total := float(parts.sum()):

@@ -1,7 +1,10 @@
-"""One SFT of a file: 48 bytes of header, a comment, complex bins; and what may be wrong with it (LIGO-T040164, versions 2 and 3).
+"""One SFT of a file: 48 bytes of header, a comment, complex bins.
 
-Header: version (float64), GPS seconds and nanoseconds (int32), duration in seconds (float64), first bin and number of bins (int32),
-checksum (uint64), detector (two characters), window (uint16; padding in version 2), length of the comment (int32).
+And what may be wrong with it (LIGO-T040164, versions 2 and 3).
+
+Header: version (float64), GPS seconds and nanoseconds (int32), duration in seconds (float64), first
+bin and number of bins (int32), checksum (uint64), detector (two characters), window (uint16;
+padding in version 2), length of the comment (int32).
 """
 
 from __future__ import annotations
@@ -80,20 +83,37 @@ class Damage(Exception):
 
 
 def read_header(stream: BinaryIO, path: Path, number: int, size: int) -> Block:
-    """The header at the position of the stream, checked as far as a header can be; raises `Damage`. size: bytes of the file."""
+    """The header at the position of the stream, checked as far as a header can be; raises `Damage`.
+
+    size: bytes of the file.
+    """
     offset = stream.tell()
     raw = stream.read(HEADER_BYTES)
     if len(raw) < HEADER_BYTES:
         raise Damage(f"truncated: its header has {len(raw)} bytes; wanted {HEADER_BYTES}")
     order = _byte_order(raw, number)
     values = struct.unpack(order + HEADER, raw)
-    version, seconds, nanoseconds, duration, first_bin, bins, crc, detector, window, comment_bytes = values
+    (
+        version,
+        seconds,
+        nanoseconds,
+        duration,
+        first_bin,
+        bins,
+        crc,
+        detector,
+        window,
+        comment_bytes,
+    ) = values
     wrong = [
         (not 0 <= nanoseconds < SECOND, f"its start has {nanoseconds} nanoseconds"),
         (not 0 < duration < 1e9, f"its duration is {duration:g} s"),
         (first_bin < 0, f"its first bin is {first_bin}"),
         (bins <= 0, f"it has {bins} bins"),
-        (not 0 <= comment_bytes <= LARGEST_COMMENT or comment_bytes % 8, f"its comment has {comment_bytes} bytes"),
+        (
+            not 0 <= comment_bytes <= LARGEST_COMMENT or comment_bytes % 8,
+            f"its comment has {comment_bytes} bytes",
+        ),
         (not (detector.isalnum() and detector[:1].isupper()), f"its detector is {detector!r}"),
     ]
     if faults := [text for bad, text in wrong if bad]:
@@ -121,7 +141,10 @@ def _byte_order(raw: bytes, number: int) -> str:
 
 
 def checksum(stream: BinaryIO, block: Block) -> int:
-    """The CRC-64 of a block: of the header with its checksum as zeros, comment and bins, read in parts of `CHUNK` bytes."""
+    """The CRC-64 of a block.
+
+    Of the header with its checksum as zeros, comment and bins, read in parts of `CHUNK` bytes.
+    """
     stream.seek(block.offset)
     state = START
     left = block.end - block.offset
@@ -145,7 +168,9 @@ def read_comment(stream: BinaryIO, block: Block) -> bytes:
 
 
 def read_bins(stream: BinaryIO, block: Block, first: int, out: NDArray[np.complex64]) -> None:
-    """Read bins from `first` (an absolute number, which the block has) into `out`, complex64, contiguous; nothing else is read."""
+    """Read bins from `first` (an absolute number, which the block has) into `out`, complex64,
+    contiguous; nothing else is read.
+    """
     stream.seek(block.data_offset + (first - block.first_bin) * BIN_BYTES)
     raw = stream.read(out.nbytes)
     if len(raw) != out.nbytes:
@@ -154,14 +179,26 @@ def read_bins(stream: BinaryIO, block: Block, first: int, out: NDArray[np.comple
 
 
 def packed(block: Block, comment: bytes, data: NDArray[np.complex64]) -> bytes:
-    """A block as little-endian bytes with its checksum; of `block` only what stands in a header is used."""
+    """A block as little-endian bytes with its checksum.
+
+    Of `block` only what stands in a header is used.
+    """
     seconds, nanoseconds = divmod(block.start, SECOND)
 
     def raw(crc: int) -> bytes:
         return struct.pack(
-            "<" + HEADER, float(block.version), seconds, nanoseconds, block.duration, block.first_bin, len(data),
-            crc, block.detector.encode("ascii"), block.window, len(comment),
-        )  # fmt: skip
+            "<" + HEADER,
+            float(block.version),
+            seconds,
+            nanoseconds,
+            block.duration,
+            block.first_bin,
+            len(data),
+            crc,
+            block.detector.encode("ascii"),
+            block.window,
+            len(comment),
+        )
 
     rest = comment + data.astype("<c8", copy=False).tobytes()
     crc = crc64(np.frombuffer(raw(0) + rest, "<u8").astype(np.uint64, copy=False))

@@ -41,7 +41,8 @@ class SftName:
         check_fields(self, InputError)
         if not _PATTERN.fullmatch(str(self)):
             raise InputError(
-                f"{str(self)!r} is no name of an SFT file; wanted for example H-21_H1_1800SFT_label-1238166018-43200.sft, "
+                f"{str(self)!r} is no name of an SFT file; wanted for example "
+                "H-21_H1_1800SFT_label-1238166018-43200.sft, "
                 "with a label of letters and digits"
             )
 
@@ -60,7 +61,8 @@ def parse_name(name: str) -> SftName:
     match = _PATTERN.fullmatch(name)
     if match is None or match["site"] != match["detector"][0]:
         raise InputError(
-            f"{name}: no name of an SFT file; wanted for example H-21_H1_1800SFT_label-1238166018-43200.sft"
+            f"{name}: no name of an SFT file; wanted for example "
+            "H-21_H1_1800SFT_label-1238166018-43200.sft"
         )
     band = None
     if match["f"] is not None:

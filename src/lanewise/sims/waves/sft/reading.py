@@ -34,9 +34,11 @@ Report = Callable[[Path, int, str], None]
 
 
 def band_bins(low: float, high: float, duration: float, margin: int = 0) -> tuple[int, int]:
-    """The first bin and the number of bins that cover low <= f < high (Hz) of SFTs of `duration` seconds.
+    """The first bin and the number of bins that cover low <= f < high (Hz) of SFTs of `duration`
+    seconds.
 
-    A frequency within 1/1000 of a bin lies on it: floor(low T + 1e-3) to ceil(high T - 1e-3) - 1, and `margin` bins more on both sides.
+    A frequency within 1/1000 of a bin lies on it: floor(low T + 1e-3) to ceil(high T - 1e-3) - 1,
+    and `margin` bins more on both sides.
     """
     first = math.floor(low * duration + ROUNDING)
     last = math.ceil(high * duration - ROUNDING) - 1
@@ -56,18 +58,21 @@ def load_sfts(
 ) -> SftSet:
     """Read SFTs of versions 2 and 3 in either byte order.
 
-    files      a path, a pattern such as "data/*.sft", or several of them; a file may hold one SFT or many
-    band       frequencies in Hz that are loaded: low <= f < high; None for all, which then must be the same for all SFTs
-    margin     bins more on both sides of the band; a search needs `search_margin` of them
-    skip_bad   leave out what is damaged, overlaps or does not cover the band, and list it in `left_out`, instead of raising
-    verify     check the CRC-64 of every SFT that is used. A checksum is of the whole SFT: this reads the files once, in parts of
-               1 MiB. Without it only headers and the band are read. Memory is that of the band in both cases
+    files      a path, a pattern such as "data/*.sft", or several of them; a file may hold one SFT
+    or many band       frequencies in Hz that are loaded: low <= f < high; None for all, which then
+    must be the same for all SFTs margin     bins more on both sides of the band; a search needs
+    `search_margin` of them skip_bad   leave out what is damaged, overlaps or does not cover the
+    band, and list it in `left_out`, instead of raising verify     check the CRC-64 of every SFT
+    that is used. A checksum is of the whole SFT: this reads the files once, in parts of
+               1 MiB. Without it only headers and the band are read. Memory is that of the band in
+               both cases
     detectors  which ones, by their two characters; None for all
     span       GPS seconds: SFTs that start in low <= t < high
 
-    SFTs of one detector and time that hold neighbouring bands (narrow-band files) are joined. Raises InputError that names file
-    and SFT: no file, not an SFT, unsupported version, truncated, wrong checksum, several detectors in a file, out of order within a file,
-    overlapping in time, band not covered, several durations.
+    SFTs of one detector and time that hold neighbouring bands (narrow-band files) are joined.
+    Raises InputError that names file and SFT: no file, not an SFT, unsupported version, truncated,
+    wrong checksum, several detectors in a file, out of order within a file, overlapping in time,
+    band not covered, several durations.
     """
     left_out: list[LeftOut] = []
     report: Report = partial(_leave_out, left_out) if skip_bad else _refuse
@@ -116,18 +121,23 @@ def _leave_out(left_out: list[LeftOut], path: Path, number: int, reason: str) ->
 
 def _paths(files: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[Path]:
     """The files that are named, each once, in the order of their names within a pattern."""
-    names: Iterable[str | os.PathLike[str]] = [files] if isinstance(files, str | os.PathLike) else files
+    names: Iterable[str | os.PathLike[str]] = (
+        [files] if isinstance(files, str | os.PathLike) else files
+    )
     paths: dict[Path, None] = {}
     for name in names:
         text = os.fspath(name)
         matches = matching(text)
         if not matches:
             raise InputError(
-                f"{text}: there is no such file, and nothing that matches; wanted SFT files{of_brackets(text)}"
+                f"{text}: there is no such file, and nothing that matches; wanted SFT "
+                f"files{of_brackets(text)}"
             )
         for match in matches:
             if not Path(match).is_file():
-                raise InputError(f"{match}: not a file; wanted SFT files, for example {Path(match) / '*.sft'}")
+                raise InputError(
+                    f"{match}: not a file; wanted SFT files, for example {Path(match) / '*.sft'}"
+                )
             paths[Path(match)] = None
     if not paths:
         raise InputError("no SFT files are named; wanted a path, a pattern or several of them")
@@ -175,13 +185,21 @@ def _misplaced(block: Block, before: Sequence[Block]) -> str | None:
         return None
     first, last = before[0], before[-1]
     if block.detector != first.detector:
-        return f"of the detector {block.detector}, in a file of {first.detector}; wanted one detector in a file"
+        return (
+            f"of the detector {block.detector}, in a file of {first.detector}; wanted one detector "
+            "in a file"
+        )
     if block.start < last.start:
-        return f"out of order: it starts at GPS {gps_text(block.start)}, before SFT {last.number} at {gps_text(last.start)}"
+        return (
+            f"out of order: it starts at GPS {gps_text(block.start)}, before SFT {last.number} at "
+            f"{gps_text(last.start)}"
+        )
     return None
 
 
-def _is_chosen(block: Block, detectors: Sequence[str] | None, span: tuple[float, float] | None) -> bool:
+def _is_chosen(
+    block: Block, detectors: Sequence[str] | None, span: tuple[float, float] | None
+) -> bool:
     if detectors is not None and block.detector not in detectors:
         return False
     return span is None or round(span[0] * SECOND) <= block.start < round(span[1] * SECOND)
@@ -201,7 +219,8 @@ def _one_duration(blocks: Sequence[Block]) -> None:
     for b in blocks:
         if b.duration != blocks[0].duration:
             raise InputError(
-                f"{b} lasts {b.duration:.17g} s, and {blocks[0]} {blocks[0].duration:.17g} s; wanted SFTs of one duration"
+                f"{b} lasts {b.duration:.17g} s, and {blocks[0]} {blocks[0].duration:.17g} s; "
+                "wanted SFTs of one duration"
             )
 
 
@@ -209,7 +228,8 @@ def _one_band(sets: Sequence[DetectorSfts]) -> None:
     for d in sets[1:]:
         if (d.first_bin, d.bins) != (sets[0].first_bin, sets[0].bins):
             raise InputError(
-                f"the SFTs of {sets[0].detector} have the bins {_bins(sets[0].first_bin, sets[0].bins)}, those of "
+                f"the SFTs of {sets[0].detector} have the bins "
+                f"{_bins(sets[0].first_bin, sets[0].bins)}, those of "
                 f"{d.detector} {_bins(d.first_bin, d.bins)}; give a band that both have"
             )
 
@@ -228,7 +248,10 @@ def _detector(
     """The SFTs of one detector; blocks: ordered by time and band."""
     groups = _joined(blocks, report)
     if band is None:
-        first, bins = groups[0][0].first_bin, groups[0][-1].first_bin + groups[0][-1].bins - groups[0][0].first_bin
+        first, bins = (
+            groups[0][0].first_bin,
+            groups[0][-1].first_bin + groups[0][-1].bins - groups[0][0].first_bin,
+        )
     else:
         first, bins = band_bins(*band, blocks[0].duration, margin)
     used: list[list[Block]] = []
@@ -247,14 +270,22 @@ def _detector(
                 read_bins(stream(b), b, low, row[low - first : high - first])
     heads = [group[0] for group in used]
     return DetectorSfts(
-        heads[0].detector, np.array([b.start for b in heads], np.int64), heads[0].duration, first, data,
-        np.array([b.version for b in heads], np.uint8), np.array([b.window for b in heads], np.uint16),
+        heads[0].detector,
+        np.array([b.start for b in heads], np.int64),
+        heads[0].duration,
+        first,
+        data,
+        np.array([b.version for b in heads], np.uint8),
+        np.array([b.window for b in heads], np.uint16),
         tuple(read_comment(stream(b), b) for b in heads),
-    )  # fmt: skip
+    )
 
 
 def _joined(blocks: list[Block], report: Report) -> list[list[Block]]:
-    """The SFTs by their times; those of one time are neighbouring bands, and times do not overlap."""
+    """The SFTs by their times.
+
+    Those of one time are neighbouring bands, and times do not overlap.
+    """
     groups: list[list[Block]] = []
     for b in blocks:
         before = groups[-1][-1] if groups else None
@@ -267,17 +298,34 @@ def _joined(blocks: list[Block], report: Report) -> list[list[Block]]:
     return groups
 
 
-def _lacking(group: Sequence[Block], first: int, bins: int, band: tuple[float, float] | None) -> str | None:
+def _lacking(
+    group: Sequence[Block], first: int, bins: int, band: tuple[float, float] | None
+) -> str | None:
     """Why the SFTs of one time do not hold the bins that are wanted."""
     low, high = group[0].first_bin, group[-1].first_bin + group[-1].bins
-    gaps = [(a.first_bin + a.bins, b.first_bin) for a, b in pairwise(group) if a.first_bin + a.bins < b.first_bin]
+    gaps = [
+        (a.first_bin + a.bins, b.first_bin)
+        for a, b in pairwise(group)
+        if a.first_bin + a.bins < b.first_bin
+    ]
     inside = [(a, b) for a, b in gaps if a < first + bins and b > first]
-    if low <= first and first + bins <= high and not inside and (band is not None or high - low == bins):
+    if (
+        low <= first
+        and first + bins <= high
+        and not inside
+        and (band is not None or high - low == bins)
+    ):
         return None
     t = group[0].duration
     if inside:
-        return f"the band is not covered: the bins {_bins(inside[0][0], inside[0][1] - inside[0][0])} are missing"
+        return (
+            f"the band is not covered: the bins {_bins(inside[0][0], inside[0][1] - inside[0][0])} "
+            "are missing"
+        )
     have = f"it has {low / t:.6f} to {(high - 1) / t:.6f} Hz (bins {_bins(low, high - low)})"
     if band is None:
         return f"{have}, the first SFT has the bins {_bins(first, bins)}; give a band that all have"
-    return f"the band is not covered: {have}; wanted {band[0]:g} to {band[1]:g} Hz (bins {_bins(first, bins)})"
+    return (
+        f"the band is not covered: {have}; wanted {band[0]:g} to {band[1]:g} Hz (bins "
+        f"{_bins(first, bins)})"
+    )

@@ -74,7 +74,8 @@ class DetectorSfts:
     def windows(self) -> tuple[Window, ...]:
         """The window of each SFT; version 2 does not say."""
         return tuple(
-            window_of(int(w)) if v > 2 else Window("unknown") for v, w in zip(self.version, self.window, strict=True)
+            window_of(int(w)) if v > 2 else Window("unknown")
+            for v, w in zip(self.version, self.window, strict=True)
         )
 
     def chosen(self, which: NDArray[np.bool_] | slice) -> DetectorSfts:
@@ -86,25 +87,41 @@ class DetectorSfts:
         )  # fmt: skip
 
     def band(self, first: int, bins: int) -> DetectorSfts:
-        """Bins `first` to `first + bins`, copied to be contiguous; raises InputError where they are not all there."""
+        """Bins `first` to `first + bins`, copied to be contiguous.
+
+        Raises InputError where they are not all there.
+        """
         low = first - self.first_bin
         if low < 0 or low + bins > self.bins:
             raise InputError(
-                f"{self.detector}: the bins {self.first_bin} to {self.first_bin + self.bins - 1} are loaded; "
+                f"{self.detector}: the bins {self.first_bin} to {self.first_bin + self.bins - 1} "
+                "are loaded; "
                 f"wanted {first} to {first + bins - 1}: load a wider band"
             )
-        return replace(self, first_bin=first, data=np.ascontiguousarray(self.data[:, low : low + bins]))
+        return replace(
+            self, first_bin=first, data=np.ascontiguousarray(self.data[:, low : low + bins])
+        )
 
     def __repr__(self) -> str:
-        span = f"GPS {gps_text(int(self.start[0]))} to {gps_text(int(self.end[-1]))}" if len(self) else "none"
+        span = (
+            f"GPS {gps_text(int(self.start[0]))} to {gps_text(int(self.end[-1]))}"
+            if len(self)
+            else "none"
+        )
         low, high = self.first_bin / self.duration, (self.first_bin + self.bins - 1) / self.duration
-        return f"DetectorSfts({self.detector}: {len(self)} of {self.duration:g} s, {span}, {low:.6f} to {high:.6f} Hz)"
+        return (
+            f"DetectorSfts({self.detector}: {len(self)} of {self.duration:g} s, {span}, {low:.6f} "
+            f"to {high:.6f} Hz)"
+        )
 
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class SftSet:
-    """SFTs of several detectors, ordered by the detectors' names, all of one duration and one band; and what was left out."""
+    """SFTs of several detectors, ordered by the detectors' names, all of one duration and one band.
+
+    And what was left out.
+    """
 
     detectors: tuple[DetectorSfts, ...]
     left_out: tuple[LeftOut, ...] = ()
@@ -119,7 +136,9 @@ class SftSet:
         for d in self.detectors:
             if d.detector == detector:
                 return d
-        raise KeyError(f"there are no SFTs of {detector}; there are {', '.join(self.names) or 'none at all'}")
+        raise KeyError(
+            f"there are no SFTs of {detector}; there are {', '.join(self.names) or 'none at all'}"
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -142,7 +161,10 @@ class SftSet:
         return max(int(d.end[-1]) for d in self.detectors)
 
     def between(self, start: int, end: int) -> SftSet:
-        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds; detectors without any are gone."""
+        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds.
+
+        Detectors without any are gone.
+        """
         parts = (d.chosen((d.start >= start) & (d.start < end)) for d in self.detectors)
         return replace(self, detectors=tuple(p for p in parts if len(p)))
 

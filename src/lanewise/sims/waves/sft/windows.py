@@ -1,6 +1,7 @@
 """The windows that SFTs of version 3 name in their header: 5001 A + B (LIGO-T040164).
 
-A is the kind; B is the window's number for kinds without a parameter (A = 0), else 5000 times the parameter.
+A is the kind; B is the window's number for kinds without a parameter (A = 0), else 5000 times the
+parameter.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ STEPS = 5000
 @frozen
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the samples were multiplied by before the transform: unknown, rectangular, hann, or tukey with its parameter of 0 to 1."""
+    """What the samples were multiplied by before the transform.
+
+    Unknown, rectangular, hann, or tukey with its parameter of 0 to 1.
+    """
 
     name: str
     parameter: float = 0.0
@@ -29,7 +33,8 @@ class Window:
         check_fields(self, InputError)
         if self.name not in SHORT:
             raise InputError(
-                f"there is no window {self.name!r} in SFT files{near(self.name, SHORT) or ';'} wanted {', '.join(SHORT)}"
+                f"there is no window {self.name!r} in SFT files{near(self.name, SHORT) or ';'} "
+                f"wanted {', '.join(SHORT)}"
             )
         if self.name in WITHOUT_PARAMETER and self.parameter:
             raise InputError(f"the window {self.name} has no parameter, found {self.parameter:g}")
@@ -46,7 +51,9 @@ class Window:
     @property
     def short(self) -> str:
         """What stands in the names of public files."""
-        return SHORT[self.name] + (str(round(STEPS * self.parameter)) if self.name in WITH_PARAMETER else "")
+        return SHORT[self.name] + (
+            str(round(STEPS * self.parameter)) if self.name in WITH_PARAMETER else ""
+        )
 
 
 def window_of(code: int) -> Window:

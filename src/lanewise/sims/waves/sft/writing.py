@@ -18,24 +18,39 @@ from lanewise.support.errors import InputError
 def write_file(path: FilePath, sfts: DetectorSfts, overwrite: bool = False) -> Path:
     """Write the SFTs of a detector into one file, in the order of time; returns its path.
 
-    What was read from a little-endian file with all of its bins is written byte for byte as it was. Raises InputError for a
-    file that exists (without `overwrite`) or that the system does not let be written.
+    What was read from a little-endian file with all of its bins is written byte for byte as it was.
+    Raises InputError for a file that exists (without `overwrite`) or that the system does not let
+    be written.
     """
     if not len(sfts):
         raise InputError(f"{path}: there are no SFTs to write")
     with atomic_path(path, overwrite) as temporary, writing(path), temporary.open("wb") as stream:
         for i in range(len(sfts)):
             head = Block(
-                Path(path), i, 0, "<", int(sfts.version[i]), int(sfts.start[i]), sfts.duration, sfts.first_bin,
-                sfts.bins, 0, sfts.detector, int(sfts.window[i]), len(sfts.comments[i]),
-            )  # fmt: skip
+                Path(path),
+                i,
+                0,
+                "<",
+                int(sfts.version[i]),
+                int(sfts.start[i]),
+                sfts.duration,
+                sfts.first_bin,
+                sfts.bins,
+                0,
+                sfts.detector,
+                int(sfts.window[i]),
+                len(sfts.comments[i]),
+            )
             stream.write(packed(head, sfts.comments[i], sfts.data[i]))
     return Path(path)
 
 
 @checked(InputError)
-def write_sfts(folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False) -> list[Path]:
-    """Write one file a detector into a folder, made if it is not there, under the name that LIGO-T040164 gives it; returns the paths.
+def write_sfts(
+    folder: FilePath, sfts: SftSet, label: str = "", overwrite: bool = False
+) -> list[Path]:
+    """Write one file a detector into a folder, made if it is not there, under the name that
+    LIGO-T040164 gives it; returns the paths.
 
     Errors: see `write_file`.
     """
@@ -51,7 +66,10 @@ def name_of(sfts: DetectorSfts, label: str = "") -> SftName:
 
 
 def padded_comment(text: str) -> bytes:
-    """A comment as it stands in a file: with a zero at its end, padded by zeros to a multiple of eight bytes. No text is no comment."""
+    """A comment as it stands in a file.
+
+    With a zero at its end, padded by zeros to a multiple of eight bytes. No text is no comment.
+    """
     if not text:
         return b""
     raw = text.encode("utf-8") + b"\0"

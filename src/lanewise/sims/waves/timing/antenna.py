@@ -1,8 +1,9 @@
 """How strongly a detector answers to the two polarisations from a direction: a(t) and b(t).
 
-Jaranowski, Krolak and Schutz, Phys. Rev. D 58, 063001 (1998), in the tensor form of LIGO-T0900149: with the response tensor D turned
-about the Earth's axis by the mean sidereal time, a = xi.D.xi - eta.D.eta and b = 2 xi.D.eta,
-xi = (-sin alpha, cos alpha, 0), eta = (sin delta cos alpha, sin delta sin alpha, -cos delta).
+Jaranowski, Krolak and Schutz, Phys. Rev. D 58, 063001 (1998), in the tensor form of LIGO-T0900149:
+with the response tensor D turned about the Earth's axis by the mean sidereal time, a = xi.D.xi -
+eta.D.eta and b = 2 xi.D.eta, xi = (-sin alpha, cos alpha, 0), eta = (sin delta cos alpha, sin delta
+sin alpha, -cos delta).
 """
 
 from __future__ import annotations
@@ -28,16 +29,21 @@ def antenna_patterns(
 
 
 def patterns_of(response: Floats, alpha: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
-    """The functions a and b of a detector's response (n, 3, 3), see `turned_response`, which does not depend on the directions."""
+    """The functions a and b of a detector's response (n, 3, 3), see `turned_response`, which does
+    not depend on the directions.
+    """
     alpha, delta = sky_positions(alpha, delta)
     zero = np.zeros_like(alpha)
     xi = np.stack([-np.sin(alpha), np.cos(alpha), zero], axis=-1)
-    eta = np.stack([np.sin(delta) * np.cos(alpha), np.sin(delta) * np.sin(alpha), -np.cos(delta)], axis=-1)
+    eta = np.stack(
+        [np.sin(delta) * np.cos(alpha), np.sin(delta) * np.sin(alpha), -np.cos(delta)], axis=-1
+    )
     # A scalar product of tensors is one of vectors of nine numbers: p x 9 times 9 x n.
     plus = xi[:, :, None] * xi[:, None, :] - eta[:, :, None] * eta[:, None, :]
     cross = 2 * xi[:, :, None] * eta[:, None, :]
     flat = response.reshape(len(response), 9).T
-    a, b = ((x.reshape(-1, 1, 9) @ flat)[:, 0] for x in (plus, cross))  # each by itself: the same bits in any company
+    # each by itself: the same bits in any company
+    a, b = ((x.reshape(-1, 1, 9) @ flat)[:, 0] for x in (plus, cross))
     return a, b
 
 

@@ -1,7 +1,8 @@
 """When a wave front that passes a detector passes the barycentre of the solar system.
 
-t_SSB = t + Roemer (n . r_Earth) + rotation (n . r_site) + Einstein - Shapiro; all distances in light-seconds. The steps and constants are
-those of LALPulsar (Cutler), to which results agree to 2 ns; its accuracy against better timing programs is some microseconds.
+t_SSB = t + Roemer (n . r_Earth) + rotation (n . r_site) + Einstein - Shapiro; all distances in
+light-seconds. The steps and constants are those of LALPulsar (Cutler), to which results agree to 2
+ns; its accuracy against better timing programs is some microseconds.
 """
 
 from __future__ import annotations
@@ -46,17 +47,25 @@ class Arrival:
 
 def sky_vectors(alpha: Floats, delta: Floats) -> Floats:
     """(p, 3) unit vectors to right ascensions and declinations in radians."""
-    return np.stack([np.cos(delta) * np.cos(alpha), np.cos(delta) * np.sin(alpha), np.sin(delta)], axis=-1)
+    return np.stack(
+        [np.cos(delta) * np.cos(alpha), np.cos(delta) * np.sin(alpha), np.sin(delta)], axis=-1
+    )
 
 
 @checked(InputError)
 def barycentre(
-    earth: EarthState, detector: Detector, alpha: ArrayLike, delta: ArrayLike, *, newtonian: bool = False
+    earth: EarthState,
+    detector: Detector,
+    alpha: ArrayLike,
+    delta: ArrayLike,
+    *,
+    newtonian: bool = False,
 ) -> Arrival:
-    """Times of arrival at the barycentre, for every sky position (radians) and every time of `earth`.
+    """Times of arrival at the barycentre, for every sky position (radians) and every time of
+    `earth`.
 
-    newtonian: t + n . r_detector alone, some milliseconds off (for comparison, and as other programs have it). Raises InputError for
-    declinations beyond the poles.
+    newtonian: t + n . r_detector alone, some milliseconds off (for comparison, and as other
+    programs have it). Raises InputError for declinations beyond the poles.
     """
     alpha, delta = sky_positions(alpha, delta)
     n = sky_vectors(alpha, delta)
@@ -75,24 +84,33 @@ def barycentre(
 
 def sky_positions(alpha: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
     """Checked, float64, one-dimensional and of one length."""
-    both = (np.atleast_1d(numbers_of(f"{n} of the sky positions", x)) for n, x in (("alpha", alpha), ("delta", delta)))
+    both = (
+        np.atleast_1d(numbers_of(f"{n} of the sky positions", x))
+        for n, x in (("alpha", alpha), ("delta", delta))
+    )
     try:
         a, d = np.broadcast_arrays(*both)
     except ValueError as error:
-        raise InputError(f"alpha and delta of the sky positions have no common length: {error}") from error
+        raise InputError(
+            f"alpha and delta of the sky positions have no common length: {error}"
+        ) from error
     if a.ndim != 1:
         raise InputError(f"sky positions have the shape {a.shape}; wanted one dimension")
     if not (np.isfinite(a).all() and np.isfinite(d).all() and (abs(d) <= np.pi / 2).all()):
         bad = int(np.flatnonzero(~(np.isfinite(a) & (abs(d) <= np.pi / 2)))[0])
         raise InputError(
-            f"sky position {bad} is alpha = {a[bad]}, delta = {d[bad]}; wanted finite radians, delta within -pi/2 to pi/2"
+            f"sky position {bad} is alpha = {a[bad]}, delta = {d[bad]}; wanted finite radians, "
+            "delta within -pi/2 to pi/2"
         )
     return a, d
 
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A detector in geocentric coordinates: light-seconds along the axis and across it, and longitude."""
+    """A detector in geocentric coordinates.
+
+    Light-seconds along the axis and across it, and longitude.
+    """
 
     along: float
     across: float
@@ -104,7 +122,10 @@ class _Site:
         return _Site(z, float(np.hypot(x, y)), float(np.arctan2(y, x)))
 
     def rotation(self, earth: EarthState, alpha: Floats, delta: Floats) -> tuple[Floats, Floats]:
-        """The delay n . r_site and its derivative. The source is precessed and nutated, not the axis (Suppl. 3.212-2, 3.225-2)."""
+        """The delay n . r_site and its derivative.
+
+        The source is precessed and nutated, not the axis (Suppl. 3.212-2, 3.225-2).
+        """
         sine, cosine = np.sin(alpha + earth.zeta), np.cos(alpha + earth.zeta)
         y = sine * np.cos(delta)
         x = cosine * np.cos(earth.theta) * np.cos(delta) - np.sin(earth.theta) * np.sin(delta)
@@ -116,26 +137,40 @@ class _Site:
         dz = equator[0] * np.sin(OBLIQUITY) * longitude + equator[1] * obliquity
         local = earth.apparent_sidereal + self.longitude
         precessed = local - earth.z
-        to_source = np.cos(precessed) * x + np.sin(precessed) * y + np.cos(local) * dx + np.sin(local) * dy
-        ahead = -np.sin(precessed) * x + np.cos(precessed) * y - np.sin(local) * dx + np.cos(local) * dy
+        to_source = (
+            np.cos(precessed) * x + np.sin(precessed) * y + np.cos(local) * dx + np.sin(local) * dy
+        )
+        ahead = (
+            -np.sin(precessed) * x + np.cos(precessed) * y - np.sin(local) * dx + np.cos(local) * dy
+        )
         return self.along * (z + dz) + self.across * to_source, ROTATION * self.across * ahead
 
     def orbiting(self, earth: EarthState) -> tuple[Floats, Floats]:
-        """Position and velocity of the detector, (n, 3) each; with apparent sidereal time, without precession and nutation."""
+        """Position and velocity of the detector, (n, 3) each.
+
+        With apparent sidereal time, without precession and nutation.
+        """
         local = earth.apparent_sidereal + self.longitude
         still = np.zeros_like(local)
-        position = np.stack([self.across * np.cos(local), self.across * np.sin(local), still + self.along], axis=-1)
+        position = np.stack(
+            [self.across * np.cos(local), self.across * np.sin(local), still + self.along], axis=-1
+        )
         turning = np.stack([-np.sin(local), np.cos(local), still], axis=-1)
         return earth.position + position, earth.velocity + ROTATION * self.across * turning
 
 
 def detector_motion(earth: EarthState, detector: Detector) -> tuple[Floats, Floats]:
-    """Position and velocity of a detector, (n, 3) each, light-seconds and c; without precession and nutation (10 microseconds, 1e-9 c)."""
+    """Position and velocity of a detector, (n, 3) each, light-seconds and c.
+
+    Without precession and nutation (10 microseconds, 1e-9 c).
+    """
     return _Site.of(detector).orbiting(earth)
 
 
 def detector_vectors(earth: EarthState, detector: Detector) -> tuple[Floats, Floats]:
-    """What a direction n is multiplied by: the delay is n . position but for Einstein's and Shapiro's, its derivative n . velocity; (n, 3).
+    """What a direction n is multiplied by: the delay is n.
+
+    position but for Einstein's and Shapiro's, its derivative n . velocity; (n, 3).
 
     Other than `detector_motion` with precession and nutation, which are linear in n.
     """
@@ -145,7 +180,10 @@ def detector_vectors(earth: EarthState, detector: Detector) -> tuple[Floats, Flo
 
 
 def _shapiro(earth: EarthState, n: Floats) -> tuple[Floats, Floats]:
-    """The delay in the Sun's field and its derivative, (p, times) each: a ray at the centre of the Earth, or one through the Sun."""
+    """The delay in the Sun's field and its derivative, (p, times) each.
+
+    A ray at the centre of the Earth, or one through the Sun.
+    """
     distance = np.linalg.norm(earth.from_sun, axis=1)
     distance_rate = np.sum(earth.from_sun * earth.from_sun_rate, axis=1) / distance
     along, along_rate = n @ earth.from_sun.T, n @ earth.from_sun_rate.T
@@ -157,10 +195,14 @@ def _shapiro(earth: EarthState, n: Floats) -> tuple[Floats, Floats]:
     if through.any():
         inside = along + np.sqrt(SUN_RADIUS**2 + along**2)
         delay = np.where(
-            through, SHAPIRO * np.log(ASTRONOMICAL_UNIT / inside) + 2 * SHAPIRO * (1 - impact / SUN_RADIUS), delay
+            through,
+            SHAPIRO * np.log(ASTRONOMICAL_UNIT / inside) + 2 * SHAPIRO * (1 - impact / SUN_RADIUS),
+            delay,
         )
         nonzero = np.where(impact > 0, impact, 1.0)
-        impact_rate = np.where(impact > 0, (distance * distance_rate - along * along_rate) / nonzero, 0.0)
+        impact_rate = np.where(
+            impact > 0, (distance * distance_rate - along * along_rate) / nonzero, 0.0
+        )
         rate = np.where(through, -2 * SHAPIRO * impact_rate / SUN_RADIUS, rate)
     return delay, rate
 
@@ -190,7 +232,8 @@ class Orbit:
             raise InputError(f"eccentricity is {self.eccentricity:g}; wanted 0 to below 1")
         if 2 * np.pi / self.period * self.size >= 1 - self.eccentricity:
             raise InputError(
-                f"an orbit of {self.size:g} light-seconds in {self.period:g} s is as fast as light; wanted 2 pi size / period < 1 - e"
+                f"an orbit of {self.size:g} light-seconds in {self.period:g} s is as fast as "
+                "light; wanted 2 pi size / period < 1 - e"
             )
 
 
@@ -198,8 +241,8 @@ class Orbit:
 def emission(arrival: Arrival, orbit: Orbit) -> Arrival:
     """From arrivals at the barycentre to emissions: t_SSB = t_em + R(t_em) (LIGO-T1600531).
 
-    The eccentric anomaly E solves x = E + A sin E + B (cos E - 1), x = 2 pi (t_SSB - T_p) / P, and the rate is multiplied by
-    (1 - e cos E) / (1 + A cos E - B sin E).
+    The eccentric anomaly E solves x = E + A sin E + B (cos E - 1), x = 2 pi (t_SSB - T_p) / P, and
+    the rate is multiplied by (1 - e cos E) / (1 + A cos E - B sin E).
     """
     e, w = orbit.eccentricity, 2 * np.pi / orbit.period
     root = np.sqrt(1 - e**2)
@@ -219,6 +262,8 @@ def emission(arrival: Arrival, orbit: Orbit) -> Arrival:
             break
         anomaly = new
     sine, cosine = np.sin(anomaly), np.cos(anomaly)
-    away = orbit.size * (np.sin(orbit.argument) * (cosine - e) + np.cos(orbit.argument) * sine * root)
+    away = orbit.size * (
+        np.sin(orbit.argument) * (cosine - e) + np.cos(orbit.argument) * sine * root
+    )
     rate = arrival.rate * (1 - e * cosine) / (1 + a * cosine - b * sine)
     return replace(arrival, extra=arrival.extra - away, rate=rate)

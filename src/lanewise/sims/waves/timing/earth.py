@@ -1,8 +1,9 @@
 """The Earth at a time, whatever the source: its orbit, its rotation, its clocks.
 
-Sidereal time is that of IAU 1982 with UTC for UT1, precession that of IAU 1976, nutation its two largest terms: the Explanatory
-Supplement to the Astronomical Almanac (1992), p. 50, eq. 3.212 and p. 120. TDB - TT is the series of Fairhead and Bretagnon,
-A&A 229, 240 (1990), as far as the programs Tempo and LALPulsar take it: 40 terms, five of them in the derivative.
+Sidereal time is that of IAU 1982 with UTC for UT1, precession that of IAU 1976, nutation its two
+largest terms: the Explanatory Supplement to the Astronomical Almanac (1992), p. 50, eq. 3.212 and
+p. 120. TDB - TT is the series of Fairhead and Bretagnon, A&A 229, 240 (1990), as far as the
+programs Tempo and LALPulsar take it: 40 terms, five of them in the derivative.
 """
 
 from __future__ import annotations
@@ -58,12 +59,11 @@ IN_THE_DERIVATIVE = 5  # of the terms, the first ones: the others are below 1e-1
 class EarthState:
     """The Earth at n times.
 
-    times           (n,) GPS, int64 nanoseconds
-    position        (n, 3) of its centre, light-seconds from the barycentre; velocity: (n, 3), c
-    from_sun        (n, 3) from the Sun's centre, light-seconds; from_sun_rate: (n, 3), c
-    mean_sidereal   (n,) Greenwich mean sidereal time, radians; apparent_sidereal: with the equation of the equinoxes
-    zeta, z, theta  (n,) angles of precession since J2000, radians
-    in_longitude    (n,) nutation, radians; in_obliquity: likewise
+    times           (n,) GPS, int64 nanoseconds position        (n, 3) of its centre, light-seconds
+    from the barycentre; velocity: (n, 3), c from_sun        (n, 3) from the Sun's centre,
+    light-seconds; from_sun_rate: (n, 3), c mean_sidereal   (n,) Greenwich mean sidereal time,
+    radians; apparent_sidereal: with the equation of the equinoxes zeta, z, theta  (n,) angles of
+    precession since J2000, radians in_longitude    (n,) nutation, radians; in_obliquity: likewise
     einstein        (n,) TDB - TT, seconds; einstein_rate: its derivative
     """
 
@@ -85,30 +85,47 @@ class EarthState:
 
 @checked(InputError)
 def earth_state(ephemeris: Ephemeris, times: Times) -> EarthState:
-    """The Earth at (n,) GPS times in nanoseconds; raises InputError for times that the ephemeris does not cover."""
+    """The Earth at (n,) GPS times in nanoseconds.
+
+    Raises InputError for times that the ephemeris does not cover.
+    """
     if times.dtype != np.int64 or times.ndim != 1:
-        raise InputError(f"times are {shown(times)}; wanted (n,) int64: GPS nanoseconds, see gps_time")
+        raise InputError(
+            f"times are {shown(times)}; wanted (n,) int64: GPS nanoseconds, see gps_time"
+        )
     position, velocity = ephemeris.earth.at(times)
     sun, sun_velocity = ephemeris.sun.at(times)
     century, mean = mean_sidereal_time(times)
     longitude, obliquity = _nutation(times)
     einstein, einstein_rate = _einstein(times)
     return EarthState(
-        times, position, velocity, position - sun, velocity - sun_velocity,
-        mean, mean + longitude * np.cos(OBLIQUITY),
+        times,
+        position,
+        velocity,
+        position - sun,
+        velocity - sun_velocity,
+        mean,
+        mean + longitude * np.cos(OBLIQUITY),
         century * (2306.2181 + (0.30188 + 0.017998 * century) * century) * ARC_SECOND,
         century * (2306.2181 + (1.09468 + 0.018203 * century) * century) * ARC_SECOND,
         century * (2004.3109 - (0.42665 + 0.041833 * century) * century) * ARC_SECOND,
-        longitude, obliquity, einstein, einstein_rate,
-    )  # fmt: skip
+        longitude,
+        obliquity,
+        einstein,
+        einstein_rate,
+    )
 
 
 def mean_sidereal_time(times: Times) -> tuple[Floats, Floats]:
-    """Julian centuries of UT1 since J2000 (2000-01-01 12:00), and Greenwich mean sidereal time in radians. UTC stands for UT1."""
+    """Julian centuries of UT1 since J2000 (2000-01-01 12:00), and Greenwich mean sidereal time in
+    radians. UTC stands for UT1.
+    """
     seconds = times // SECOND - GPS_2000 - (leap_seconds(times) - LEAPS_2000)
     now = (seconds + (times % SECOND) * 1e-9 - DAY / 2) / (DAY * CENTURY)
     midnight = (np.floor(seconds / DAY) - 0.5) / CENTURY
-    at_midnight = 24110.54841 + midnight * (8640184.812866 + midnight * (0.093104 - 6.2e-6 * midnight))
+    at_midnight = 24110.54841 + midnight * (
+        8640184.812866 + midnight * (0.093104 - 6.2e-6 * midnight)
+    )
     rate = DAY * CENTURY + 8640184.812866 + 0.093104 * (now + midnight)
     rate -= 6.2e-6 * (now**2 + now * midnight + midnight**2)
     return now, (at_midnight + (now - midnight) * rate) * np.pi / 43200
@@ -124,7 +141,9 @@ def _nutation(times: Times) -> tuple[Floats, Floats]:
 
 def _einstein(times: Times) -> tuple[Floats, Floats]:
     """TDB - TT in seconds, and its derivative."""
-    millennia = (-7300.5 + (times // SECOND + TT_MINUS_GPS + (times % SECOND) * 1e-9) / DAY) / (10 * CENTURY)
+    millennia = (-7300.5 + (times // SECOND + TT_MINUS_GPS + (times % SECOND) * 1e-9) / DAY) / (
+        10 * CENTURY
+    )
     amplitude, rate, phase = EINSTEIN.T
     argument = millennia[:, None] * rate + phase
     some = slice(IN_THE_DERIVATIVE)

@@ -1,6 +1,9 @@
-"""Where the Earth and the Sun are: tables of JPL's development ephemerides, or the analytical model EPV00 of IAU SOFA.
+"""Where the Earth and the Sun are.
 
-Distances are in light-seconds, in the International Celestial Reference System, from the barycentre of the solar system.
+Tables of JPL's development ephemerides, or the analytical model EPV00 of IAU SOFA.
+
+Distances are in light-seconds, in the International Celestial Reference System, from the barycentre
+of the solar system.
 """
 
 from __future__ import annotations
@@ -35,14 +38,18 @@ class Body(Protocol):
     """Something that moves."""
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
-        """Positions and velocities at (n,) GPS times in nanoseconds: (n, 3) each, in light-seconds and c. Raises InputError."""
+        """Positions and velocities at (n,) GPS times in nanoseconds.
+
+        (n, 3) each, in light-seconds and c. Raises InputError.
+        """
         ...
 
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Positions, velocities and accelerations in equal steps, continued from the nearest row to second order.
+    """Positions, velocities and accelerations in equal steps, continued from the nearest row to
+    second order.
 
     source   what it was read from, for errors
     start    GPS seconds of the first row
@@ -72,7 +79,10 @@ class Table:
 
 @lru_cache(maxsize=2)
 def _epv00(days: bytes) -> tuple[Any, Any]:
-    """Heliocentric and barycentric Earth at float64 days since J2000. The last two are kept: Earth and Sun ask for the same."""
+    """Heliocentric and barycentric Earth at float64 days since J2000. The last two are kept.
+
+    Earth and Sun ask for the same.
+    """
     import erfa  # pyright: ignore[reportMissingImports]  # of the extra `waves`
 
     heliocentric, barycentric = erfa.epv00(2_451_545.0, np.frombuffer(days))
@@ -93,7 +103,9 @@ class Model:
         """See `Body`."""
         day = -7300.5 + (times * 1e-9 + TT_MINUS_GPS) / DAY  # TT; TDB differs by 2 ms
         if len(day) and abs(day).max() > 36525.0:
-            raise InputError(f"{MODEL} is a fit for the years 1900 to 2100; the data lie outside of it")
+            raise InputError(
+                f"{MODEL} is a fit for the years 1900 to 2100; the data lie outside of it"
+            )
         heliocentric, barycentric = _epv00(np.ascontiguousarray(day, np.float64).tobytes())
         x, v = (np.asarray(barycentric[k]) for k in ("p", "v"))
         if self.body == "sun":
@@ -104,7 +116,10 @@ class Model:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Ephemeris:
-    """The Earth and the Sun. Two ephemerides must not be mixed in one search: DE440 and DE405 differ by 0.4 ms."""
+    """The Earth and the Sun. Two ephemerides must not be mixed in one search.
+
+    DE440 and DE405 differ by 0.4 ms.
+    """
 
     name: str
     earth: Body
@@ -115,9 +130,12 @@ class Ephemeris:
     def load(name: str = "DE405") -> Ephemeris:
         """An ephemeris by its name.
 
-        "DE405" and the others of `TABLES` are read from the package solar_system_ephemerides, which must be installed; they cover 2000 to
-        2040. "EPV00" needs pyerfa alone and is coarser: 41 microseconds, that is 0.03 rad of phase at 100 Hz and 0.3 rad at
-        1 kHz. It is used where it is named and nowhere else. Raises InputError for unknown names and packages that are missing.
+        "DE405" and the others of `TABLES` are read from the package solar_system_ephemerides, which
+        must be installed; they cover 2000 to
+        2040. "EPV00" needs pyerfa alone and is coarser: 41 microseconds, that is 0.03 rad of phase
+              at 100 Hz and 0.3 rad at
+        1 kHz. It is used where it is named and nowhere else. Raises InputError for unknown names
+        and packages that are missing.
         """
         if name == MODEL:
             if find_spec("erfa") is None:
@@ -126,18 +144,24 @@ class Ephemeris:
         if name not in TABLES:
             names = (*TABLES, MODEL)
             raise InputError(
-                f"there is no ephemeris {name!r}{near(name, names) or ';'} wanted one of {', '.join(names)}"
+                f"there is no ephemeris {name!r}{near(name, names) or ';'} wanted one of "
+                f"{', '.join(names)}"
             )
         folder = _folder(name)
         years = "00-40"
         return Ephemeris.from_files(
-            folder / "earth" / f"earth{years}-{name}.dat.gz", folder / "sun" / f"sun{years}-{name}.dat.gz", name
+            folder / "earth" / f"earth{years}-{name}.dat.gz",
+            folder / "sun" / f"sun{years}-{name}.dat.gz",
+            name,
         )
 
     @staticmethod
     @checked(InputError)
     def from_files(earth: FilePath, sun: FilePath, name: str = "") -> Ephemeris:
-        """Tables in the text format of LALPulsar, packed by gzip or not: comments (#), "start step rows", rows of ten numbers."""
+        """Tables in the text format of LALPulsar, packed by gzip or not.
+
+        Comments (#), "start step rows", rows of ten numbers.
+        """
         return Ephemeris(name or Path(earth).name, *(read_table(Path(p)) for p in (earth, sun)))
 
 
@@ -153,7 +177,10 @@ def _folder(name: str) -> Path:
 
 @lru_cache(maxsize=4)
 def read_table(path: Path) -> Table:
-    """A table from a file; the last four are kept. Raises InputError for a file that is missing or no table."""
+    """A table from a file; the last four are kept.
+
+    Raises InputError for a file that is missing or no table.
+    """
     try:
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if raw[:2] == b"\x1f\x8b" else raw
@@ -172,6 +199,7 @@ def read_table(path: Path) -> Table:
     steps = first + step * np.arange(len(rows))
     if rows.shape != (int(count), 10) or not np.array_equal(rows[:, 0], steps):
         raise InputError(
-            f"{path}: not a table of an ephemeris: wanted {count:.0f} rows of ten numbers every {step:g} s"
+            f"{path}: not a table of an ephemeris: wanted {count:.0f} rows of ten numbers every "
+            f"{step:g} s"
         )
     return Table(str(path), first, step, np.ascontiguousarray(rows[:, 1:]))

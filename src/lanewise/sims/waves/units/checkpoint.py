@@ -56,16 +56,32 @@ def path_of(folder: Path, unit: Unit) -> Path:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replace the unit's checkpoint; on a full disk the last one stays as it is, and InputError says so."""
+    """Replace the unit's checkpoint.
+
+    On a full disk the last one stays as it is, and InputError says so.
+    """
     u = state.unit
-    _write(path_of(folder, u), UNIT, {
-        "search": state.digest, "unit": u.number, "sky": list(u.sky), "spins": list(u.spins), "frequencies": list(u.frequencies),
-        "next": [state.sky, state.spin], "columns": list(COLUMNS), "candidates": state.candidates.tolist(),
-    })  # fmt: skip
+    _write(
+        path_of(folder, u),
+        UNIT,
+        {
+            "search": state.digest,
+            "unit": u.number,
+            "sky": list(u.sky),
+            "spins": list(u.spins),
+            "frequencies": list(u.frequencies),
+            "next": [state.sky, state.spin],
+            "columns": list(COLUMNS),
+            "candidates": state.candidates.tolist(),
+        },
+    )
 
 
 def read_state(folder: Path, unit: Unit, digest: str) -> State:
-    """The unit's last checkpoint, or its start where there is none. Raises InputError for one that is damaged or of another search."""
+    """The unit's last checkpoint, or its start where there is none.
+
+    Raises InputError for one that is damaged or of another search.
+    """
     path = path_of(folder, unit)
     if not path.exists():
         return start_of(unit, digest)
@@ -79,10 +95,19 @@ def read_state(folder: Path, unit: Unit, digest: str) -> State:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     if search != digest:
         raise InputError(
-            f"{path}: it is a checkpoint of another search; wanted one of {digest[:16]}, found {str(search)[:16]}"
+            f"{path}: it is a checkpoint of another search; wanted one of {digest[:16]}, found "
+            f"{str(search)[:16]}"
         )
-    if (number, *parts) != (unit.number, unit.sky, unit.spins, unit.frequencies) or columns != COLUMNS:
-        raise InputError(f"{path}: it is a checkpoint of another unit; delete it to compute this one from its start")
+    if (number, *parts) != (
+        unit.number,
+        unit.sky,
+        unit.spins,
+        unit.frequencies,
+    ) or columns != COLUMNS:
+        raise InputError(
+            f"{path}: it is a checkpoint of another unit; delete it to compute this one from its "
+            "start"
+        )
     inside = unit.sky[0] <= sky < unit.sky[1] and unit.spins[0] <= spin < unit.spins[1]
     if not (inside or (sky, spin) == (unit.sky[1], unit.spins[0])):
         raise _damaged(path, f"its next step is {sky}, {spin}")
@@ -107,7 +132,9 @@ def read_configuration(folder: Path) -> tuple[Configuration, int]:
 def _write(path: Path, kind: str, content: dict[str, Any]) -> None:
     body = {"format": kind, "version": 1, **content}
     with atomic_path(path, overwrite=True) as temporary:
-        temporary.write_text(json.dumps({**body, "sha256": digest_of(body)}, allow_nan=False), encoding="utf-8")
+        temporary.write_text(
+            json.dumps({**body, "sha256": digest_of(body)}, allow_nan=False), encoding="utf-8"
+        )
 
 
 def _read(path: Path, kind: str) -> dict[str, Any]:

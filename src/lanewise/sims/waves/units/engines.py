@@ -1,4 +1,6 @@
-"""Who computes units: this process, or workers of Dask distributed, whose units are taken over when they die."""
+"""Who computes units: this process, or workers of Dask distributed, whose units are taken over when
+they die.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +28,17 @@ GPU = "GPU"  # the resource that a worker of a cluster announces: dask worker --
 
 
 def in_process(
-    ready: Ready, units: Iterable[Unit], folder: Path, seconds: float, report: Report, announce: Announce = None
+    ready: Ready,
+    units: Iterable[Unit],
+    folder: Path,
+    seconds: float,
+    report: Report,
+    announce: Announce = None,
 ) -> Iterator[State]:
-    """One unit after another; announce: is told the memory of the first, which the others take, too."""
+    """One unit after another; announce.
+
+    Is told the memory of the first, which the others take, too.
+    """
     searches = Searches()
     for unit in units:
         yield process(ready, unit, folder, seconds, report, announce, searches)
@@ -44,14 +54,24 @@ def on_workers(
     client: Any,
     resources: dict[str, int],
 ) -> Iterator[State]:
-    """All units at once on the workers of a client, as they are ready. The scheduler gives units of dead workers to others."""
+    """All units at once on the workers of a client, as they are ready.
+
+    The scheduler gives units of dead workers to others.
+    """
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
     where, configuration = str(folder.resolve()), dict(ready.configuration)
     futures = {
         client.submit(
-            process_remotely, ready.job, configuration, u, where, seconds, pure=False, resources=resources or None
+            process_remotely,
+            ready.job,
+            configuration,
+            u,
+            where,
+            seconds,
+            pure=False,
+            resources=resources or None,
         ): u
         for u in units
     }
@@ -62,7 +82,8 @@ def on_workers(
             except KilledWorker as error:
                 number = futures[future].number
                 raise DeviceError(
-                    f"work unit {number}: {DEATHS} workers died of it; its last checkpoint is in {folder}"
+                    f"work unit {number}: {DEATHS} workers died of it; its last checkpoint is in "
+                    f"{folder}"
                 ) from error
             report(state.unit.steps)
             yield state
@@ -72,7 +93,10 @@ def on_workers(
 
 @contextmanager
 def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Generator[Any]:
-    """A client of the cluster at an address, or of one that lives as long as the block: processes of this machine, one thread each."""
+    """A client of the cluster at an address, or of one that lives as long as the block.
+
+    Processes of this machine, one thread each.
+    """
     if find_spec("distributed") is None:
         raise InputError(f"workers need the package distributed: {install('cluster')}")
     from dask import config
@@ -82,7 +106,10 @@ def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Gene
         **config.get("distributed.nanny.pre-spawn-environ"),
         "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "critical",
     }
-    settings = {"distributed.scheduler.allowed-failures": DEATHS, "distributed.nanny.pre-spawn-environ": spawned}
+    settings = {
+        "distributed.scheduler.allowed-failures": DEATHS,
+        "distributed.nanny.pre-spawn-environ": spawned,
+    }
     with config.set(settings), _quiet():
         cluster = _cluster(workers or 1, on_gpus) if scheduler is None else nullcontext(scheduler)
         with cluster as place, _client(Client, place) as client:
@@ -106,32 +133,50 @@ def _client(kind: Any, cluster: Any) -> Any:
         return kind(cluster, timeout=10)
     except (OSError, ValueError) as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"--scheduler {cluster}: no Dask scheduler answers there: {reason}") from error
+        raise InputError(
+            f"--scheduler {cluster}: no Dask scheduler answers there: {reason}"
+        ) from error
 
 
 def _cluster(workers: int, on_gpus: bool) -> Any:
-    """Processes of this machine that end with the block. A program that starts them needs the usual `if __name__ == "__main__"`."""
+    """Processes of this machine that end with the block.
+
+    A program that starts them needs the usual `if __name__ == "__main__"`.
+    """
     from distributed import Nanny, Scheduler, SpecCluster
 
     scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
-    every = {n: {"cls": Nanny, "options": options} for n, options in enumerate(described_workers(workers, on_gpus))}
+    every = {
+        n: {"cls": Nanny, "options": options}
+        for n, options in enumerate(described_workers(workers, on_gpus))
+    }
     return SpecCluster(scheduler=scheduler, workers=every)
 
 
 def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
-    """What each worker is started with: one thread, its share of the CPU's, and perhaps one GPU of its own."""
+    """What each worker is started with.
+
+    One thread, its share of the CPU's, and perhaps one GPU of its own.
+    """
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}
-    common: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "dashboard": False, "host": "127.0.0.1"}
+    common: dict[str, Any] = {
+        "nthreads": 1,
+        "memory_limit": 0,
+        "dashboard": False,
+        "host": "127.0.0.1",
+    }
     if not on_gpus:
         return [{**common, "env": threads} for _ in range(workers)]
     gpus = visible_gpus()
     if workers > len(gpus):
         raise InputError(
-            f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: {', '.join(gpus) or 'none'}"
+            f"{workers} workers with a GPU each are asked for; there are {len(gpus)}: "
+            f"{', '.join(gpus) or 'none'}"
         )
     return [
-        {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in gpus[:workers]
+        {**common, "env": {**threads, "CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}}
+        for gpu in gpus[:workers]
     ]
 
 

@@ -1,4 +1,7 @@
-"""What is searched, in a form that goes to other processes; with its data loaded; and what two searches differ in."""
+"""What is searched, in a form that goes to other processes; with its data loaded.
+
+And what two searches differ in.
+"""
 
 from __future__ import annotations
 
@@ -27,15 +30,16 @@ METHOD = 1  # raised when the same configuration gives other candidates than bef
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A search of files: everything that decides its candidates, and the device, which decides no more than float32 sums do.
+    """A search of files.
 
-    sfts        patterns of SFT files, which all workers can read
-    sky         directions: alpha and delta, radians
-    ephemeris   by name
-    most        length of the list of candidates
-    skip_bad    whether damaged SFTs are left out
-    method      "demod", or "resamp": F by Fourier transforms, on the host
-    device      that computes, "numpy" being the definition in float64; checkpoints go from one to another
+    Everything that decides its candidates, and the device, which decides no more than float32 sums
+    do.
+
+    sfts        patterns of SFT files, which all workers can read sky         directions: alpha and
+    delta, radians ephemeris   by name most        length of the list of candidates skip_bad
+    whether damaged SFTs are left out method      "demod", or "resamp": F by Fourier transforms, on
+    the host device      that computes, "numpy" being the definition in float64; checkpoints go from
+    one to another
     """
 
     sfts: tuple[str, ...]
@@ -57,16 +61,22 @@ class Job:
 
     @property
     def divides_bands(self) -> bool:
-        """Whether its units may be parts of a band. Demodulation gives the same F in a part; transforms depend on the whole band."""
+        """Whether its units may be parts of a band. Demodulation gives the same F in a part.
+
+        Transforms depend on the whole band.
+        """
         return self.method == "demod"
 
     def load(self) -> Ready:
         """Read the data and set up the grids. Raises InputError for what does not fit together."""
         if not self.sky:
-            raise InputError("there are no directions to search; wanted at least one (alpha, delta)")
+            raise InputError(
+                "there are no directions to search; wanted at least one (alpha, delta)"
+            )
         if self.method not in METHODS:
             raise InputError(
-                f"method is {self.method!r}{near(self.method, METHODS) or ';'} wanted one of {', '.join(METHODS)}"
+                f"method is {self.method!r}{near(self.method, METHODS) or ';'} wanted one of "
+                f"{', '.join(METHODS)}"
             )
         for axis, name in enumerate(("alpha", "delta")):
             check_values("point", name, np.array(self.sky, np.float64)[:, axis])
@@ -77,21 +87,32 @@ class Job:
         times = load_sfts(patterns, (freq, freq), verify=False, skip_bad=True)
         cover = search_cover(self.search, times.start, times.end, times.duration)
         sfts = load_sfts(
-            patterns, cover, margin=search_margin(self.search.dterms, self.search.window), skip_bad=self.skip_bad
+            patterns,
+            cover,
+            margin=search_margin(self.search.dterms, self.search.window),
+            skip_bad=self.skip_bad,
         )
         grids = set_up(sfts, self.search)
         configuration = {
-            "method": METHOD, "f": self.method, "ephemeris": self.ephemeris, "candidates": self.most, **_plain(asdict(self.search)),
+            "method": METHOD,
+            "f": self.method,
+            "ephemeris": self.ephemeris,
+            "candidates": self.most,
+            **_plain(asdict(self.search)),
             "sky": f"{len(self.sky)} directions, {_sum(np.array(self.sky, '<f8').tobytes())}",
-            "detectors": list(sfts.names), **{f"data of {d.detector}": _data(d) for d in sfts},
-        }  # fmt: skip
+            "detectors": list(sfts.names),
+            **{f"data of {d.detector}": _data(d) for d in sfts},
+        }
         return Ready(self, grids, Ephemeris.load(self.ephemeris), configuration, sfts.left_out)
 
 
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Ready:
-    """A job with its data. configuration: what decides the candidates, as JSON has it; left_out: damaged SFTs."""
+    """A job with its data. configuration: what decides the candidates, as JSON has it; left_out.
+
+    Damaged SFTs.
+    """
 
     job: Job
     grids: Grids
@@ -126,8 +147,15 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _data(d: DetectorSfts) -> str:
-    """The SFTs of a detector and the sum of what is read of them: times and bins, as they are in the files."""
-    content = (d.start.astype("<i8").tobytes(), str(d.first_bin).encode(), d.data.astype("<c8").tobytes())
+    """The SFTs of a detector and the sum of what is read of them.
+
+    Times and bins, as they are in the files.
+    """
+    content = (
+        d.start.astype("<i8").tobytes(),
+        str(d.first_bin).encode(),
+        d.data.astype("<c8").tobytes(),
+    )
     return f"{len(d)} SFTs of {d.bins} bins, {_sum(*content)}"
 
 

@@ -1,4 +1,7 @@
-"""Where a candidate comes from: the direction, the spin-down of the coarse grid, the pixel and the residual spin-down of its map."""
+"""Where a candidate comes from.
+
+The direction, the spin-down of the coarse grid, the pixel and the residual spin-down of its map.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ NEAREST = 1e-9  # of a frequency's or a spin-down's step: what rounding may do
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """A cell of a map: pixel is its row and column, residual the number of its residual spin-down."""
+    """A cell of a map.
+
+    Pixel is its row and column, residual the number of its residual spin-down.
+    """
 
     patch: Patch
     f1dot: float
@@ -30,15 +36,26 @@ class Origin:
 
 
 def origins(ready: Ready, row: Candidates, sky: Part, spins: Part) -> Iterator[Origin]:
-    """All cells of these directions and spin-downs that lie where a candidate does; maps may overlap."""
+    """All cells of these directions and spin-downs that lie where a candidate does.
+
+    Maps may overlap.
+    """
     grids = ready.grids
-    step = grids.residuals[1] - grids.residuals[0] if len(grids.residuals) > 1 else grids.search.stack**-2
+    step = (
+        grids.residuals[1] - grids.residuals[0]
+        if len(grids.residuals) > 1
+        else grids.search.stack**-2
+    )
     for direction in _near(ready, row, sky):
         patch = make_patch(*ready.job.sky[direction], ready.grids.patch, grids.first_bin)
-        for r, c in np.argwhere((patch.alpha == row["alpha"]) & (patch.delta == row["delta"])).tolist():
+        for r, c in np.argwhere(
+            (patch.alpha == row["alpha"]) & (patch.delta == row["delta"])
+        ).tolist():
             for f1dot in grids.f1dot[slice(*spins)].tolist():
                 residual = int(np.argmin(abs(f1dot + grids.residuals - row["f1dot"])))
-                if abs(f1dot + grids.residuals[residual] - row["f1dot"]) <= NEAREST * max(step, abs(row["f1dot"])):
+                if abs(f1dot + grids.residuals[residual] - row["f1dot"]) <= NEAREST * max(
+                    step, abs(row["f1dot"])
+                ):
                     yield Origin(patch, f1dot, (r, c), residual)
 
 

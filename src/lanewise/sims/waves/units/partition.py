@@ -1,4 +1,7 @@
-"""How a search is divided: a unit is a part of the sky, of the coarse spin-downs and of the frequencies."""
+"""How a search is divided.
+
+A unit is a part of the sky, of the coarse spin-downs and of the frequencies.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ Part = tuple[int, int]  # the first number and that behind the last
 @frozen
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit's number, and which directions, spin-downs of the coarse grid and frequencies it searches."""
+    """A unit's number, and which directions, spin-downs of the coarse grid and frequencies it
+    searches.
+    """
 
     number: int
     sky: Part
@@ -32,23 +37,36 @@ class Unit:
         return (sky - self.sky[0]) * (self.spins[1] - self.spins[0]) + spin - self.spins[0]
 
 
-def divide(directions: int, spins: int, frequencies: int, least: int, whole_bands: bool = False) -> tuple[Unit, ...]:
+def divide(
+    directions: int, spins: int, frequencies: int, least: int, whole_bands: bool = False
+) -> tuple[Unit, ...]:
     """At least `least` units, of parts that differ by one at most.
 
-    Directions are divided first, then spin-downs, then frequencies: parts of a band compute F beside their ends twice. whole_bands: they
-    are not divided. Raises InputError where there are fewer parts of a search than units.
+    Directions are divided first, then spin-downs, then frequencies: parts of a band compute F
+    beside their ends twice. whole_bands: they are not divided. Raises InputError where there are
+    fewer parts of a search than units.
     """
     if least < 1:
         raise InputError(f"{least} work units asked for; wanted at least 1")
     if least > directions * spins * (1 if whole_bands else frequencies):
-        band = "one band, which resampling does not divide" if whole_bands else f"{frequencies:,} frequencies"
+        band = (
+            "one band, which resampling does not divide"
+            if whole_bands
+            else f"{frequencies:,} frequencies"
+        )
         raise InputError(
-            f"{least:,} work units asked for; there are {directions:,} directions, {spins:,} spin-downs and {band}"
+            f"{least:,} work units asked for; there are {directions:,} directions, {spins:,} "
+            f"spin-downs and {band}"
         )
     a = min(least, directions)
     b = min(ceil(least / a), spins)
     c = min(ceil(least / (a * b)), frequencies)
-    parts = [(s, f, n) for s in _parts(directions, a) for f in _parts(spins, b) for n in _parts(frequencies, c)]
+    parts = [
+        (s, f, n)
+        for s in _parts(directions, a)
+        for f in _parts(spins, b)
+        for n in _parts(frequencies, c)
+    ]
     return tuple(Unit(number, *part) for number, part in enumerate(parts))
 
 

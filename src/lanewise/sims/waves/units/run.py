@@ -18,7 +18,14 @@ from lanewise.sims.waves.units.checkpoint import (
     read_configuration,
     write_configuration,
 )
-from lanewise.sims.waves.units.engines import GPU, Announce, Report, connected, in_process, on_workers
+from lanewise.sims.waves.units.engines import (
+    GPU,
+    Announce,
+    Report,
+    connected,
+    in_process,
+    on_workers,
+)
 from lanewise.sims.waves.units.job import Job, Ready, differences
 from lanewise.sims.waves.units.partition import Unit, divide
 from lanewise.sims.waves.units.validation import ResultError, validate
@@ -36,8 +43,9 @@ ATTEMPTS = 2  # at a unit whose result is refused
 class Workers:
     """Who computes. Neither: this process.
 
-    count       processes of this machine, started and ended with the search; for jobs of the device "cuda" each has a GPU of its own
-    scheduler   address of a Dask scheduler, whose workers have lanewise and see the files and the folder of checkpoints
+    count       processes of this machine, started and ended with the search; for jobs of the device
+    "cuda" each has a GPU of its own scheduler   address of a Dask scheduler, whose workers have
+    lanewise and see the files and the folder of checkpoints
     """
 
     count: int | None = None
@@ -48,7 +56,10 @@ class Workers:
         if self.count is not None and self.count < 1:
             raise InputError(f"{self.count} workers asked for; wanted at least 1")
         if self.count is not None and self.scheduler is not None:
-            raise InputError("workers of this machine and a scheduler's cannot both be asked for; wanted one of them")
+            raise InputError(
+                "workers of this machine and a scheduler's cannot both be asked for; wanted one of "
+                "them"
+            )
 
     @property
     def asked(self) -> bool:
@@ -59,7 +70,8 @@ class Workers:
         """Refuse a GPU by its number for workers."""
         if self.asked and job.on_gpu and ":" in job.device:
             raise InputError(
-                f"the device is {job.device!r}, and every worker has one GPU of its own, which is 'cuda' to it; wanted 'cuda', and "
+                f"the device is {job.device!r}, and every worker has one GPU of its own, which is "
+                "'cuda' to it; wanted 'cuda', and "
                 "CUDA_VISIBLE_DEVICES to choose among GPUs"
             )
 
@@ -95,12 +107,15 @@ class Opened:
         return sum(u.steps for u in self.units)
 
     def compute(
-        self, seconds: float = SECONDS, report: Report = lambda steps: None, announce: Announce = None
+        self,
+        seconds: float = SECONDS,
+        report: Report = lambda steps: None,
+        announce: Announce = None,
     ) -> Found:
         """Go on to the end, with a checkpoint of each unit every `seconds`.
 
-        report: is told of steps that are done, those of checkpoints first. announce: is told the memory that a device takes, where this
-        process computes.
+        report: is told of steps that are done, those of checkpoints first. announce: is told the
+        memory that a device takes, where this process computes.
         """
         return Found(_merge(self, seconds, report, announce), self.ready, self.units)
 
@@ -115,7 +130,10 @@ def opened(
     resume: bool = False,
     overwrite: bool = False,
 ) -> Generator[Opened]:
-    """A search that nobody else computes within the block; for the arguments and errors see `search_in_units`."""
+    """A search that nobody else computes within the block.
+
+    For the arguments and errors see `search_in_units`.
+    """
     workers.check(job)
     if units is not None and units < 1:
         raise InputError(f"{units} work units asked for; wanted at least 1")
@@ -128,10 +146,14 @@ def opened(
         before = _open(folder, ready, resume=resume, overwrite=overwrite)
         if before is not None and units is not None and units != before:
             raise InputError(
-                f"{folder}: the search there was divided into {before} work units, and --units is {units}; leave --units out"
+                f"{folder}: the search there was divided into {before} work units, and --units is "
+                f"{units}; leave --units out"
             )
         if units is None and workers.scheduler is not None and before is None:
-            raise InputError("--scheduler needs --units, as the number of its workers may change: some for each worker")
+            raise InputError(
+                "--scheduler needs --units, as the number of its workers may change: some for each "
+                "worker"
+            )
         count = before or units or min(_most(ready), UNITS_A_WORKER * (workers.count or 0) or 1)
         every = _divided(ready, count)
         if before is None:
@@ -151,14 +173,17 @@ def search_in_units(
 ) -> Found:
     """Search in work units, whose checkpoints are in `folder`, which is made.
 
-    units       how many at least; None: those of the folder, else 4 a worker, or 1
-    seconds     from one checkpoint of a unit to the next
-    resume      go on from the checkpoints; overwrite: begin anew where there are some. Without either they are refused
+    units       how many at least; None: those of the folder, else 4 a worker, or 1 seconds     from
+    one checkpoint of a unit to the next resume      go on from the checkpoints; overwrite: begin
+    anew where there are some. Without either they are refused
 
-    The list is the same for all numbers of units and workers, and for resumed searches, to the bit. Raises InputError for checkpoints of
-    another search, which says what differs, and for a disk that is full: the last checkpoints stay valid.
+    The list is the same for all numbers of units and workers, and for resumed searches, to the bit.
+    Raises InputError for checkpoints of another search, which says what differs, and for a disk
+    that is full: the last checkpoints stay valid.
     """
-    with opened(job, folder, units=units, workers=workers, resume=resume, overwrite=overwrite) as search:
+    with opened(
+        job, folder, units=units, workers=workers, resume=resume, overwrite=overwrite
+    ) as search:
         return search.compute(seconds)
 
 
@@ -168,7 +193,9 @@ def has_checkpoints(folder: Path) -> bool:
 
 
 def forget(folder: Path, units: tuple[Unit, ...]) -> None:
-    """Remove the checkpoints of a search, with what kills have left of them, and the folder if nothing else is in it."""
+    """Remove the checkpoints of a search, with what kills have left of them, and the folder if
+    nothing else is in it.
+    """
     halves = folder.glob(".unit-*.json.*.tmp")
     for path in (*(path_of(folder, u) for u in units), folder / SEARCH, *halves):
         path.unlink(missing_ok=True)
@@ -178,7 +205,9 @@ def forget(folder: Path, units: tuple[Unit, ...]) -> None:
 
 def _divided(ready: Ready, least: int) -> tuple[Unit, ...]:
     job, grids = ready.job, ready.grids
-    return divide(len(job.sky), len(grids.f1dot), grids.frequencies, least, whole_bands=not job.divides_bands)
+    return divide(
+        len(job.sky), len(grids.f1dot), grids.frequencies, least, whole_bands=not job.divides_bands
+    )
 
 
 def _most(ready: Ready) -> int:
@@ -196,19 +225,24 @@ def _make(folder: Path) -> None:
 
 
 def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int | None:
-    """The number of units of the search that is resumed; None for a new one, for which the folder is cleared."""
+    """The number of units of the search that is resumed.
+
+    None for a new one, for which the folder is cleared.
+    """
     there = (folder / SEARCH).exists()
     if resume:
         configuration, units = read_configuration(folder)
         if configuration != ready.configuration:
             raise InputError(
-                f"{folder}: the checkpoints are of another search: {differences(ready.configuration, configuration)}; "
+                f"{folder}: the checkpoints are of another search: "
+                f"{differences(ready.configuration, configuration)}; "
                 "resume with the same options and files, or give --overwrite to begin anew"
             )
         return units
     if there and not overwrite:
         raise InputError(
-            f"{folder}: there are checkpoints of a search; give --resume to go on from them, or --overwrite to begin anew"
+            f"{folder}: there are checkpoints of a search; give --resume to go on from them, or "
+            "--overwrite to begin anew"
         )
     for path in folder.glob("unit-*.json"):
         path.unlink()
@@ -236,9 +270,15 @@ def _merge(search: Opened, seconds: float, report: Report, announce: Announce) -
 
 
 def accept(ready: Ready, state: State, open_units: dict[int, Unit], top: Candidates) -> Candidates:
-    """The list with one more unit's candidates; raises ResultError for a result that is wrong, or of a unit that is not waited for."""
+    """The list with one more unit's candidates.
+
+    Raises ResultError for a result that is wrong, or of a unit that is not waited for.
+    """
     if open_units.get(state.unit.number) != state.unit:
-        raise ResultError(f"work unit {state.unit.number}: its result is refused: it is unknown, or has one already")
+        raise ResultError(
+            f"work unit {state.unit.number}: its result is refused: it is unknown, or has one "
+            "already"
+        )
     validate(ready, state)
     del open_units[state.unit.number]
     return merged([top, state.candidates], ready.job.most)

@@ -1,4 +1,7 @@
-"""Whether a unit's result can be what was asked for, before it is merged: nothing is taken on trust from another process or file."""
+"""Whether a unit's result can be what was asked for, before it is merged.
+
+Nothing is taken on trust from another process or file.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ from lanewise.sims.waves.units.origins import NEAREST, Origin, origins
 from lanewise.support.errors import LanewiseError
 
 RECOMPUTED = 3  # candidates of a unit: the first, the last, and one between
-NEAR = 5e-3  # of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may be off
+# of F: so near to the threshold float32 may have a peak where float64 has none; so far mean 2F may
+# be off
+NEAR = 5e-3
 
 
 class ResultError(LanewiseError):
@@ -35,17 +40,23 @@ class ResultError(LanewiseError):
 
 
 def validate(ready: Ready, state: State) -> None:
-    """Raise ResultError unless a unit's result is complete, of this search, in range, in order, and right where it is computed again."""
+    """Raise ResultError unless a unit's result is complete, of this search, in range, in order, and
+    right where it is computed again.
+    """
     unit, rows = state.unit, state.candidates
     if state.digest != ready.digest:
-        raise _refused(state, f"it is of another search, {state.digest[:16]}; wanted {ready.digest[:16]}")
+        raise _refused(
+            state, f"it is of another search, {state.digest[:16]}; wanted {ready.digest[:16]}"
+        )
     if not state.complete:
         raise _refused(state, f"it has {state.done:,} of {unit.steps:,} steps")
     if not 1 <= len(rows) <= ready.job.most:
         raise _refused(state, f"it has {len(rows):,} candidates; wanted 1 to {ready.job.most:,}")
     for name in COLUMNS:
         if (bad := ~np.isfinite(rows[name])).any():
-            raise _refused(state, f"{name} of candidate {int(np.flatnonzero(bad)[0])} is not finite")
+            raise _refused(
+                state, f"{name} of candidate {int(np.flatnonzero(bad)[0])} is not finite"
+            )
     _check_ranges(ready, state)
     if merged([rows], len(rows)).tobytes() != rows.tobytes():
         raise _refused(state, "its candidates are not in their order")
@@ -64,20 +75,33 @@ def _check_ranges(ready: Ready, state: State) -> None:
     first = step * grids.first_bin + grids.correction
     slack = NEAREST * float(abs(grids.residuals).max() + abs(spins).max())
     bounds = {
-        "freq": (first + step * (unit.frequencies[0] - 0.5), first + step * (unit.frequencies[1] - 0.5)),
-        "alpha": (-math.pi, math.pi), "delta": (-math.pi / 2, math.pi / 2),
-        "f1dot": (spins.min() + grids.residuals.min() - slack, spins.max() + grids.residuals.max() + slack),
+        "freq": (
+            first + step * (unit.frequencies[0] - 0.5),
+            first + step * (unit.frequencies[1] - 0.5),
+        ),
+        "alpha": (-math.pi, math.pi),
+        "delta": (-math.pi / 2, math.pi / 2),
+        "f1dot": (
+            spins.min() + grids.residuals.min() - slack,
+            spins.max() + grids.residuals.max() + slack,
+        ),
         "count": (0.0, grids.data.stacks * (1 + NEAREST)),
-    }  # fmt: skip
+    }
     for name, (low, high) in bounds.items():
         bad = (rows[name] < low) | (rows[name] > high)
         if bad.any():
             row = int(np.flatnonzero(bad)[0])
-            raise _refused(state, f"{name} of candidate {row} is {rows[name][row]:g}; wanted {low:g} to {high:g}")
+            raise _refused(
+                state,
+                f"{name} of candidate {row} is {rows[name][row]:g}; wanted {low:g} to {high:g}",
+            )
 
 
 class _Recomputed:
-    """Computes a candidate again: F in float64, at the frequencies where its pixel sees each stack."""
+    """Computes a candidate again.
+
+    F in float64, at the frequencies where its pixel sees each stack.
+    """
 
     def __init__(self, ready: Ready, state: State) -> None:
         self.ready, self.state = ready, state
@@ -85,22 +109,33 @@ class _Recomputed:
         self.motion: StackMotion = stack_motion(ready.grids.data, self.earths)
 
     def __call__(self, place: int) -> None:
-        """Raise ResultError unless a direction and spin-down of the unit give this candidate's count, significance and mean 2F."""
+        """Raise ResultError unless a direction and spin-down of the unit give this candidate's
+        count, significance and mean 2F.
+        """
         row, unit = self.state.candidates[place], self.state.unit
         seen: list[str] = []
         for origin in origins(self.ready, row, unit.sky, unit.spins):
             low, high, two_f, right = self._values(origin, row)
             if right:
                 return
-            seen.append(f"{f'{low:g}' if low == high else f'{low:g} to {high:g}'} and mean 2F {two_f:g}")
-        again = f"computed again it has the count {' or '.join(seen)}" if seen else "no pixel of the unit lies there"
+            seen.append(
+                f"{f'{low:g}' if low == high else f'{low:g} to {high:g}'} and mean 2F {two_f:g}"
+            )
+        again = (
+            f"computed again it has the count {' or '.join(seen)}"
+            if seen
+            else "no pixel of the unit lies there"
+        )
         raise _refused(
             self.state,
-            f"candidate {place} has the count {row['count']:g}, significance {row['significance']:g}, mean 2F {row['twoF']:g}; {again}",
+            f"candidate {place} has the count {row['count']:g}, significance "
+            f"{row['significance']:g}, mean 2F {row['twoF']:g}; {again}",
         )
 
     def _values(self, origin: Origin, row: Candidates) -> tuple[float, float, float, bool]:
-        """The least and the largest count that this can be, the mean 2F, and whether the candidate's are these."""
+        """The least and the largest count that this can be, the mean 2F, and whether the
+        candidate's are these.
+        """
         grids, data = self.ready.grids, self.ready.grids.data
         own = self._f(origin, row)
         weights = np.ones(data.stacks)
@@ -119,9 +154,15 @@ class _Recomputed:
 
     def _f(self, origin: Origin, row: Candidates) -> Floats:
         """F of each stack (s), where the cell sees it."""
-        grids, data, resolution = self.ready.grids, self.ready.grids.data, self.ready.grids.resolution
+        grids, data, resolution = (
+            self.ready.grids,
+            self.ready.grids.data,
+            self.ready.grids.resolution,
+        )
         centre = grids.first_bin * resolution
-        offsets = pixel_offsets(origin.patch, self.motion, grids.middle, centre, origin.f1dot, resolution)
+        offsets = pixel_offsets(
+            origin.patch, self.motion, grids.middle, centre, origin.f1dot, resolution
+        )
         drifts = drift_offsets(self.motion, grids.middle, grids.residuals, resolution)
         number = round((float(row["freq"]) - grids.correction) / resolution) - grids.first_bin
         places = number + drifts[origin.residual] + offsets[:, *origin.pixel]
@@ -130,10 +171,17 @@ class _Recomputed:
             # Transforms give other values in another band: the whole band is that of the search.
             margin = needed_margin(offsets, drifts)
             band = Band(
-                grids.first - margin * resolution, resolution, grids.frequencies + 2 * margin, alpha, delta, grids.middle,
+                grids.first - margin * resolution,
+                resolution,
+                grids.frequencies + 2 * margin,
+                alpha,
+                delta,
+                grids.middle,
                 origin.f1dot,
-            )  # fmt: skip
-            values = resampled(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
+            )
+            values = (
+                resampled(data, band, self.ready.ephemeris, dterms=grids.search.dterms).two_f / 2
+            )
             return values[np.arange(data.stacks), margin + places]
         values = np.empty(data.stacks)
         # Of few stacks at a time: the frequency of one is of no use to the others.
@@ -143,6 +191,8 @@ class _Recomputed:
             freq = grids.first + resolution * places[first:end]
             templates = Templates(freq, alpha, delta, origin.f1dot, reference=grids.middle)
             some = some_stacks(data, first, end)
-            two_f = demodulated(some, templates, self.ready.ephemeris, dterms=grids.search.dterms).two_f
+            two_f = demodulated(
+                some, templates, self.ready.ephemeris, dterms=grids.search.dterms
+            ).two_f
             values[first:end] = np.diagonal(two_f) / 2
         return values

@@ -1,4 +1,7 @@
-"""A unit is computed: from its last checkpoint, step by step, with a checkpoint every few seconds. Workers run this."""
+"""A unit is computed: from its last checkpoint, step by step, with a checkpoint every few seconds.
+
+Workers run this.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from lanewise.support.errors import InputError
 
 
 class Searches:
-    """The search of one part of a band, for units that have it in common: its data stay on the device from unit to unit."""
+    """The search of one part of a band, for units that have it in common.
+
+    Its data stay on the device from unit to unit.
+    """
 
     def __init__(self) -> None:
         self._last: tuple[Ready, Part, MapSearch] | None = None
@@ -28,17 +34,26 @@ class Searches:
         if self._last is None or self._last[0] is not ready or self._last[1] != part:
             self._last = None  # its memory is free before the next is taken
             job = ready.job
-            search = MapSearch(ready.grids, ready.ephemeris, device=job.device, method=job.method, part=part)
+            search = MapSearch(
+                ready.grids, ready.ephemeris, device=job.device, method=job.method, part=part
+            )
             self._last = ready, part, search
         return self._last[2]
 
 
 def steps(
-    ready: Ready, unit: Unit, sky: int, spin: int, searches: Searches, announce: Callable[[Memory], None] | None = None
+    ready: Ready,
+    unit: Unit,
+    sky: int,
+    spin: int,
+    searches: Searches,
+    announce: Callable[[Memory], None] | None = None,
 ) -> Iterator[Candidates]:
-    """The candidates of each direction and spin-down of a unit from this one on, in the order that checkpoints count in.
+    """The candidates of each direction and spin-down of a unit from this one on, in the order that
+    checkpoints count in.
 
-    A device computes ahead: the next maps while the candidates of the last ones are finished. announce: is told the memory that it takes.
+    A device computes ahead: the next maps while the candidates of the last ones are finished.
+    announce: is told the memory that it takes.
     """
     points = _points(ready, unit)[unit.done(sky, spin) :]
     yield from searches.of(ready, unit.frequencies).candidates(points, ready.job.most, announce)
@@ -61,7 +76,8 @@ def process(
 ) -> State:
     """The unit's complete state, which is in its checkpoint, too.
 
-    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the checkpoint first; announce: of memory.
+    seconds: from one checkpoint to the next. report: is told of steps that are done, those of the
+    checkpoint first; announce: of memory.
     searches: those of the units before.
     """
     state = read_state(folder, unit, ready.digest)
@@ -92,21 +108,27 @@ def _after(state: State, rows: Candidates) -> State:
 def _loaded(job: Job) -> Ready:
     """A worker's data: read once for all its units."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SignalLossWarning)  # whoever divided the search has been warned
+        # whoever divided the search has been warned
+        warnings.simplefilter("ignore", SignalLossWarning)
         return job.load()
 
 
 _searches = Searches()  # of a worker, for all its units
 
 
-def process_remotely(job: Job, configuration: dict[str, object], unit: Unit, folder: str, seconds: float) -> State:
-    """`process` on a worker, which reads the data itself and makes sure that it is what the coordinator has read."""
+def process_remotely(
+    job: Job, configuration: dict[str, object], unit: Unit, folder: str, seconds: float
+) -> State:
+    """`process` on a worker, which reads the data itself and makes sure that it is what the
+    coordinator has read.
+    """
     ready = _loaded(job)
     if ready.configuration != configuration:
         differing = differences(ready.configuration, configuration)
         raise InputError(f"a worker has read another search than the coordinator: {differing}")
     if not Path(folder).is_dir():
         raise InputError(
-            f"{folder}: the worker does not see this folder; wanted one on a file system that all workers share"
+            f"{folder}: the worker does not see this folder; wanted one on a file system that all "
+            "workers share"
         )
     return process(ready, unit, Path(folder), seconds, searches=_searches)

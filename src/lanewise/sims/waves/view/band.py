@@ -29,12 +29,18 @@ def draw_band(
     method: str,
     where: str = "",
 ) -> None:
-    """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where: the direction, in words."""
+    """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where.
+
+    The direction, in words.
+    """
     figure = dark_figure(11.0, 5.5)
     axes = figure.add_axes((0.08, 0.12, 0.89, 0.78))
     best = int(statistic.two_f[0].argmax())
     largest = f"largest {statistic.two_f[0, best]:.1f} at {frequencies[best]:.7f} Hz"
-    title = f"2F by {METHODS.get(method, method)}: {len(frequencies):,} frequencies{where and f' {where}'}, {largest}"
+    title = (
+        f"2F by {METHODS.get(method, method)}: {len(frequencies):,} "
+        f"frequencies{where and f' {where}'}, {largest}"
+    )
     # A short tick label needs a round number to count from.
     digits = max(0, int(-np.floor(np.log10(max(float(np.ptp(frequencies)), 1e-9)))))
     base = float(np.round(frequencies.mean(), min(9, digits)))
@@ -45,16 +51,43 @@ def draw_band(
     point: dict[str, Any] = {"marker": "o", "markersize": 3} if len(x) < 200 else {}
     for i, (name, values) in enumerate(zip(detectors, statistic.two_f_detector[0], strict=True)):
         if len(detectors) > 1:
-            axes.plot(*_thinned(x, values), color=COLOURS[i % len(COLOURS)], linewidth=0.9, alpha=0.8, label=name)
-    axes.plot(*_thinned(x, statistic.two_f[0]), color=TOGETHER, linewidth=1.4, label=" + ".join(detectors), **point)
-    axes.axhline(EXPECTED, color=FAINT, linewidth=0.9, linestyle="--", label=f"expected in noise: {EXPECTED:g}")
+            axes.plot(
+                *_thinned(x, values),
+                color=COLOURS[i % len(COLOURS)],
+                linewidth=0.9,
+                alpha=0.8,
+                label=name,
+            )
+    axes.plot(
+        *_thinned(x, statistic.two_f[0]),
+        color=TOGETHER,
+        linewidth=1.4,
+        label=" + ".join(detectors),
+        **point,
+    )
+    axes.axhline(
+        EXPECTED,
+        color=FAINT,
+        linewidth=0.9,
+        linestyle="--",
+        label=f"expected in noise: {EXPECTED:g}",
+    )
     axes.set_ylim(bottom=0)
     axes.margins(x=0.01)
-    axes.legend(facecolor=PANEL, framealpha=0.85, edgecolor=GRID, labelcolor=TEXT, fontsize=9, loc="upper right")
+    axes.legend(
+        facecolor=PANEL,
+        framealpha=0.85,
+        edgecolor=GRID,
+        labelcolor=TEXT,
+        fontsize=9,
+        loc="upper right",
+    )
     save_png(figure, path)
 
 
-def _thinned(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _thinned(
+    x: NDArray[np.float64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """At most MOST_POINTS, the highest of each stretch, so that no peak is lost."""
     step = -(-len(x) // MOST_POINTS)
     if step == 1:
