@@ -13,6 +13,7 @@ import datetime
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -230,14 +231,16 @@ def main() -> int:
     tests = collect(second=given.second)
     known = json.loads(RECORD.read_text(encoding="utf-8"))["long"] if RECORD.exists() else {}
     shards = divide(tests, known, given.processes, 2 if given.second else gpus, second=given.second)
+    reports = given.out / f"{name}_shards"  # of a run that was stopped from outside they tell how far it came
+    reports.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="lanewise-cuda-suite-") as folder, ThreadPoolExecutor(len(shards)) as pool:
         os.environ.setdefault("LANEWISE_CACHE_DIR", str(Path(folder) / "cache"))  # shards share what they compile
-        shards = list(pool.map(lambda s: run(s, Path(folder), given.limit), shards))
+        shards = list(pool.map(lambda s: run(s, reports, given.limit), shards))
+    shutil.rmtree(reports)
     if trees() != before:
         raise SystemExit("src/ or tests/ changed while the tests ran: the record would belong to neither state")
     kept = {**record(tests, shards, before, time.monotonic() - begin), "machine": machine(gpus)}
     kept |= {"left_out": LEFT_OUT} if given.second else {}
-    given.out.mkdir(parents=True, exist_ok=True)
     (given.out / f"{name}.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     bad = [s for s in shards if any(s.ended.get(t, (NOT_ENDED,))[0] in (FAILED, NOT_ENDED) for t in s.tests)]
     last = [f"{s.output.strip().splitlines()[-1] if s.output.strip() else 'nothing was printed'}" for s in shards]
