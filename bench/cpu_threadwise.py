@@ -51,6 +51,7 @@ N = 8192  # rows and columns of matrices
 PRODUCT = 2048
 CUBE = 384
 AS_WRITTEN = lw.Plan(across=0, slices=1, vector_bits=0)
+# as written they take seconds
 SLOW = (
     "matmul",
     "transpose",
@@ -58,7 +59,7 @@ SLOW = (
     "transpose of 16384",
     "transposed matrix-vector",
     "softmax",
-)  # as written they take seconds
+)
 Given = dict[str, Any]
 
 

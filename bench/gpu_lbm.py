@@ -200,9 +200,8 @@ def main() -> None:
         row for part in batches(tuple(errors)) for row in measure(part, errors, bandwidth, notes)
     ]
     small(notes)
-    write_results(
-        RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes
-    )  # whatever else happens
+    # whatever else happens
+    write_results(RESULT, "Lattice Boltzmann flow on one GPU", rows, describe_machine() | notes)
     for program in sys.argv[1:]:
         if not program.startswith("--"):
             notes[Path(program).name] = subprocess.run(

@@ -177,7 +177,7 @@ def test_pressed_twice_it_stops_at_once_and_the_state_is_used_no_more(
         with pytest.raises(lw.StateError) as error:
             use(simulation)
         assert " was stopped within step" in str(error.value) or " were stopped within step" in str(error.value)
-        assert "its arrays are of no step, and nothing computed from them holds;" in str(error.value)
+        assert "arrays are of no step, and nothing computed from them holds;" in str(error.value)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -173,9 +173,8 @@ def _touched(use: Use, reference: Any, roles: dict[str, Role]) -> list[Access]:
             if isinstance(s, ir.StoreRecord) and s.array == name
             for x, _ in s.writes
         }
-        own = (
-            not reference.pattern.over_pairs or role != "streamed"
-        )  # arithmetic counts once, with the sources of a pair
+        # arithmetic counts once, with the sources of a pair
+        own = not reference.pattern.over_pairs or role != "streamed"
         weight = use.weight * (
             use.neighbors if reference.pattern.over_pairs and role == "gathered" else 1.0
         )

@@ -60,9 +60,8 @@ class Region:
     stages: int = 0  # times that a turn waits for what it loads itself into shared memory
     # "array/buffer/read": a sector counts once
     sectors: dict[str, float] = field(default_factory=dict[str, float])
-    operations: dict[tuple[str, int], float] = field(
-        default_factory=dict[tuple[str, int], float]
-    )  # of floats, by bytes
+    # of floats, by bytes
+    operations: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
     applications: int = 0  # of functions, directly in it
     latency: float = 0.0  # cycles of its longest chain of operations, one after the other
     words: int = 0  # 32-bit values that it holds from outside, or carries from one turn to the next

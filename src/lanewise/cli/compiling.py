@@ -38,11 +38,12 @@ class CompilingLine:
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
         self._running = 0
+        # seconds of kernels before, this one's begin, the end of the last
         self._waited, self._since, self._until = (
             0.0,
             0.0,
             -math.inf,
-        )  # seconds of kernels before, this one's begin, the end of the last
+        )
 
     def __call__(self, compilation: Compilation) -> None:
         with self._lock:

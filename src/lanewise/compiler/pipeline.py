@@ -89,9 +89,8 @@ def build_program(
     target = TARGETS[device_kind]
     kernel = checked("pattern", with_distinct_functions(reference))
     kernel = checked("constant folding", constant_folding.apply(kernel))
-    kernel = checked(
-        "scalar replacement", scalar_replacement.apply(kernel)
-    )  # after folding, which makes indices literals
+    # after folding, which makes indices literals
+    kernel = checked("scalar replacement", scalar_replacement.apply(kernel))
     # after folding, which leaves values unread
     simple = checked("dead code", dead_code.apply(kernel))
     check_device(simple, plan, target)

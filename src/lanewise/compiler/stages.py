@@ -253,6 +253,7 @@ __all__ = ["Checked", "Kernels"]
 
 
 VECTOR_BITS = (0, 256, 512)
+# that the points of an index space on a GPU have too
 POINTS = (
     "tile",
     "unroll",
@@ -260,7 +261,7 @@ POINTS = (
     "targets",
     "slices",
     "parts",
-)  # that the points of an index space on a GPU have too
+)
 # that nothing else has
 ONLY_POINTS = ("across", "down", "rows", "layers", "adjacent", "neighbours", "order", "panel")
 ON_A_CPU = ("across", "rows", "layers")  # of these

@@ -896,9 +896,8 @@ def _sides(block: ir.Block, varying: set[str]) -> tuple[ir.Block, ...]:
         case ir.If(condition=test, then=then, otherwise=otherwise) if varying.isdisjoint(
             reads(test)
         ):
-            early = (
-                _sides(otherwise, varying) if len(otherwise) == 1 else ()
-            )  # blocks at an edge that load before its test
+            # blocks at an edge that load before its test
+            early = _sides(otherwise, varying) if len(otherwise) == 1 else ()
             return then, *(early or (otherwise,))
         case _:
             return ()

@@ -86,12 +86,10 @@ class Scope:
     loop_names: dict[str, ir.Local] = field(default_factory=dict[str, ir.Local])
     # None: unrolled
     loop_types: dict[str, t.Scalar | None] = field(default_factory=dict[str, t.Scalar | None])
-    loop_ranges: dict[str, range] = field(
-        default_factory=dict[str, range]
-    )  # the values of variables of loops over literals
-    breaks: list[list[set[str]] | None] = field(
-        default_factory=list[list[set[str]] | None]
-    )  # for each open loop: what is defined where it is left; None for one that is unrolled
+    # the values of variables of loops over literals
+    loop_ranges: dict[str, range] = field(default_factory=dict[str, range])
+    # for each open loop: what is defined where it is left; None for one that is unrolled
+    breaks: list[list[set[str]] | None] = field(default_factory=list[list[set[str]] | None])
     results_open: list[bool] = field(default_factory=list[bool])
     uses_same: bool = False
     # the parameters whose index is asked for

@@ -275,9 +275,8 @@ def from_python(value: Any, location: Location = NOWHERE) -> Value:
     if isinstance(value, bool):
         return weak(value, location)
     if isinstance(value, (int, float)) and not isinstance(value, np.generic):
-        return weak(
-            int(value) if isinstance(value, int) else float(value), location
-        )  # enumeration members become numbers
+        # enumeration members become numbers
+        return weak(int(value) if isinstance(value, int) else float(value), location)
     if isinstance(value, LiteralVector):
         return weak_vector(tuple(value), (), location)
     if isinstance(value, VectorValue):

@@ -51,9 +51,8 @@ class Memory:
     data: np.ndarray[Any, Any]
     arrangement: Arrangement
     count: int
-    _views: dict[tuple[str, int], Any] = field(
-        default_factory=dict[tuple[str, int], Any]
-    )  # of leaves that were touched
+    # of leaves that were touched
+    _views: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
     def read(self, leaf: str, index: int) -> Any:
         return self._view(leaf, index)[0]
@@ -130,18 +129,15 @@ class Shared:
     touched: dict[tuple[str, str, int], tuple[set[int], set[int]]] = field(
         default_factory=dict[tuple[str, str, int], tuple[set[int], set[int]]]
     )
-    copies: dict[int, list[list[Copy]]] = field(
-        default_factory=dict[int, "list[list[Copy]]"]
-    )  # asynchronous ones by thread, in groups: the last one is that of copies without a commit
-    under_way: set[tuple[str, str, int]] = field(
-        default_factory=set[tuple[str, str, int]]
-    )  # the places that they change
+    # asynchronous ones by thread, in groups: the last one is that of copies without a commit
+    copies: dict[int, list[list[Copy]]] = field(default_factory=dict[int, "list[list[Copy]]"])
+    # the places that they change
+    under_way: set[tuple[str, str, int]] = field(default_factory=set[tuple[str, str, int]])
     apart: bool = False  # warps never meet
     barriers: int = 0  # that its threads have met
     warps: dict[tuple[str, str, int], int] = field(default_factory=dict[tuple[str, str, int], int])
-    exchanged: dict[tuple[str, int], Any] = field(
-        default_factory=dict[tuple[str, int], Any]
-    )  # between threads of a warp
+    # between threads of a warp
+    exchanged: dict[tuple[str, int], Any] = field(default_factory=dict[tuple[str, int], Any])
 
     def touch(
         self, array: str, leaf: str, index: int, thread: int, *, write: bool, memory: str = ""
@@ -213,9 +209,10 @@ class Interpreter:
         default_factory=dict[str, "np.ndarray[Any, Any]"]
     )
     races: Races = field(default_factory=Races)
+    # of the kernel's blocks, by their identity
     _known: dict[int, tuple[Cooperation | Step, ...]] = field(
         default_factory=dict[int, "tuple[Cooperation | Step, ...]"], init=False, repr=False
-    )  # of the kernel's blocks, by their identity
+    )
 
     @cached_property
     def watched(self) -> dict[str, str]:

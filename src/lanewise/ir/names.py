@@ -48,9 +48,8 @@ def owner(name: str) -> str:
 
 COUNT = own("count")  # of the elements of an elementwise kernel
 WORK = own("work")  # turns of inner loops in a turn of the outermost one, where a pattern says so
-GATHER_STEP = own(
-    "gather.step"
-)  # elements from the place that data tell a thread to that of the next one, where it is known
+# elements from the place that data tell a thread to that of the next one, where it is known
+GATHER_STEP = own("gather.step")
 LANES = own("lanes")  # of the workers of a reduction
 
 

@@ -26,10 +26,11 @@ LEAST, QUICK_LEAST = 0.015, 0.01  # seconds of one timed run: short kernels are 
 MOST = 300  # repetitions of a kernel within a run
 ENOUGH = 1.0  # seconds of measuring after which a rung is not run again
 LIMIT, QUICK_LIMIT = 60.0, 6.0  # seconds that one run may take
+# operations and bytes a second of a kernel that is slow, on a GPU or a CPU
 SLOW = {
     True: (2e11, 2e10),
     False: (1e9, 1e9),
-}  # operations and bytes a second of a kernel that is slow, on a GPU or a CPU
+}
 PILOT = 4  # how many times smaller the matrices are of a run that tells how long a larger one takes
 
 

@@ -131,9 +131,8 @@ def predicted_seconds(cell: Cell, device: str, count: int) -> float:
         cell.kernel.__name__, "gathered" if cell.access == "gathered" else "streamed", leaves, ()
     )
     records = cost(cell.layout.arrange(cell.record.leaves), access, model, count).seconds
-    beside = (4 if model.target.has_blocks else 8) + (
-        4 if cell.access == "gathered" else 0
-    )  # a CPU reads a line before it stores
+    # a CPU reads a line before it stores
+    beside = (4 if model.target.has_blocks else 8) + (4 if cell.access == "gathered" else 0)
     return records + count * beside / (
         model.cached_streamed if is_cached(device, count) else model.streamed
     )

@@ -333,9 +333,8 @@ def _check_apart(program: Program, arrays: Arrays) -> None:
     fields = _parted(program)
     if not fields:
         return
-    arrays = {
-        n: b for n, b in arrays.items() if not is_view(n)
-    }  # views have the memory of an array in common, and know it
+    # views have the memory of an array in common, and know it
+    arrays = {n: b for n, b in arrays.items() if not is_view(n)}
     written = {
         a.name
         for k in (program.reference, *program.kernels)

@@ -138,9 +138,8 @@ class _Lowering:
             whole = self.stored.get(s.array, whole)
         loads: list[ir.Statement] = []
         for g in groups:
-            written_back = any(
-                x and x.leaf in whole for x in g.slots
-            )  # the rest of this vector is needed for the store
+            # the rest of this vector is needed for the store
+            written_back = any(x and x.leaf in whole for x in g.slots)
             lanes = tuple(
                 ""
                 if x is None

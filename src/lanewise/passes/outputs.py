@@ -77,9 +77,8 @@ def keep_stores(kernel: ir.Kernel, kept: Callable[[str, str], bool]) -> ir.Kerne
     body = _specialised(body, needed)
     used = {s.array for s in statements(body) if isinstance(s, ir.LoadRecord | ir.StoreRecord)}
     written = {s.array for s in statements(body) if isinstance(s, ir.StoreRecord)}
-    own = {
-        a.name for a in kernel.arrays if a.name in used or not a.written
-    }  # of pairs, an array may serve its count alone
+    # of pairs, an array may serve its count alone
+    own = {a.name for a in kernel.arrays if a.name in used or not a.written}
     arrays = tuple(replace(a, written=a.name in written) for a in kernel.arrays if a.name in own)
     return replace(kernel, body=body, arrays=arrays)
 

@@ -212,9 +212,8 @@ class _Prefetch:
             return (s,)
 
         compute = flat_map(loop.body[_first_barrier(loop) + 1 : -1], read)
-        assert isinstance(
-            loop.body[-1], ir.Barrier
-        )  # of the single tile: it kept the next one from being stored too early
+        # of the single tile: it kept the next one from being stored too early
+        assert isinstance(loop.body[-1], ir.Barrier)
         begin = (ir.Assign(half.name, self._half(tile)), ir.WaitAsync(), ir.Barrier())
         return replace(loop, body=(*begin, *load, *compute))
 

@@ -532,10 +532,11 @@ class Calls:
 
     def work(self, arguments: Arguments) -> Work:
         """What default plans ask of a call."""
+        # a plan for no elements is as good as one for one
         count, pattern = (
             max(1, self.count(arguments)),
             self.wing.pattern,
-        )  # a plan for no elements is as good as one for one
+        )
         plain = pattern.suggest is None and (
             pattern.describe is None or not is_gpu(arguments.device)
         )

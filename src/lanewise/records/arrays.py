@@ -146,9 +146,8 @@ class RecordArray(Generic[B]):
     _side: Side  # which side it is, if it has two; that of its array for a view
     _seen: FieldViews  # where the records are; another one after every change in length
     _capacity: int
-    _base: (
-        tuple[RecordArray, FieldViews] | None
-    )  # of a view: the array that owns the memory, and where its records were
+    # of a view: the array that owns the memory, and where its records were
+    _base: tuple[RecordArray, FieldViews] | None
     _host: RecordArray | None  # the array of the host's side, which does not hold this one
     _fixed: str  # why the length cannot be changed, if so
     # of a copy that a kernel gets in place of another array: that array

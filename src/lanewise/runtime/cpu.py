@@ -29,9 +29,8 @@ SLAB_UNIT = (
 )
 
 
-_LOADED: WeakValueDictionary[str, Any] = (
-    WeakValueDictionary()
-)  # the kernels that somebody holds, by what they are made of
+# the kernels that somebody holds, by what they are made of
+_LOADED: WeakValueDictionary[str, Any] = WeakValueDictionary()
 _LOADING = threading.Lock()
 
 
@@ -87,9 +86,8 @@ def _load(text: str, name: str, key: str) -> Any:
         dispatcher: Any = kernel
         shorten(dispatcher, key)
         dispatcher._compilation_chain_init_hook = _no_extensions
-        dispatcher._cache = KernelCache(
-            name, text, key, ModuleType(module)
-        )  # as its `enable_caching` does with Numba's own
+        # as its `enable_caching` does with Numba's own
+        dispatcher._cache = KernelCache(name, text, key, ModuleType(module))
         dispatcher.compile = partial(_compile, ref(dispatcher))
         finalize(kernel, sys.modules.pop, module, None)
     return kernel

@@ -58,9 +58,8 @@ class KernelCache(_Cache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """The compiled function of a signature, or None: then Numba compiles."""
         sys.modules[self.module.__name__] = self.module
-        rtsys.initialize(
-            target_context
-        )  # all that finished code needs; what Numba can compile is read by whoever compiles
+        # all that finished code needs; what Numba can compile is read by whoever compiles
+        rtsys.initialize(target_context)
         entry = self._entry(sig, target_context.codegen())
         content = read_entry(entry)
         if content is not None:

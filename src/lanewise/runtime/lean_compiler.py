@@ -41,9 +41,8 @@ from lanewise.runtime.lean_types import InferTypes
 _LONG_CALLS = (peep_hole_list_to_tuple, peep_hole_call_function_ex_to_call_function_kw)
 
 
-_SHARED: WeakValueDictionary[Any, Any] = (
-    WeakValueDictionary()
-)  # functions that some kernel calls, by all that they are made of
+# functions that some kernel calls, by all that they are made of
+_SHARED: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 
 
 def shorten(kernel: Any, key: str) -> None:

@@ -290,9 +290,8 @@ def parse_spills(log: str, name: str) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
-SECTION = struct.Struct(
-    "<IIQQQQIIQQ"
-)  # name, type, flags, address, offset, size, link, info, alignment, size of an entry
+# name, type, flags, address, offset, size, link, info, alignment, size of an entry
+SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
 SYMBOL_TABLE, NO_BITS = 2, 8  # types of sections; the second one takes no room in the file
 SIZED = 0x04  # the format of an attribute whose value is followed by that many bytes of data

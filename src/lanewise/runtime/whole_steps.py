@@ -50,8 +50,9 @@ class WholeSteps:
             return
         first, last = self._unfinished
         where = f"step {last}" if last == first + 1 else f"steps {first + 1} to {last}"
+        was, its = ("were", "their") if self._what.startswith("these ") else ("was", "its")
         raise StateError(
-            f"{self._what} was stopped within {where}: its arrays are of no step, and nothing "
+            f"{self._what} {was} stopped within {where}: {its} arrays are of no step, and nothing "
             f"computed from them holds; {self._remedy}"
         )
 

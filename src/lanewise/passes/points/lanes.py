@@ -373,9 +373,8 @@ def row_phase(
     kinds = {p.name: p.type for p in kernel.counts + kernel.uniforms}
     row = ir.Literal(length, kind) if isinstance(length, int) else ir.Local(length, kinds[length])
     whole = build.equal(build.remainder(row, line), 0)
-    long = ir.Compare(
-        "<=", ir.Literal(LONG * line, kind), along.extent
-    )  # else masks at both ends cost more than they save
+    # else masks at both ends cost more than they save
+    long = ir.Compare("<=", ir.Literal(LONG * line, kind), along.extent)
     begin = ir.Select(
         ir.Logical("and", whole, long), ir.Local(phase, kind), ir.Literal(0, kind), kind
     )

@@ -67,9 +67,8 @@ def _build(
 def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
     segments = len(arguments.added[FIRST][0])
     items = max(1, int(arguments.totals["items"]) // max(1, segments))
-    lengths = {
-        count_of(n): len(r) for n, r in arguments.records.items()
-    }  # no counts of the kernel: what models look up
+    # no counts of the kernel: what models look up
+    lengths = {count_of(n): len(r) for n, r in arguments.records.items()}
     if len(arguments.records) == 1:
         return {SEGMENTS: segments, **lengths, ITEMS: items}
     dense = len(next(iter(arguments.records.values())))

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from lanewise.ir.names import own
 
+# counts; ITEMS: of a segment, on average
 CELLS, SEGMENTS, DENSE, ITEMS = (
     own("cells"),
     own("segments"),
     own("dense"),
     own("items"),
-)  # counts; ITEMS: of a segment, on average
+)
+# loop variables; PLACE on the dense axis
 CELL, SEGMENT, PLACE, ITEM = (
     own("cell"),
     own("segment"),
     own("place"),
     own("item"),
-)  # loop variables; PLACE on the dense axis
+)
 # where the items of a segment begin and end
 FIRST, LAST = own("segment.first"), own("segment.last")
 

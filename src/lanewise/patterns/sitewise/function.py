@@ -303,9 +303,8 @@ No value can have one of these names.
 """
 # beside the values that a wall has of fields
 _WALL_ARGUMENTS = frozenset({"number", "name", "velocity"})
-_SITES_ARGUMENTS = frozenset(
-    {"shape", "mask", "edges", "storage", "layout", "device"}
-)  # beside what the fields of a stencil begin with
+# beside what the fields of a stencil begin with
+_SITES_ARGUMENTS = frozenset({"shape", "mask", "edges", "storage", "layout", "device"})
 
 
 @dataclass(eq=False)

@@ -52,10 +52,11 @@ BEHIND = 16
 # rounds, of more than which that is worth it: what a row begins and ends with takes time of its own
 OVERLAPPED = 2048
 PACKED = 2048  # rounds: what is packed of them fits half of a core's second cache
+# 32 registers, or 16
 PRODUCT, PRODUCT_OF_16 = (
     Plan(rows=8, targets=3, tile=PACKED),
     Plan(rows=6, targets=2, tile=PACKED),
-)  # 32 registers, or 16
+)
 BATCH = Plan(rows=8)
 WINDOW = Plan(rows=4, targets=2)
 COLUMNS = Plan(targets=16)

@@ -54,9 +54,8 @@ WINDOWS = (
     Plan(block=128, across=4, rows=1, targets=8, adjacent=8, tile=16, unroll=0),
     Plan(block=128, across=16, targets=2, tile=8, unroll=0),
 )
-TURNED_ROWS = Plan(
-    block=512, neighbours="first", across=16, rows=2, targets=4, tile=1
-)  # that begin at multiples of 16 bytes
+# that begin at multiples of 16 bytes
+TURNED_ROWS = Plan(block=512, neighbours="first", across=16, rows=2, targets=4, tile=1)
 TURNED = (
     Plan(block=256, neighbours="first", across=16, rows=4, targets=4, tile=1),
     Plan(block=256, neighbours="first", across=16, rows=2, targets=2, tile=1),

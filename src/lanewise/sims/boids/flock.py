@@ -59,10 +59,11 @@ from lanewise.support.warned import warn_user
 
 Callback = Callable[["Flock"], None]
 
+# parts of a flock's program, beside the single steps of a round by their numbers
 ROUND, REORDERING = (
     "round",
     "reordering",
-)  # parts of a flock's program, beside the single steps of a round by their numbers
+)
 
 
 class Constant:

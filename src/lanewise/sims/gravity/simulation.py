@@ -175,9 +175,8 @@ class Simulation:
         self._plan = (plan or lw.Plan()).filled(wanted_force(self._precision))
         self._wanted_potential = (potential_plan or lw.Plan()).filled(WANTED_POTENTIAL)
         count = len(bodies)
-        nbytes = (
-            count * (4 * self._pair.size + 4) + bodies.nbytes
-        )  # accelerations and potential; counts of steps; what they were
+        # accelerations and potential; counts of steps; what they were
+        nbytes = count * (4 * self._pair.size + 4) + bodies.nbytes
         require_memory(
             bodies.device,
             nbytes,

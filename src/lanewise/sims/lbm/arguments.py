@@ -183,9 +183,8 @@ def check_settings(settings: Settings) -> lw.Lattice:
     shape = check_shape(settings.shape)
     lattice = chosen_lattice(settings.lattice, len(shape))
     check_tau(1 / settings.omega if settings.omega > 0 else math.nan)
-    chosen_numbers(
-        settings.precision, settings.storage, "cuda"
-    )  # whether the device has them is seen when there is one
+    # whether the device has them is seen when there is one
+    chosen_numbers(settings.precision, settings.storage, "cuda")
     chosen_streaming(settings.streaming, settings.device)
     chosen_parameters(settings.collision, settings.parameters)
     chosen_force(settings.force or None, len(shape))

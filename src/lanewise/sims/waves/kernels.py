@@ -37,10 +37,11 @@ from lanewise.sims.common.devices import array_module, on
 Method = Literal["interpolated", "dirichlet"]
 DEGREE = 7  # of the polynomials: their error is that of float32 sums
 NEAR = 2e-4  # of a bin: where LALPulsar takes the nearest bin for the sum
+# bins whose polynomials are made at a time, on a GPU and where they shall stay in the caches
 TABLE_PART, HOST_PART = (
     1 << 15,
     1 << 11,
-)  # bins whose polynomials are made at a time, on a GPU and where they shall stay in the caches
+)
 PI = float(np.float32(np.pi))
 
 
@@ -222,9 +223,8 @@ def _polynomials(
 ) -> lw.RaggedArray:
     module = array_module(bins.device)
     data = bins.data
-    values = module.full(
-        (len(data), 2 * (degree + 1)), np.nan, np.float32
-    )  # real and imaginary parts, as they lie in the bins
+    # real and imaginary parts, as they lie in the bins
+    values = module.full((len(data), 2 * (degree + 1)), np.nan, np.float32)
     weights = module.asarray(np.kron(_matrix(dterms, degree).T, np.eye(2)).astype(np.float32))
     count, part = max(0, len(data) - 2 * dterms + 1), HOST_PART if module is np else TABLE_PART
     for first in range(0, count, part):

@@ -83,9 +83,10 @@ class _Sharing:
         if place is None or any((s.array, leaf) not in self.types for leaf, _ in s.reads):
             return (s,)
         x, y, z = place
+        # of all sites, the leaves of one behind those of the one before
         wanted = {
             name: (s.array, leaf, (x + n // each, y, z)) for n, (leaf, name) in enumerate(s.reads)
-        }  # of all sites, the leaves of one behind those of the one before
+        }
         if self.rows_alone and s.across == 1 and isinstance(s.index, ir.Local):
             return (s,)
         if (s.across == 1 or not self.rows_alone) and all(

@@ -65,7 +65,6 @@ def _near(ready: Ready, row: Candidates, sky: Part) -> list[int]:
     towards = sky_vectors(directions[:, 0], directions[:, 1]) @ sky_vectors(
         np.array(row["alpha"]), np.array(row["delta"])
     )
-    reach = math.cos(
-        min(math.pi, math.hypot(*ready.grids.patch))
-    )  # twice the distance of the corners: pixels stand out
+    # twice the distance of the corners: pixels stand out
+    reach = math.cos(min(math.pi, math.hypot(*ready.grids.patch)))
     return (sky[0] + np.flatnonzero(towards >= reach)).tolist()
