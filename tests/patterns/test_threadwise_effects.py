@@ -30,13 +30,13 @@ EFFECTS = {
     "rounds": "for i in range(3): c[y] = c[y] * 2 + i",
     "nested": "for i in range(3):\n    if i != y: c[y] += i",
     "until": "while c[y] < 6: c[y] += 2",
-    "reads until": "i = 0\nwhile i < 6: i += d[y]\nd[y] = i",
+    "reads until": "n = 0\nwhile n < 6: n += d[y] * d[y] + 1\nd[y] = n",
     "kept": "v = c[y]\nc[y] = v + 1",
     "kept, branch": "v = c[y]\nif y != 1: c[y] = v + 1",
     "other": "d[y] = c[y]\nif y > 0: c[y] = 5",
     "forever": "while True:\n    v = d[y]\n    d[y] = v + 1\n    if v > 4: break\nc[y] = v",
     "stored": "c[y] = 7",
-    "until, then": "v = 0\nwhile v < 6: v += d[y]",
+    "until, then": "v = 0\nwhile v < 6: v += d[y] * d[y] + 1",
 }  # fmt: skip
 LOOPS = {
     "sum": "s = 0\nfor k in range(a.shape[1]): s += a[y, k] * v\nr[y] = s",
