@@ -102,7 +102,7 @@ def test_rows_that_read_the_same_vector_go_together_by_default() -> None:
     [
         (several, "many is read and written, and the last point may be computed several times"),
         (total, "it has one point"),
-        (triangle, "how often its loops run hangs on y, and points that are one run the same rounds"),
+        (triangle, "how often its loops run depends on y, and points that are one run the same rounds"),
     ],
     ids=lambda v: v.__name__ if hasattr(v, "__name__") else "",
 )

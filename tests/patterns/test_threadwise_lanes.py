@@ -221,7 +221,7 @@ def test_blocks_at_an_edge_load_before_its_test() -> None:
     run = between.bind(a, c, grid=a.shape, plan=Plan(across=16))
     assert "_choose(" not in run.compiled.source  # values of one side of a branch mean nothing to the other ones
     before, row = run.compiled.source.split("if x_begin < x_inner:", 1)
-    assert "z_first < a_shape0" in before  # what hangs on the row is tested before it
+    assert "z_first < a_shape0" in before  # what depends on the row is tested before it
     assert "z_first < a_shape0" not in row
     early, others = row.split("else:", 1)
     first, inside, last = re.split(r"for x_number in range\(x_inner, x_outer\):|if x_outer < x_end:", early)

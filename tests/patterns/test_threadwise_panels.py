@@ -255,7 +255,7 @@ REFUSED = [
     (shortened, "rounds of i do not lengthen the loop over k at one end, by one round each"),
     (broken, "a round of i may end early"),
     (turned_over, "s keeps a value from one round to the next, and is not gathered by"),
-    (weighted, "the loop over k hangs on what its round of i reads of b"),
+    (weighted, "the loop over k depends on what its round of i reads of b"),
     (early, "a round of i writes before its loop over k"),
     (twice, "the loop over i does more than gather values"),
     (followed, "a thread is no single loop over a range"),

@@ -39,7 +39,7 @@ PLANS = MadeUpSpace((family(),)).legal_plans()
 
 
 def share(plan: Plan, seed: int) -> float:
-    """A number from 0 to 1 that hangs on the plan, the same in every process."""
+    """A number from 0 to 1 that depends on the plan, the same in every process."""
     return zlib.crc32(f"{seed} {plan}".encode()) / 2**32
 
 

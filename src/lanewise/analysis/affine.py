@@ -172,7 +172,7 @@ class Access:
         return True
 
     def surely_shared(self, indices: tuple[str, ...]) -> tuple[str, ...]:
-        """The indices of threads that neither the place nor any condition hangs on.
+        """The indices of threads that neither the place nor any condition depends on.
 
         Threads that differ in them meet here.
         """
@@ -355,7 +355,7 @@ class _Walk:
                 return self.shared(e)
 
     def shared(self, e: ir.Expression) -> Affine | None:
-        """An expression that hangs on no thread and no round, and that nothing changes, as a
+        """An expression that depends on no thread and no round, and that nothing changes, as a
         term.
         """
         if (

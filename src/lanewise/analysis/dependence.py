@@ -1,10 +1,10 @@
 """Which variables can differ between threads, and between rounds of a loop.
 
-Everything that a value may hang on.
+Everything that a value may depend on.
 
-A value hangs on what its expression reads, on the conditions and loops that its assignment stands
+A value depends on what its expression reads, on the conditions and loops that its assignment stands
 in, and on where it was loaded from. What is said to be free of a variable surely is; what is said
-to hang on one may not.
+to depend on one may not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Dependence:
     of: dict[str, Names] = field(default_factory=dict[str, Names])
 
     def expression(self, e: ir.Expression) -> Names:
-        """What an expression may hang on."""
+        """What an expression may depend on."""
         return self.expressions((e,))
 
     def expressions(self, several: tuple[ir.Expression, ...]) -> Names:
@@ -40,7 +40,7 @@ class Dependence:
         return frozenset(d for e in several for n in reads(e) for d in self.of.get(n, NONE))
 
     def threads(self, names: Names) -> Names:
-        """The indices of threads among what something hangs on."""
+        """The indices of threads among what something depends on."""
         return names & frozenset(self.indices)
 
 

@@ -1,4 +1,4 @@
-"""What hangs on what.
+"""Which values depend on which.
 
 The variables whose values depend on others, through arithmetic, memory, branches and loops.
 """

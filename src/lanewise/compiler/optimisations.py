@@ -93,7 +93,7 @@ class Programs:
         """The program of a plan that differs from another one in what the compiler does beside the
         passes, if that one is legal.
 
-        Caps of registers stand in the grids of kernels, and nothing else hangs on them; what fast
+        Caps of registers stand in the grids of kernels, and nothing else depends on them; what fast
         arithmetic may do is asked where kernels are divided.
         """
         if plan.fast_math and not plan.fission and plan.branches == "together":

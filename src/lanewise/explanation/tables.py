@@ -125,7 +125,7 @@ def _deciding(f: ir.Function, arguments: Mapping[str, ir.Expression], reference:
     shared = {p.name for p in (*reference.uniforms, *reference.counts)}
     varying = {n for n, a in arguments.items() if not shared.issuperset(reads(a))}
     made: dict[str, set[str]] = {}
-    # a loop's variable, or what a branch decides, hangs on what its lines read
+    # a loop's variable, or what a branch decides, depends on what its lines read
     for s in statements(f.body):
         for name in writes(s):
             made.setdefault(name, set()).update(n for e in expressions(s) for n in reads(e))

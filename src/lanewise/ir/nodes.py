@@ -171,7 +171,8 @@ class Builtin:
     "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how
     many elements fit between the beginning of a line of memory and its own, and whether it is so
     large that it is written past the caches; "read_phase" is the same number as "phase" of the only
-    array that it reads. What a kernel computes must not hang on them; the interpreter has 0 and no.
+    array that it reads. What a kernel computes must not depend on them; the interpreter has 0 and
+    no.
     """
 
     name: Choice["thread", "block", "part", "clock", "phase", "read_phase", "far"]
@@ -384,8 +385,8 @@ class ScatterElement:
 class PrefetchElement:
     """Ask for the line of memory of an element that is loaded later; indices as in `LoadElement`.
 
-    The place may be outside of the array, and nothing that a kernel computes hangs on it. A core of
-    a CPU waits less for what it asked for; threads of a GPU take turns instead.
+    The place may be outside of the array, and nothing that a kernel computes depends on it. A core
+    of a CPU waits less for what it asked for; threads of a GPU take turns instead.
     """
 
     array: str

@@ -247,7 +247,7 @@ class Runner:
         return replace(rung, extra=extra)
 
     def _predicted(self, calls: Sequence[lw.Call]) -> float | None:
-        """Seconds by the model; None where how often a loop runs hangs on data."""
+        """Seconds by the model; None where how often a loop runs depends on data."""
         if any(not is_foreseen(call.compiled.executable.program.kernels) for call in calls):
             return None
         times = [

@@ -92,7 +92,7 @@ def _unfit(kernel: ir.Kernel, blocked: Recurrence) -> str | None:
         return f"a round of {v} has arrays of its own"
     meant, fixed = definitions(nest_of(kernel)[1]), _fixed(kernel, v)
     if any(not fixed.issuperset(reads(resolved(i, meant))) for i in statement.indices):
-        return f"where a round of {v} writes hangs on what it reads"
+        return f"where a round of {v} writes depends on what it reads"
     return None
 
 

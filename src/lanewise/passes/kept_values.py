@@ -215,7 +215,7 @@ def _is_costly(e: ir.Expression) -> bool:
 
 
 def _is_steady(meaning: ir.Expression, body: ir.Block, numbers: list[int], first: ir.For) -> bool:
-    """Whether a value hangs on the round, and nothing from the first of its loops to the last one
+    """Whether a value depends on the round, and nothing from the first of its loops to the last one
     changes what else it is made of.
     """
     names = {*reads(meaning)}

@@ -51,7 +51,7 @@ def legal(kernel: ir.Kernel, panel: int) -> str | None:
     for s in statements(body[: -1 - len(blocked.folds)]):  # before the loop and its stores
         if isinstance(s, ir.LoadElement) and not blocked.is_early(s):
             return (
-                f"the loop over {blocked.inner.variable} hangs on what its round of "
+                f"the loop over {blocked.inner.variable} depends on what its round of "
                 f"{blocked.outer.variable} reads of {s.array}"
             )
     return None

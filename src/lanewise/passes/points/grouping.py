@@ -43,7 +43,7 @@ def legal(kernel: ir.Kernel, points: int) -> str | None:
     varying = spread(body, {last.variable})
     if any(isinstance(s, ir.For | ir.While) and control(s) & varying for s in statements(body)):
         return (
-            f"how often its loops run hangs on {last.variable}, and points that are one run the "
+            f"how often its loops run depends on {last.variable}, and points that are one run the "
             "same rounds"
         )
     return None

@@ -97,7 +97,7 @@ def _apart(
                 pass
             case ir.For():
                 if varying & {n for e in (s.start, s.stop, s.step) for n in reads(e)}:
-                    return f"how often a loop runs hangs on {last}, and lanes run together"
+                    return f"how often a loop runs depends on {last}, and lanes run together"
                 if s.variable in varying:
                     return simd_operations.counts_apart(s)
             case _:
@@ -382,7 +382,7 @@ def row_phase(
 
 
 def tested_before(walk: ir.For) -> ir.Block:
-    """A walk along a row, with the tests that hang on the row made before it.
+    """A walk along a row, with the tests that depend on the row made before it.
 
     for $x.number: if 0 < $y.first and 0 < $x.first: A   ->   $tested.1 = 0 < $y.first; for
     $x.number: if $tested.1 and 0 < $x.first: A

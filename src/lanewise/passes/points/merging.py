@@ -335,7 +335,7 @@ def _guarded(
 ) -> ir.Block:
     """A store, and a load of an array that is tested, only for points that exist.
 
-    Of loads those alone whose place hangs on `of`.
+    Of loads those alone whose place depends on `of`.
 
     there: an index, and its name before it was moved to a point that exists: stores have nothing to
     do with others.

@@ -14,8 +14,7 @@ from lanewise.language import types as t
 from lanewise.language.array_types import ArrayType
 from lanewise.language.target import CPU, PYTHON
 from lanewise.language.types import I32
-from lanewise.launch.arguments import Arguments, bind_value_array, classify_arguments
-from lanewise.launch.executable import BoundArray
+from lanewise.launch.arguments import Arguments, classify_arguments
 from lanewise.launch.shaped_arrays import NARROW, check_shaped
 from lanewise.runtime.memory import device_of
 from lanewise.support.errors import ArgumentError
@@ -88,11 +87,6 @@ def table_arrays(tables: Tables) -> list[ir.ArrayArgument]:
 def table_lengths(tables: Tables) -> dict[str, t.ValueType]:
     """The lengths of the dimensions of tables: uniform values of a kernel."""
     return {length_of(n, d): I32 for n, kind in tables.items() for d in range(kind.rank)}
-
-
-def bound_tables(tables: Mapping[str, Any], kinds: Tables) -> dict[str, BoundArray]:
-    """Tables bound to their memory."""
-    return {n: bind_value_array(a.reshape(-1), kinds[n].element) for n, a in tables.items()}
 
 
 def numbers(lowered: Lowered, indices: Mapping[str, ir.Expression]) -> dict[str, ir.Expression]:

@@ -127,7 +127,7 @@ def places_reached(
 
 
 def proved_with_values(lowered: Lowered, signature: Signature) -> bool:
-    """Whether what is proved of a call hangs on its uniform values."""
+    """Whether what is proved of a call depends on its uniform values."""
     whole = _whole_numbers(signature, signature.parameters)
     return lowered.indexed is not None and bool(decisive(lowered.indexed.body, whole))
 

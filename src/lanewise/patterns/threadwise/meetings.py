@@ -153,7 +153,7 @@ def _touched(
 
 
 def _evaluated(e: ir.Expression, values: Mapping[str, Any]) -> Any:
-    """A whole number, or one for each thread; None where it hangs on something else."""
+    """A whole number, or one for each thread; None where it depends on something else."""
     match e:
         case ir.Literal(value=value) if e.type.is_integer:
             return int(value)
