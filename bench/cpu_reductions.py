@@ -1,6 +1,5 @@
-"""The nearest of many centres (the assignment of k-means) on a CPU, beside scikit-learn.
-
-On the same cores, in one run, interleaved.
+"""The nearest of many centres (the assignment of k-means) on a CPU, beside scikit-learn: on the
+same cores, in one run, interleaved.
 
     python -m bench.cpu_reductions [--points 200000] [--centers 200]
 Needs scikit-learn. Every version is compared with float64 before it is timed. `KMeans.predict` is

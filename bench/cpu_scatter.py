@@ -1,6 +1,5 @@
-"""Scatters, histograms, compaction and prefix sums on a CPU beside NumPy's.
-
-On the same cores, in one run, interleaved.
+"""Scatters, histograms, compaction and prefix sums on a CPU beside NumPy's: on the same cores, in
+one run, interleaved.
 
     python -m bench.cpu_scatter [--values 1e7] [--bins 1e6] [--rounds 15]
 Every version is compared with NumPy's result, and runs twice: its bits have to be the same. NumPy's

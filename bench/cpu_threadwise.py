@@ -70,9 +70,8 @@ def copied(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], c: lw.Array2[lw.f32])
 
 @dataclass(frozen=True)
 class Benchmark:
-    """`make` gives the arguments and the grid, `expect` the float64 result.
-
-    Work is in bytes a call, or FLOP of the product.
+    """`make` gives the arguments and the grid, `expect` the float64 result; work is in bytes a
+    call, or FLOP of the product.
     """
 
     name: str
@@ -282,9 +281,8 @@ BENCHMARKS = (
 
 
 def copier(source: Any, to: Any) -> tuple[Callable[[], None], float]:
-    """A copy of as many elements as both arrays have, in one piece for each thread.
-
-    And the bytes that it reads and writes.
+    """A copy of as many elements as both arrays have, in one piece for each thread; and the bytes
+    that it reads and writes.
     """
     threads, count = cpu_threads(), min(source.size, to.size)
     pool = ThreadPoolExecutor(threads)
@@ -302,9 +300,8 @@ def copier(source: Any, to: Any) -> tuple[Callable[[], None], float]:
 
 
 def copy_of(b: Benchmark, given: Given) -> tuple[Callable[[], None], float]:
-    """A copy between the arrays of a benchmark.
-
-    From the largest one that it reads to the one that it writes.
+    """A copy between the arrays of a benchmark: from the largest one that it reads to the one that
+    it writes.
     """
     result = given.get(b.result)
     read = max((a for a in given.values() if a is not result), key=lambda a: a.size)
@@ -360,9 +357,8 @@ def one_way(b: Benchmark, given: Given) -> dict[str, Callable[[], Any]]:
 def checked(
     b: Benchmark, given: Given, grid: tuple[int, ...], plan: lw.Plan | None
 ) -> tuple[str, Callable[[], Any]]:
-    """A kernel bound to its arguments, and its plan with the seconds to its first result.
-
-    Raises ValueError for a wrong one.
+    """A kernel bound to its arguments, and its plan with the seconds to its first result; raises
+    ValueError for a wrong one.
     """
     if b.result:
         given[b.result].fill(0)

@@ -106,9 +106,8 @@ def _cell(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the command line chose. most: the power of two of the largest flock; steps.
-
-    Of one measurement.
+    """What the command line chose. most: the power of two of the largest flock; steps: of one
+    measurement.
     """
 
     device: str
@@ -144,9 +143,8 @@ class Setting:
         return {name: 1e3 * statistics.median(t) / steps[name] for name, t in times.items()}
 
     def fitting(self, flock: Flock) -> int:
-        """As many steps as asked for.
-
-        Fewer where they take long, and the look for lost agents after them weighs little.
+        """As many steps as asked for; fewer where they take long, and the look for lost agents
+        after them weighs little.
         """
         began = time.perf_counter()
         flock.advance(GRAPH)
@@ -357,9 +355,8 @@ def check_nearest(points: Any, indices: Any, distances: Any) -> str:
 
 
 def profiled(setting: Setting, report: Report) -> None:
-    """What being measured costs, by two flocks without and two with it.
-
-    Equal flocks differ by where their memory lies, too.
+    """What being measured costs, by two flocks without and two with it: equal flocks differ by
+    where their memory lies, too.
     """
     columns = (
         "without, ms",

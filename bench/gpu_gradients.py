@@ -1,6 +1,5 @@
-"""Gradients against their forward kernels, in turns.
-
-The force of gravity's potential energy, and of a Lennard-Jones cut-off.
+"""Gradients against their forward kernels, in turns: the force of gravity's potential energy, and
+of a Lennard-Jones cut-off.
 
     python bench/gpu_gradients.py [--bodies 65536] [--rounds 15] [--device cuda]
 Every round times each kernel once, in turns; the median of the rounds is shown, and the gradient's

@@ -1,6 +1,5 @@
-"""Reductions of pairs on one GPU.
-
-The nearest of many centres and Gaussian sums, by several plans, beside KeOps where it is installed.
+"""Reductions of pairs on one GPU: the nearest of many centres and Gaussian sums, by several plans,
+beside KeOps where it is installed.
 
     python -m bench.gpu_reductions [--targets 1000000] [--sources 100000] [--seconds 40]
 Needs CuPy and an NVIDIA GPU. Some targets of every version are compared with float64 first.
@@ -55,9 +54,8 @@ def gaussian(point: Point, center: Point) -> lw.f32:
 
 @lw.pairwise
 def powers(point: Point, center: Point) -> lw.f32:
-    """The same of positions that were multiplied by sqrt(log2(e)).
-
-    The exponential unit computes powers of two, and no product is left.
+    """The same of positions that were multiplied by sqrt(log2(e)): the exponential unit computes
+    powers of two, and no product is left.
     """
     d = point.position - center.position
     return center.weight * lw.exp2(-d.x * d.x - d.y * d.y - d.z * d.z)
@@ -108,9 +106,8 @@ def answers(x: Any, y: Any, weight: Any) -> dict[str, Any]:
 
 
 def check(name: str, found: Any, answer: Any) -> None:
-    """Raise `AssertionError` for a wrong result.
-
-    A nearest centre may be another one that is as near in float32.
+    """Raise `AssertionError` for a wrong result; a nearest centre may be another one that is as
+    near in float32.
     """
     found = np.asarray(found.cpu() if hasattr(found, "cpu") else found.get()).reshape(-1)[:CHECKED]
     if name == "argmin":

@@ -1,6 +1,5 @@
-"""Scatters of floats, histograms and compaction on one GPU, beside CuPy and PyTorch.
-
-Milliseconds, rates, parts of a copy.
+"""Scatters of floats, histograms and compaction on one GPU, beside CuPy and PyTorch: milliseconds,
+rates, parts of a copy.
 
     python -m bench.gpu_scatter [--values 100000000] [--bins 1000000] [NAME ...]
 Needs CuPy and an NVIDIA GPU; PyTorch is timed where it is installed. Everything is checked first:
@@ -57,9 +56,8 @@ def largest(place: lw.i32, v: lw.f32, tops: lw.Array1[lw.f32]):
 
 @dataclass
 class Task:
-    """What is timed together.
-
-    Bytes that have to move, versions by name, whether what one leaves is right.
+    """What is timed together: bytes that have to move, versions by name, whether what one leaves is
+    right.
     """
 
     moved: float

@@ -45,9 +45,8 @@ ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Microseconds of one search over one cloud. even.
-
-    How many times those of the even cloud the whole takes.
+    """Microseconds of one search over one cloud. even: how many times those of the even cloud the
+    whole takes.
     """
 
     cloud: str
@@ -71,9 +70,8 @@ def ball(count: int, rng: np.random.Generator, radius: float) -> NDArray[np.floa
 
 
 def clouds(count: int) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """The thesis's density; the same with 8 agents far away; four times the radius.
-
-    All in a hundredth of the volume.
+    """The thesis's density; the same with 8 agents far away; four times the radius; all in a
+    hundredth of the volume.
     """
     rng, radius = np.random.default_rng(1), 200.0 * (count / 2**17) ** (1 / 3)
     even = ball(count, rng, radius)

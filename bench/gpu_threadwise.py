@@ -95,9 +95,8 @@ class Bound:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """`make` gives the arguments and the grid, `expect` the float64 result of a part of them.
-
-    Work is in FLOP or bytes a call.
+    """`make` gives the arguments and the grid, `expect` the float64 result of a part of them; work
+    is in FLOP or bytes a call.
     """
 
     name: str
@@ -256,9 +255,8 @@ def _solved(cp: Any, g: dict[str, Any]) -> Any:
 
 
 def _strsm(cp: Any, g: dict[str, Any]) -> None:
-    """By cuBLAS, in place after a copy. It counts columns first.
-
-    `a x = b` by rows is `x a = b` with the upper triangle.
+    """By cuBLAS, in place after a copy. It counts columns first: `a x = b` by rows is `x a = b`
+    with the upper triangle.
     """
     from cupy.cuda import cublas, device  # pyright: ignore[reportMissingImports]
 
@@ -298,9 +296,8 @@ def _line(kind: str, n: int) -> Callable[[Any], tuple[dict[str, Any], tuple[int,
 def _torch(
     call: Callable[[Any, dict[str, Any]], Any],
 ) -> tuple[str, Callable[[Any, dict[str, Any]], Any]]:
-    """PyTorch on the same memory, in float32 without tensor cores.
-
-    The module and the arguments as its tensors.
+    """PyTorch on the same memory, in float32 without tensor cores: the module and the arguments as
+    its tensors.
     """
 
     def launch(cp: Any, g: dict[str, Any]) -> Any:
@@ -766,9 +763,8 @@ def milliseconds(cp: Any, call: Callable[[], Any], times: int) -> float:
 
 @dataclass(frozen=True)
 class Row:
-    """A version of a benchmark.
-
-    Its rate in the benchmark's unit and the median of its times, or why there is none.
+    """A version of a benchmark: its rate in the benchmark's unit and the median of its times, or
+    why there is none.
     """
 
     name: str

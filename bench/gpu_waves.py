@@ -157,9 +157,8 @@ def sample(search: Search) -> Any:
 
 
 def check(name: str, search: Search, found: Any) -> None:
-    """Raise where a version is wrong.
-
-    A quarter of a thousandth of the largest amplitude is what float32 phases leave.
+    """Raise where a version is wrong: a quarter of a thousandth of the largest amplitude is what
+    float32 phases leave.
     """
     chosen = sample(search)
     wanted = search.reference(chosen)
@@ -273,9 +272,8 @@ def versions(
 def measured(
     search: Search, made: dict[str, tuple[Callable[[], Any], float]], device: str
 ) -> list[Measurement]:
-    """The times of all versions, interleaved.
-
-    Several calls of each together, so that starting them does not count.
+    """The times of all versions, interleaved: several calls of each together, so that starting them
+    does not count.
     """
     import time
 

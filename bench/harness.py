@@ -1,6 +1,5 @@
-"""Timing that compares fairly.
-
-Versions interleaved in one run, medians, and a note of the machine and the date.
+"""Timing that compares fairly: versions interleaved in one run, medians, and a note of the machine
+and the date.
 """
 
 from __future__ import annotations
@@ -70,9 +69,8 @@ def interleave(versions: dict[str, Callable[[], None]], rounds: int) -> dict[str
 
 
 def describe_machine() -> dict[str, str]:
-    """What a reader needs to judge the numbers.
-
-    Processor, cores, versions, date, and GPUs where there are any.
+    """What a reader needs to judge the numbers: processor, cores, versions, date, and GPUs where
+    there are any.
     """
     facts = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
@@ -103,9 +101,8 @@ def _cpu_model() -> str:
 
 
 def _gpus() -> dict[str, str]:
-    """One entry a GPU with driver, clocks and power limit as nvidia-smi gives them.
-
-    Nothing without nvidia-smi.
+    """One entry a GPU with driver, clocks and power limit as nvidia-smi gives them; nothing without
+    nvidia-smi.
     """
     if not shutil.which("nvidia-smi"):
         return {}
@@ -129,9 +126,8 @@ def _first_line(*command: str) -> str:
 def write_results(
     path: Path, title: str, rows: Sequence[Measurement], machine: dict[str, str]
 ) -> str:
-    """Writes `path` (a markdown table) and the same numbers as JSON beside it.
-
-    Returns the markdown text.
+    """Writes `path` (a markdown table) and the same numbers as JSON beside it; returns the markdown
+    text.
     """
     best = min(row.median for row in rows)
     unit = next((row.unit for row in rows if row.unit), "work")

@@ -364,9 +364,8 @@ def table(rows: list[dict[str, Any]], machine: dict[str, str], device: str) -> s
 
 
 def main() -> None:
-    """Measure all rows, or those named as `kernel` or `kernel:elements`.
-
-    Rows that were measured before are kept.
+    """Measure all rows, or those named as `kernel` or `kernel:elements`; rows that were measured
+    before are kept.
     """
     device, wanted = (sys.argv[1] if len(sys.argv) > 1 else "cuda"), sys.argv[2:]
     os.environ["LANEWISE_CACHE_DIR"] = tempfile.mkdtemp()  # tuned plans of this run only

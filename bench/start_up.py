@@ -307,9 +307,8 @@ def report(
 
 
 def turned(head: list[str], cells: list[list[str]], title: str) -> Table:
-    """Starts of one kind as they are printed, in 80 columns.
-
-    A row for each part that takes time, a column for each command.
+    """Starts of one kind as they are printed, in 80 columns: a row for each part that takes time, a
+    column for each command.
     """
     from rich import box
     from rich.table import Table

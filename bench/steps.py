@@ -87,9 +87,8 @@ def heat(y: lw.index, x: lw.index, a: lw.Array2[lw.f32], b: lw.Array2[lw.f32], r
 
 @dataclass(frozen=True)
 class Problem:
-    """calls: of a step. state: what is compared. plain, bound: step n.
-
-    Bound is None where values change.
+    """calls: of a step. state: what is compared. plain, bound: step n; bound is None where values
+    change.
     """
 
     calls: int

@@ -1,6 +1,5 @@
-"""A lid-driven cavity from scratch.
-
-One site's collision (BGK) is written here, the rest is made from it.
+"""A lid-driven cavity from scratch: one site's collision (BGK) is written here, the rest is made
+from it.
 
 The walls lie half a link outside the sites. The velocity on the centre line stands beside Ghia,
 Ghia & Shin (1982).

@@ -1,6 +1,5 @@
-"""What became of each optimisation, why, and what the model expects.
-
-An explanation is data, and prints as a table.
+"""What became of each optimisation, why, and what the model expects: an explanation is data, and
+prints as a table.
 
 python examples/explain_a_kernel.py [charges]
 """

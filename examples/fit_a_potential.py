@@ -1,6 +1,5 @@
-"""Fit the parameters of a pair potential to energies.
-
-Gradient descent with momentum on what `kernel.gradient` gives.
+"""Fit the parameters of a pair potential to energies: gradient descent with momentum on what
+`kernel.gradient` gives.
 
 python examples/fit_a_potential.py [steps] [device]
 """

@@ -1,6 +1,5 @@
-"""In and out without copies.
-
-Fields are NumPy arrays, or CuPy arrays on a GPU, and anything with DLPack comes in.
+"""In and out without copies: fields are NumPy arrays, or CuPy arrays on a GPU, and anything with
+DLPack comes in.
 
 python examples/interop.py [device]
 """

@@ -35,9 +35,8 @@ def gravity(target: Bird, source: Bird, softening2: lw.f32) -> lw.vec3:
 
 @lw.pairwise
 def align(target: Bird, source: Bird, range2: lw.f32) -> lw.vec3:
-    """A bird takes on the headings of those near it.
-
-    The weight is mutual, what it weighs is not.
+    """A bird takes on the headings of those near it: the weight is mutual, what it weighs is
+    not.
     """
     d = source.position - target.position
     return lw.exp(-lw.dot(d, d) / range2) * source.heading

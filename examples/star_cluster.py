@@ -1,6 +1,5 @@
-"""Gravity in ten lines.
-
-A star cluster, its forces and a few hundred steps of leapfrog, from two small functions.
+"""Gravity in ten lines: a star cluster, its forces and a few hundred steps of leapfrog, from two
+small functions.
 
 python examples/star_cluster.py [bodies] [steps] [device]
 """

@@ -1,8 +1,7 @@
 # pyright: basic, reportInvalidTypeForm=false, reportMissingImports=false
 # ruff: noqa: UP018, RUF046
-"""A flock with the thesis's rules in NVIDIA Warp, written as its users write one.
-
-A HashGrid, a kernel that steers, a kernel that moves.
+"""A flock with the thesis's rules in NVIDIA Warp, written as its users write one: a HashGrid, a
+kernel that steers, a kernel that moves.
 
 Run by a Python of its own that has warp-lang (it is no dependency of lanewise): `python
 warp_step.py`. It reads orders from its standard input and answers each with a line, both JSON:

@@ -47,9 +47,8 @@ def exact_acceleration(
 
 
 def relative_error(bodies: Bodies, acceleration: FloatArray, softening2: float) -> float:
-    """The largest |a - exact| / |exact| over some hundred targets.
-
-    The first, the last, and an even choice between.
+    """The largest |a - exact| / |exact| over some hundred targets: the first, the last, and an even
+    choice between.
     """
     targets = np.unique(np.linspace(0, bodies.count - 1, num=256).astype(np.int64))
     exact = exact_acceleration(bodies, softening2, targets)

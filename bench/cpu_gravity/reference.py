@@ -33,9 +33,8 @@ Reference = Callable[[Bodies, FloatArray, float, int], None]
 
 
 def build_references() -> dict[str, Reference]:
-    """Name -> reference, for each compiler present.
-
-    The libraries live as long as their temporary folder, then go.
+    """Name -> reference, for each compiler present; the libraries live as long as their temporary
+    folder, then go.
     """
     folder = Path(tempfile.mkdtemp(prefix="cpu-gravity-"))
     try:

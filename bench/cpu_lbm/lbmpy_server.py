@@ -1,7 +1,6 @@
 # pyright: basic, reportMissingImports=false
-"""lbmpy's kernels behind a pipe, run by the Python that has lbmpy.
-
-One JSON object a line in, one out.
+"""lbmpy's kernels behind a pipe, run by the Python that has lbmpy: one JSON object a line in, one
+out.
 
 {"make": name, "lattice": "D3Q19", "edge": n, "precision": "f32", "form": "pull", "threads": 2}
 compiles BGK (compressible, deviations from the weights, AVX-512 where the CPU has it) for n^D sites
@@ -179,9 +178,8 @@ def _has_avx512() -> bool:
 
 
 def check(kernel: Kernel, file: str, steps: int) -> None:
-    """Start from the arriving populations of a file, (Q, [nz,] ny, nx) in lbmpy's order.
-
-    Write those that arrive then.
+    """Start from the arriving populations of a file, (Q, [nz,] ny, nx) in lbmpy's order; write
+    those that arrive then.
     """
     given = np.load(file)
     if kernel.walls:  # around them lie the ghosts

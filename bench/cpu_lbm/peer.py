@@ -1,6 +1,5 @@
-"""lbmpy as a version to time.
-
-Its kernels run in a Python of its own (it is no dependency of lanewise), asked through a pipe.
+"""lbmpy as a version to time: its kernels run in a Python of its own (it is no dependency of
+lanewise), asked through a pipe.
 """
 
 from __future__ import annotations
@@ -54,9 +53,8 @@ class Peer:
     def make(
         self, name: str, box: Box, form: str, threads: int, edge: int | None = None, **more: bool
     ) -> dict[str, Any]:
-        """Compile a kernel for the inside of a box and one layer of ghosts around it; `more`.
-
-        Walls, streaming_stores.
+        """Compile a kernel for the inside of a box and one layer of ghosts around it; `more`:
+        walls, streaming_stores.
         """
         return self.ask(
             make=name,

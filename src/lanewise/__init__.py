@@ -1,6 +1,5 @@
-"""lanewise: write the physics for one element.
-
-The data structure and the kernel are designed for your machine.
+"""lanewise: write the physics for one element; the data structure and the kernel are designed for
+your machine.
 """
 
 from lanewise.support.interrupts import interrupts_wait, is_command, leave_when_interrupted

@@ -1,6 +1,5 @@
-"""Which layout a record gets.
-
-The default of a device, and the one that fits the kernels that use the records.
+"""Which layout a record gets: the default of a device, and the one that fits the kernels that use
+the records.
 
 Fields are grouped by the procedure of the Gravit study (section 6): fields of like access frequency
 form structures, structures wider than a load are divided, each becomes an array. What the study
@@ -106,9 +105,8 @@ def evaluate(
     model: MemoryModel,
     count: int,
 ) -> Candidate:
-    """The predicted time of a step under a layout.
-
-    The sum over the accesses, each as often as it happens.
+    """The predicted time of a step under a layout: the sum over the accesses, each as often as it
+    happens.
     """
     arrangement = layout.arrange(leaves)
     costs = [cost(arrangement, a, model, count) for a in accesses]
@@ -150,9 +148,8 @@ def _record(subject: Any) -> tuple[Record, Any]:
 
 
 def layout_advice(records: Mapping[str, RecordArray], kernel: Any) -> str:
-    """A sentence for each record that the model expects to be faster in another layout.
-
-    Nothing if there is none.
+    """A sentence for each record that the model expects to be faster in another layout; nothing if
+    there is none.
     """
     sentences: dict[str, str] = {}
     for array in records.values():
@@ -171,9 +168,8 @@ WORTH_DIVIDING = 0.02  # a field in two arrays is no view any more: that must pa
 
 
 def by_frequency(leaves: Sequence[Leaf], accesses: Sequence[Access]) -> list[Group]:
-    """Whole fields with the same role in every access, in order of declaration.
-
-    Fields that nobody uses come last.
+    """Whole fields with the same role in every access, in order of declaration; fields that nobody
+    uses come last.
     """
     groups: dict[tuple[tuple[bool, bool], ...], list[Leaf]] = {}
     for field in dict.fromkeys(leaf.field for leaf in leaves):

@@ -1,6 +1,5 @@
-"""The time that an access takes under a layout.
-
-The model behind `choose_layout`, calibrated by measurements.
+"""The time that an access takes under a layout: the model behind `choose_layout`, calibrated by
+measurements.
 
 A GPU moves sectors of 32 bytes, at one rate when neighbours are read together and at another when
 each comes from elsewhere; a CPU moves lines of 64 bytes and needs more instructions for values that
@@ -200,9 +199,8 @@ def _all_pairs(
 
 
 def placement(arrangement: Arrangement, slot: Slot) -> Placement:
-    """How the values of a leaf lie for SIMD lanes.
-
-    Side by side, in small structures, with a stride, or in blocks.
+    """How the values of a leaf lie for SIMD lanes: side by side, in small structures, with a
+    stride, or in blocks.
     """
     buffer = arrangement.buffers[slot.buffer]
     if buffer.width > 1:

@@ -1,6 +1,5 @@
-"""What kernels do with the records of one type.
-
-Leaves that are read and written, in which role, how often.
+"""What kernels do with the records of one type: leaves that are read and written, in which role,
+how often.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ class Use:
 
 
 def accesses_of(record: Record, kernels: Sequence[Any]) -> list[Access]:
-    """The accesses of all kernels to arrays of `record`.
-
-    Raises `ArgumentError` for what is no kernel or uses none.
+    """The accesses of all kernels to arrays of `record`; raises `ArgumentError` for what is no
+    kernel or uses none.
     """
     if not kernels:
         raise ArgumentError(

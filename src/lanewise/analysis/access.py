@@ -1,6 +1,5 @@
-"""What a kernel reads and writes.
-
-The fields of its records with their role and frequency, the bytes that a layout moves, and reuse.
+"""What a kernel reads and writes: the fields of its records with their role and frequency, the
+bytes that a layout moves, and reuse.
 
 Reuse is how often a byte that was loaded from global memory is used before it is loaded again.
 """
@@ -270,8 +269,7 @@ def reuse(work: KernelWork) -> tuple[Reuse, ...]:
 
 
 def _leaf(name: str) -> str:
-    """A variable without the array or stage that it was loaded for.
-
-    `position.x` of `$staged.position.x`.
+    """A variable without the array or stage that it was loaded for: `position.x` of
+    `$staged.position.x`.
     """
     return name.partition(".")[2] or name

@@ -1,6 +1,5 @@
-"""Which elements the threads of a kernel touch.
-
-Indices as sums over the indices of threads and the variables of loops.
+"""Which elements the threads of a kernel touch: indices as sums over the indices of threads and the
+variables of loops.
 
     a[y, 2 * k + r]      ->  (y), (2 k + r)      r: the same for all threads
 An index is affine when it is a sum of whole coefficients times such variables, plus what all
@@ -66,9 +65,8 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop around an access. shared: all threads run the same rounds of it. rounds.
-
-    How many, where literals say so.
+    """A loop around an access. shared: all threads run the same rounds of it. rounds: how many,
+    where literals say so.
 
     start, stop: where it begins and ends, as far as that is affine.
     """
@@ -133,9 +131,8 @@ class Access:
         )
 
     def footprint(self, box: Mapping[str, int]) -> tuple[int, ...] | None:
-        """The elements per dimension that `box` neighbouring values of each variable touch.
-
-        None where that is not known.
+        """The elements per dimension that `box` neighbouring values of each variable touch; None
+        where that is not known.
 
         Variables that `box` leaves out stay as they are.
         """
@@ -172,9 +169,8 @@ class Access:
         return True
 
     def surely_shared(self, indices: tuple[str, ...]) -> tuple[str, ...]:
-        """The indices of threads that neither the place nor any condition depends on.
-
-        Threads that differ in them meet here.
+        """The indices of threads that neither the place nor any condition depends on: threads that
+        differ in them meet here.
         """
         if any(i is None for i in self.indices) or any(not x.shared for x in self.loops):
             return ()
@@ -217,9 +213,8 @@ def accesses(body: ir.Block, indices: tuple[str, ...]) -> tuple[Access, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high.
-
-    Of their constants, per dimension.
+    """Accesses of one array whose places are fixed distances apart: those of a stencil. low, high:
+    of their constants, per dimension.
     """
 
     accesses: tuple[Access, ...]
@@ -261,9 +256,8 @@ def _group(members: list[Access]) -> Group:
 
 
 class _Walk:
-    """Goes through a block in order.
-
-    `forms` holds what variables stand for, as far as it is affine.
+    """Goes through a block in order; `forms` holds what variables stand for, as far as it is
+    affine.
     """
 
     def __init__(self, body: ir.Block, indices: tuple[str, ...]) -> None:

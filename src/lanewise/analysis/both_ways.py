@@ -1,6 +1,5 @@
-"""One function for both directions of a pair.
-
-F(i, j) and f(j, i), with everything that they share computed once.
+"""One function for both directions of a pair: f(i, j) and f(j, i), with everything that they share
+computed once.
 
     gravity(target, source)  ->  gravity_both_ways(target, source): the action on the target, and
     the reaction on the source
@@ -43,9 +42,8 @@ class BothWays:
 
     @property
     def saved(self) -> float:
-        """The share of the work for a pair, both ways, that need not be done.
-
-        0 for nothing, up to 0.5.
+        """The share of the work for a pair, both ways, that need not be done: 0 for nothing, up to
+        0.5.
         """
         return 1 - self.together / (2 * self.alone) if self.alone else 0.0
 
@@ -106,9 +104,8 @@ def _work(table: Table, values: list[Value]) -> int:
 
 @dataclass
 class _Writer:
-    """Writes numbered values as statements.
-
-    One for each value that is used more than once or has a name of the user's.
+    """Writes numbered values as statements: one for each value that is used more than once or has a
+    name of the user's.
     """
 
     table: Table

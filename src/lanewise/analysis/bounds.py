@@ -1,6 +1,5 @@
-"""From where to where the indices of accesses go, for the numbers of one call.
-
-What is in its array, and what surely is not.
+"""From where to where the indices of accesses go, for the numbers of one call: what is in its
+array, and what surely is not.
 
     for k in range(n): load a[y, k + 1]     y < 4, n = 10, a.shape = (4, 10)  ->  index 0 from 0 to
     3: inside; index 1 from 1 to 10: outside
@@ -29,9 +28,8 @@ ENDLESS = 2**80  # beyond every number of 64 bits
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`sum(coefficient * variable)` plus a number from `low` to `high`.
-
-    The variables are those of `State.box`.
+    """`sum(coefficient * variable)` plus a number from `low` to `high`; the variables are those of
+    `State.box`.
     """
 
     coefficients: Coefficients
@@ -121,9 +119,8 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """An index of an access.
-
-    The number of the access in order of text, the dimension, and from where to where it goes.
+    """An index of an access: the number of the access in order of text, the dimension, and from
+    where to where it goes.
 
     sure: some thread surely makes the access with the least and another one with the greatest of
     these.

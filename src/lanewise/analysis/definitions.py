@@ -18,9 +18,8 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """`values` by name, in order of text.
-
-    `fixed` are all names that never change, parameters among them; `uses` of every name.
+    """`values` by name, in order of text; `fixed` are all names that never change, parameters among
+    them; `uses` of every name.
 
     A use within a loop counts twice: what stands there is computed again and again.
     """

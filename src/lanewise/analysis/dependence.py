@@ -1,6 +1,5 @@
-"""Which variables can differ between threads, and between rounds of a loop.
-
-Everything that a value may depend on.
+"""Which variables can differ between threads, and between rounds of a loop: everything that a value
+may depend on.
 
 A value depends on what its expression reads, on the conditions and loops that its assignment stands
 in, and on where it was loaded from. What is said to be free of a variable surely is; what is said
@@ -58,9 +57,8 @@ def dependence(body: ir.Block, indices: tuple[str, ...]) -> Dependence:
 
 
 def assigned_often(body: ir.Block) -> Names:
-    """The variables that do not stand for one value.
-
-    More than one statement assigns them, or they are read before they are assigned.
+    """The variables that do not stand for one value: more than one statement assigns them, or they
+    are read before they are assigned.
 
     So are arrays of a thread's own.
     """
@@ -78,9 +76,8 @@ def assigned_often(body: ir.Block) -> Names:
 def _block(
     block: ir.Block, depends: Dependence, guards: Names, rounds: Names, often: Names
 ) -> None:
-    """guards: what decides whether these statements run; rounds.
-
-    The variables of the loops around.
+    """guards: what decides whether these statements run; rounds: the variables of the loops
+    around.
     """
     for s in block:
         own = depends.expressions(expressions(s))

@@ -16,9 +16,8 @@ from lanewise.language.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class IndexSum:
-    """A constant and the terms of a sum.
-
-    What is multiplied (a variable, or an expression that is taken as a whole), and by what.
+    """A constant and the terms of a sum: what is multiplied (a variable, or an expression that is
+    taken as a whole), and by what.
     """
 
     constant: int = 0

@@ -511,9 +511,8 @@ _FREE = frozenset({"leaf", "literal", "and", "or", "not"})
 def operation_cost(
     operation: str, kind: Scalar, operands: tuple[Scalar, ...], *, fast_math: bool = False
 ) -> Cost:
-    """Instructions of an operation with a result of type `kind`.
-
-    Division of whole numbers is that by no constant.
+    """Instructions of an operation with a result of type `kind`; division of whole numbers is that
+    by no constant.
     """
     if operation in _FREE or (operation == "negate" and kind.is_float):
         return {}

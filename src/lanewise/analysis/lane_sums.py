@@ -17,9 +17,8 @@ from lanewise.ir.traverse import reads, statements, writes
 def lane_sums(
     body: ir.Block, varying: set[str], start: Mapping[str, IndexSum] = {}
 ) -> dict[str, IndexSum]:
-    """The whole numbers that differ between lanes and are assigned once, as sums.
-
-    `start` holds those of the statements before.
+    """The whole numbers that differ between lanes and are assigned once, as sums; `start` holds
+    those of the statements before.
     """
     count: dict[str, int] = {}
     for s in statements(body):
@@ -44,9 +43,8 @@ def first_round(variable: str) -> str:
 
 
 def shared_loops(body: ir.Block, varying: set[str], thread: str, count: int) -> dict[str, IndexSum]:
-    """The variables of loops whose rounds the lanes share, one by one.
-
-    `for k in range(start + thread, stop, count)`.
+    """The variables of loops whose rounds the lanes share, one by one: `for k in range(start +
+    thread, stop, count)`.
     """
     loops: dict[str, IndexSum] = {}
     others: set[str] = set()

@@ -1,6 +1,5 @@
-"""Whether a whole number surely is a multiple of another one.
-
-Sums, products and choices of such numbers are.
+"""Whether a whole number surely is a multiple of another one: sums, products and choices of such
+numbers are.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ def lengths(kernel: ir.Kernel, number: int) -> frozenset[str]:
 
 
 def starts_of_panels(kernel: ir.Kernel, number: int) -> frozenset[str]:
-    """The first rounds of panels that are multiples of a number.
-
-    Where the loop begins at one, and the panels have so many rounds.
+    """The first rounds of panels that are multiples of a number: where the loop begins at one, and
+    the panels have so many rounds.
     """
     sure = frozenset[str]()
     for s in kernel.series:  # those within others begin where these do

@@ -64,9 +64,8 @@ class Recurrence:
     moving: Affine
 
     def gap(self, read: Affine | None, store: Affine | None) -> int | None:
-        """Of two places in a dimension.
-
-        How far what round k = `bound` of the inner loop reads lies beyond what round v writes.
+        """Of two places in a dimension: how far what round k = `bound` of the inner loop reads lies
+        beyond what round v writes.
 
         None where these places do not go with k and v, one by one.
         """
@@ -80,9 +79,8 @@ class Recurrence:
         return difference(added(self.moving.fixed, read.fixed), store.fixed)
 
     def is_early(self, load: ir.LoadElement) -> bool:
-        """Whether what a round reads before its inner loop is the same before the panel.
-
-        Nothing writes it, or its own round does.
+        """Whether what a round reads before its inner loop is the same before the panel: nothing
+        writes it, or its own round does.
         """
         stores = [a for a in self.accesses if a.is_store and a.array == load.array]
         readers = [a for a in self.accesses if a.statement == load]
@@ -214,9 +212,8 @@ def _inner(
 
 
 def _moving(inner: Loop, v: str, step: int) -> End | None:
-    """Which end of the inner loop moves away with each round, by one.
-
-    The other one is the same in all rounds.
+    """Which end of the inner loop moves away with each round, by one; the other one is the same in
+    all rounds.
     """
     start, stop = inner.start, inner.stop
     if start is None or stop is None:

@@ -1,6 +1,5 @@
-"""Loops whose rounds several threads may share.
-
-They only gather values, or write elements that no other round touches.
+"""Loops whose rounds several threads may share: they only gather values, or write elements that no
+other round touches.
 
     for k in range(n): s += a[y, k] * x[k]; if a[y, k] > m: m = a[y, k]       s: a sum, m: an
     extreme for k in range(n): c[y, k] = a[y, k] / s                                  c: apart
@@ -37,9 +36,8 @@ _STRAIGHT: dict[str, Operation] = {"<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Shareable:
-    """A loop whose rounds may be shared. `inner`.
-
-    The loop in it whose rounds are shared in its place, or itself.
+    """A loop whose rounds may be shared. `inner`: the loop in it whose rounds are shared in its
+    place, or itself.
 
     variables: of the loops from the outer one to the inner one.
     """
@@ -55,9 +53,8 @@ class Shareable:
 
 
 def shareable(body: ir.Block, place: int, indices: tuple[str, ...]) -> Shareable | str:
-    """The loop at a place of the body of a thread, as one that threads may share.
-
-    Or why they may not.
+    """The loop at a place of the body of a thread, as one that threads may share; or why they may
+    not.
     """
     loop = body[place]
     if not isinstance(loop, ir.For):
@@ -106,9 +103,8 @@ def folds_of(loop: ir.For, after: ir.Block) -> tuple[Fold, ...] | str:
 
 
 def first_access(block: ir.Block, name: str) -> str:
-    """How a block may meet a variable first.
-
-    "read" where a run of it can read it before it is written, else "write" or "none".
+    """How a block may meet a variable first: "read" where a run of it can read it before it is
+    written, else "write" or "none".
     """
     for s in block:
         if any(n == name for e in expressions(s) for n in reads(e)):
@@ -159,9 +155,8 @@ def _fold(body: ir.Block, name: str) -> Fold | None:
 
 
 def _gathers(e: ir.Expression, name: str) -> Operation | None:
-    """The operation of `x + e1 - e2`, `e1 * x`, `max(e1, max(x, e2))`.
-
-    A chain with the variable at one end.
+    """The operation of `x + e1 - e2`, `e1 * x`, `max(e1, max(x, e2))`: a chain with the variable at
+    one end.
     """
     match e:
         case ir.Binary(
@@ -204,9 +199,8 @@ Loads = dict[str, tuple[object, ...]]
 
 
 def _loads(body: ir.Block) -> Loads:
-    """What is loaded into variables that one statement assigns.
-
-    Two loads of one element are one value.
+    """What is loaded into variables that one statement assigns: two loads of one element are one
+    value.
     """
     stored = {s.array for s in statements(body) if isinstance(s, ir.StoreElement)}
     often = [n for s in statements(body) for n in writes(s)]

@@ -1,6 +1,5 @@
-"""What a kernel consists of for the models.
-
-Pieces that run equally often, what each costs and touches, and the values it computes.
+"""What a kernel consists of for the models: pieces that run equally often, what each costs and
+touches, and the values it computes.
 """
 
 from __future__ import annotations
@@ -108,9 +107,8 @@ class Unknown:
 
 @dataclass(frozen=True)
 class KernelWork:
-    """The regions of a kernel, and its launch.
-
-    Blocks of `threads` threads, or elements on a CPU (`threads` 1).
+    """The regions of a kernel, and its launch: blocks of `threads` threads, or elements on a CPU
+    (`threads` 1).
 
     unknown: the loops whose turns no count tells.
     """
@@ -180,9 +178,8 @@ class Values:
         return value
 
     def number(self, e: ir.Expression, env: Environment, here: Region) -> Value:
-        """The value of an expression.
-
-        A new one is computed before the loops that do not change it.
+        """The value of an expression; a new one is computed before the loops that do not change
+        it.
         """
         before = len(self.table.nodes)
         value = number_expression(self.table, rewrite(e, lambda x: self._named(x, env, here)), env)
@@ -193,9 +190,8 @@ class Values:
         return value
 
     def _named(self, x: ir.Expression, env: Environment, here: Region) -> ir.Expression:
-        """Coordinates of the thread and elements of local arrays as variables.
-
-        Variables that are not known yet as leaves.
+        """Coordinates of the thread and elements of local arrays as variables; variables that are
+        not known yet as leaves.
         """
         match x:
             case ir.Builtin():

@@ -1,6 +1,5 @@
-"""Give every live value of a kernel to its region.
-
-Instructions, addresses, registers, the longest chain, accesses to memory.
+"""Give every live value of a kernel to its region: instructions, addresses, registers, the longest
+chain, accesses to memory.
 
 The accesses of neighbouring threads lie side by side, with gaps, at one place, or wherever data
 tell.
@@ -82,9 +81,8 @@ class _Settling:
         self.costs.setdefault(id(home), Counter()).update(cost)
 
     def address_cost(self, n: int, home: Region, cost: dict[str, float]) -> dict[str, float]:
-        """A constant distance is part of the access.
-
-        What moves on with a loop is added once for each unrolled turn.
+        """A constant distance is part of the access; what moves on with a loop is added once for
+        each unrolled turn.
         """
         node = self.table.nodes[n]
         if node.operation in ("+", "-") and any(
@@ -94,9 +92,8 @@ class _Settling:
         return {k: c / home.unroll for k, c in cost.items()} if home.is_loop else cost
 
     def pointer(self, number: int, buffer: str, seen: set[tuple[int, str, int]]) -> None:
-        """An address in global memory has 64 bits.
-
-        Made once for each buffer and base, moved on with the loop.
+        """An address in global memory has 64 bits: made once for each buffer and base, moved on
+        with the loop.
         """
         if self.buffers[buffer].space != "global":
             return
@@ -127,9 +124,8 @@ class _Settling:
         home.operations[key] = home.operations.get(key, 0.0) + 1
 
     def words(self, region: Region, own: Mapping[int, list[int]]) -> int:
-        """Values of enclosing regions that an innermost loop reads, and those that it carries.
-
-        Registers while it runs.
+        """Values of enclosing regions that an innermost loop reads, and those that it carries:
+        registers while it runs.
         """
         if not region.is_loop or any(r.is_loop for r in region.walk()[1:]):
             return 0
@@ -237,9 +233,8 @@ def lie_along_simd(index: ir.Expression, size: int, samples: Known, variable: st
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """What the threads of the sample touch with one access.
-
-    Elements of `size` bytes, where `active`.
+    """What the threads of the sample touch with one access: elements of `size` bytes, where
+    `active`.
     """
 
     key: str

@@ -1,6 +1,5 @@
-"""A kernel as regions.
-
-Pieces that run equally often, each with its instructions, its memory accesses, and how often.
+"""A kernel as regions: pieces that run equally often, each with its instructions, its memory
+accesses, and how often.
 
 How often is found by following index arithmetic for a sample of threads (`sampling`); what it
 costs, by numbering values (`instructions`). Both work for any kernel that has been lowered,
@@ -344,9 +343,8 @@ class _Walk:
     def side(
         self, block: ir.Block, condition: Sample | None, taken: bool, env: Environment, here: Region
     ) -> Returned:
-        """One side of a branch.
-
-        A region of its own, run by the warps of which a thread takes it.
+        """One side of a branch: a region of its own, run by the warps of which a thread takes
+        it.
         """
         weight, active = self.weight, self.active
         if condition is None and self.least:
@@ -471,9 +469,8 @@ class _Walk:
             self.touched.setdefault(id(here), []).append(touch)
 
     def anew(self, index: ir.Expression) -> float:
-        """The share of what a turn reads that the turn before has not brought already.
-
-        Threads go on by one place a turn.
+        """The share of what a turn reads that the turn before has not brought already: threads go
+        on by one place a turn.
         """
         turns = next((self.wandering[n] for n in reads(index) if n in self.wandering), 0.0)
         if self.gather_step is None or turns <= 1:

@@ -1,6 +1,5 @@
-"""Values of index arithmetic for a sample of threads at once.
-
-How often loops run, which branches are taken, what is accessed.
+"""Values of index arithmetic for a sample of threads at once: how often loops run, which branches
+are taken, what is accessed.
 
 A sample has the shape (warps, lanes). A value that depends on memory or on an unknown argument is
 None.
@@ -45,9 +44,8 @@ _BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
 
 
 def sample_threads(threads: int, blocks: int, parts: int) -> Known:
-    """The coordinates of some warps of a launch, by the names of the IR.
-
-    `@thread`, `@block`, `@part`.
+    """The coordinates of some warps of a launch, by the names of the IR: `@thread`, `@block`,
+    `@part`.
     """
     warps = -(-threads // WARP)
     block, part, warp = np.meshgrid(
@@ -121,9 +119,8 @@ def _value(e: ir.Expression, samples: Known) -> Sample | None:
 
 
 def middle(start: Sample, stop: Sample, step: Sample) -> tuple[Sample, Sample]:
-    """How often `range(start, stop, step)` runs, and the loop variable half way.
-
-    Exact on average for linear bounds.
+    """How often `range(start, stop, step)` runs, and the loop variable half way: exact on average
+    for linear bounds.
     """
     step = np.where(step == 0, 1, step)
     trips = np.maximum(0, -(-(stop - start) // step))

@@ -71,9 +71,8 @@ def zero_self_term(
 
 
 def violated(proof: Proof, uniforms: Mapping[str, Any]) -> str | None:
-    """The first condition that these values (by name) do not meet, in words.
-
-    None when the term is zero for them.
+    """The first condition that these values (by name) do not meet, in words; None when the term is
+    zero for them.
     """
     for c in proof.conditions:
         used = {

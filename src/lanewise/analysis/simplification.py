@@ -71,9 +71,8 @@ _OF_ITSELF = {"==": True, "<=": True, ">=": True, "!=": False, "<": False, ">": 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What an expression of uniforms must be.
-
-    "> 0", or "finite" (and so when a field multiplies it).
+    """What an expression of uniforms must be: "> 0", or "finite" (and so when a field multiplies
+    it).
     """
 
     value: ir.Expression
@@ -85,9 +84,8 @@ class NotFinite(Exception):
 
 
 class Simplification:
-    """The values of a table, simplified, by their old numbers.
-
-    What each is now, and the conditions under which it is that.
+    """The values of a table, simplified, by their old numbers: what each is now, and the conditions
+    under which it is that.
     """
 
     def __init__(self, old: Table, record: str) -> None:

@@ -55,9 +55,8 @@ def spread_in_lanes(body: ir.Block, names: set[str]) -> set[str]:
 
 
 def control(s: ir.Statement) -> set[str]:
-    """What decides what a statement does.
-
-    Its expressions, and the conditions under which a loop is left.
+    """What decides what a statement does: its expressions, and the conditions under which a loop is
+    left.
     """
     used = {n for e in expressions(s) for n in reads(e)}
     if isinstance(s, ir.For | ir.While):

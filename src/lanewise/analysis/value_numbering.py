@@ -1,6 +1,5 @@
-"""Value numbering with signs.
-
-Which values of a function are equal, or equal up to a minus sign, for all inputs.
+"""Value numbering with signs: which values of a function are equal, or equal up to a minus sign,
+for all inputs.
 
 Every expression becomes a node of one table; equal nodes are one node. A value is a node and a
 sign, because negation is exact in floating
@@ -276,9 +275,8 @@ class _Numbering:
         )
 
     def _sign(self, first: Value, second: Value) -> bool:
-        """Whether a selection is best seen as the negative of another.
-
-        Zero has no say, only its sign would differ.
+        """Whether a selection is best seen as the negative of another; zero has no say, only its
+        sign would differ.
         """
         signs = [v.negative for v in (first, second) if not self._is_zero(v)]
         return bool(signs) and all(signs)

@@ -1,6 +1,5 @@
-"""A line on standard error while something compiles, and the warnings of caches as notes.
-
-What a command says besides its results.
+"""A line on standard error while something compiles, and the warnings of caches as notes: what a
+command says besides its results.
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ _ERASE = "\r\x1b[2K"
 
 
 class CompilingLine:
-    """Says what compiles, where it takes longer than a moment.
-
-    One kernel, or several one after the other.
+    """Says what compiles, where it takes longer than a moment: one kernel, or several one after the
+    other.
 
     At a terminal a line that goes away when it is done; above a progress bar, which holds the last
     line, one that stays, for a kernel that takes long. In a log one line, for the first that

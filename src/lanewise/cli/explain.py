@@ -1,6 +1,5 @@
-"""`lanewise explain` gravity, boids, lbm, waves or path/to/file.py:kernel.
-
-What a kernel gets, why, and what to expect of it.
+"""`lanewise explain` gravity, boids, lbm, waves or path/to/file.py:kernel: what a kernel gets, why,
+and what to expect of it.
 """
 
 from __future__ import annotations
@@ -154,9 +153,8 @@ def explain(
 
 
 def columns() -> int:
-    """How wide a table may be.
-
-    As the terminal (or the variable COLUMNS), else as wide as explanations are.
+    """How wide a table may be: as the terminal (or the variable COLUMNS), else as wide as
+    explanations are.
     """
     return min(shutil.get_terminal_size((WIDTH, 0)).columns, WIDTH)
 
@@ -191,9 +189,8 @@ def _kernels(
 
 
 def read_values(texts: list[str]) -> dict[str, float]:
-    """`["softening2=1e-4"]` as numbers by name.
-
-    Raises `InputError` for what is no number or comes twice.
+    """`["softening2=1e-4"]` as numbers by name; raises `InputError` for what is no number or comes
+    twice.
     """
     numbers: dict[str, float] = {}
     for text in texts:

@@ -214,9 +214,8 @@ def _check_picture(plot: Path) -> None:
 
 
 def _follow(chosen: Ladder, options: Options) -> list[Rung]:
-    """Climb, and show on a terminal (standard error.
-
-    JSON goes to standard output) what was measured last.
+    """Climb, and show on a terminal (standard error: JSON goes to standard output) what was
+    measured last.
     """
     from rich.console import Console
 

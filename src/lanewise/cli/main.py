@@ -37,9 +37,8 @@ class _Presses:
         signal.default_int_handler(number, frame)
 
     def lost(self, what: Any) -> None:
-        """The hook of exceptions that Python cannot raise where they come.
-
-        Ctrl-C is pressed again a moment later.
+        """The hook of exceptions that Python cannot raise where they come: Ctrl-C is pressed again
+        a moment later.
         """
         if not issubclass(what.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(what)

@@ -1,6 +1,5 @@
-"""What a command is about.
-
-A product, or the kernel `name` of the file `path/to/file.py`, written as `path/to/file.py:name`.
+"""What a command is about: a product, or the kernel `name` of the file `path/to/file.py`, written
+as `path/to/file.py:name`.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ _OF_A_CALL = (
 
 
 def product_kernels(name: str) -> Any:
-    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`.
-
-    None where there is none.
+    """The module `explain` of a product, which has `explained` and perhaps `tuning_job`; None where
+    there is none.
     """
     place = f"{sims.__name__}.{name}.explain"
     return (
@@ -58,9 +56,8 @@ def load_kernel(text: str) -> Pairwise | Elementwise: ...
 @overload
 def load_kernel(text: str, *, sites: bool) -> Pairwise | Elementwise | Sitewise: ...
 def load_kernel(text: str, *, sites: bool = False) -> Pairwise | Elementwise | Sitewise:
-    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice.
-
-    The file is run to get it.
+    """The kernel that `path/to/file.py:name` names, also one over the `sites` of a lattice; the
+    file is run to get it.
 
     What the file prints goes to standard error: standard output belongs to the command. Raises
     `InputError` when there is no such file, when it cannot be run, and when it has no kernel of

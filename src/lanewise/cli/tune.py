@@ -1,6 +1,5 @@
-"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`.
-
-Measure plans, and remember the fastest.
+"""`lanewise tune PRODUCT` and `lanewise tune path/to/file.py:kernel`: measure plans, and remember
+the fastest.
 """
 
 from __future__ import annotations

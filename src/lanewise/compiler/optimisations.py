@@ -1,6 +1,5 @@
-"""The optimisations of lanewise as people know them.
-
-Names, values worth trying, and whether a kernel allows them.
+"""The optimisations of lanewise as people know them: names, values worth trying, and whether a
+kernel allows them.
 
 The catalogue has those of the plan, which `Plan` declares field by field, and the layout of the
 records. Its order is that of the
@@ -161,8 +160,7 @@ def _with_blocks(kernel: ir.Kernel, blocks: int) -> ir.Kernel:
 
 
 def possible(reference: ir.Kernel, plan: Decisions, kind: str, name: str, value: Any) -> str | None:
-    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass.
-
+    """Why `plan` cannot have its field `name` at `value` for this kernel, in the words of the pass;
     None when it can.
 
     A value that leaves every kernel of the program as it is without the optimisation counts as
@@ -184,8 +182,7 @@ def without(
 
 
 def reason_of(message: str) -> str:
-    """A refusal without its head: `unrolling cannot be applied to f.
-
-    It has no loop` -> `it has no loop`.
+    """A refusal without its head: `unrolling cannot be applied to f: it has no loop` -> `it has no
+    loop`.
     """
     return _HEAD.sub("", message, count=1)

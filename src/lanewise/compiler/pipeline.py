@@ -113,10 +113,8 @@ def build_program(
 
 
 def _groups(parts: Kernels, plan: Decisions, target: Target, checked: Checked) -> Iterator[Kernels]:
-    """The kernels in their shape.
-
-    One by one those of panels, which each have passes of their own to go through; else all
-    together.
+    """The kernels in their shape: one by one those of panels, which each have passes of their own
+    to go through; else all together.
     """
     shaped = (k for part in parts for k in shape(part, plan, target, checked))
     if plan.panel and plan.uniforms == "constant":

@@ -1,6 +1,5 @@
-"""The stages of the pipeline.
-
-Which passes a plan asks for, in which order, on which kind of device, and what is refused.
+"""The stages of the pipeline: which passes a plan asks for, in which order, on which kind of
+device, and what is refused.
 
 First functions: arithmetic, division into kernels, and what is lifted out of the loop over sources.
 Then the loops of a kernel: pairs from one side, pairs from both sides, single elements. What a
@@ -45,9 +44,8 @@ from lanewise.support.errors import PlanError
 
 
 def arrange(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
-    """Rewrite the arithmetic of the functions, first of all.
-
-    Whatever divides or moves them takes the new form.
+    """Rewrite the arithmetic of the functions, first of all: whatever divides or moves them takes
+    the new form.
     """
     if plan.rsqrt != "written":
         kernel = checked("reciprocal square root", reciprocal_square_root.apply(kernel, plan.rsqrt))
@@ -79,9 +77,8 @@ def divide(kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked)
 
 
 def lighten_loops(parts: Kernels, plan: Decisions, checked: Checked) -> Kernels:
-    """Lighten the loop over sources while there is one in each kernel.
-
-    Before it is cut into tiles, and before targets are merged.
+    """Lighten the loop over sources while there is one in each kernel: before it is cut into tiles,
+    and before targets are merged.
 
     A kernel in which a pass changes nothing stays as it is, provided that the pass changes another
     one.
@@ -111,9 +108,8 @@ def conditions(parts: Kernels, plan: Decisions) -> Proof:
 
 
 def _tested(parts: Kernels) -> Kernels:
-    """The kernels that self_term is about.
-
-    Those with a test for a pair of an element with itself, or all when none has one.
+    """The kernels that self_term is about: those with a test for a pair of an element with itself,
+    or all when none has one.
     """
     return tuple(k for k in parts if self_term.has_test(k)) or parts
 
@@ -124,9 +120,8 @@ COMBINE_BLOCK = 128  # threads that add partial sums
 def shape(
     kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
 ) -> Iterable[ir.Kernel]:
-    """The kernels that do the work of one kernel, mapped to threads on a GPU.
-
-    Panels as they are asked for.
+    """The kernels that do the work of one kernel, mapped to threads on a GPU; panels as they are
+    asked for.
     """
     if kernel.pattern.shape is not None:
         return kernel.pattern.shape(kernel, plan, target, checked)

@@ -94,9 +94,8 @@ def _all_expressions(block: ir.Block) -> Iterator[ir.Expression]:
 
 
 def _is_straight(body: ir.Block) -> bool:
-    """Whether SIMD lanes can run through a function together.
-
-    No loops, and nothing long on one side of a branch alone.
+    """Whether SIMD lanes can run through a function together: no loops, and nothing long on one
+    side of a branch alone.
     """
     for s in statements(body):
         if isinstance(s, ir.For | ir.While):

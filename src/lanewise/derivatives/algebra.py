@@ -1,6 +1,5 @@
-"""Arithmetic on the values of a table, simplified as it is built.
-
-Zeros and ones vanish, factors that are numbers come together.
+"""Arithmetic on the values of a table, simplified as it is built: zeros and ones vanish, factors
+that are numbers come together.
 
 It is for derivatives, whose rounding nobody has written down: 2 * (x * 0.5) may become x. A zero is
 a derivative that is not there, so zero times anything is zero.
@@ -157,9 +156,8 @@ class Algebra:
         return Value(self.table.add("cast", (a.number,), kind), a.negative)
 
     def whole_quotient(self, a: Value, b: Value) -> Value:
-        """The whole number of times that b goes into a.
-
-        Minus the derivative of `a % b` with respect to b.
+        """The whole number of times that b goes into a: minus the derivative of `a % b` with
+        respect to b.
         """
         return Value(self.table.add("//", (self.table.plain(a), self.table.plain(b)), self.kind(a)))
 

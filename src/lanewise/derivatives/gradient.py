@@ -31,9 +31,8 @@ SAME = own("same")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One value of a gradient.
-
-    Its scalars, by the names that they have as parameters, and its type.
+    """One value of a gradient: its scalars, by the names that they have as parameters, and its
+    type.
 
     there: the derivative through f(source, target) counts; here: that through f(target, source).
     """
@@ -75,9 +74,8 @@ def gradient(
     cotangents: Cotangents,
     records: tuple[str, str] | None,
 ) -> Gradient:
-    """The function of the values that are asked for. records.
-
-    The names of the two elements of a pair; None for one element.
+    """The function of the values that are asked for. records: the names of the two elements of a
+    pair; None for one element.
     """
     makes = _Maker(f, name, tuple(asked), cotangents, records)
     scalars = sum(len(a.leaves) for a in asked)

@@ -1,6 +1,5 @@
-"""Numbered values written back as statements.
-
-The user's names where a value has one, and branches where a derivative has them.
+"""Numbered values written back as statements: the user's names where a value has one, and branches
+where a derivative has them.
 """
 
 from __future__ import annotations

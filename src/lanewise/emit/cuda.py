@@ -30,9 +30,8 @@ _RESUME = "@resume"
 
 
 def emit_cuda(kernel: ir.Kernel, header: str, *, locations: bool = True) -> str:
-    """The complete source of one kernel.
-
-    Prelude, functions, `extern "C"` entry of the kernel's name + `_kernel`.
+    """The complete source of one kernel: prelude, functions, `extern "C"` entry of the kernel's
+    name + `_kernel`.
 
     With `locations` `#line` points into the user's file, or comments do.
     """

@@ -119,9 +119,8 @@ def cuda_expression(x: ir.Expression, names: Callable[[str], str], level: int = 
 
 
 def _wraps(e: ir.Expression) -> bool:
-    """Whether C++ would leave open what this means beyond the limits of the type.
-
-    It is computed without a sign instead.
+    """Whether C++ would leave open what this means beyond the limits of the type: it is computed
+    without a sign instead.
     """
     match e:
         case ir.Unary(operator="-"):

@@ -1,6 +1,5 @@
-"""What generated CUDA C++ is built of.
-
-The spelling of types and literals, and functions that a kernel gets when it uses them.
+"""What generated CUDA C++ is built of: the spelling of types and literals, and functions that a
+kernel gets when it uses them.
 """
 
 from __future__ import annotations

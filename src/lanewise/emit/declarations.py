@@ -1,6 +1,5 @@
-"""Where the variables of a C-like function are declared.
-
-At their first assignment if that sees all their uses, else before.
+"""Where the variables of a C-like function are declared: at their first assignment if that sees all
+their uses, else before.
 """
 
 from __future__ import annotations
@@ -69,9 +68,8 @@ class Declarations:
         return self._inline.get(id(s), {}).get(name, False)
 
     def is_unread(self, s: ir.Statement, name: str) -> bool:
-        """Whether nobody reads the variable that this statement declares.
-
-        Another block has one of the same name.
+        """Whether nobody reads the variable that this statement declares: another block has one of
+        the same name.
         """
         return (id(s), name) in self._unread
 
@@ -107,9 +105,8 @@ class Declarations:
     # ------------------------------------------------------------ what statements do with a name
 
     def _first_access(self, nested: tuple[ir.Block, ...], name: str) -> str:
-        """How these blocks meet `name` first.
-
-        "read" when a run of them can read it before writing it, else "write" or "none".
+        """How these blocks meet `name` first: "read" when a run of them can read it before writing
+        it, else "write" or "none".
         """
         accesses = {self._meets(block, name)[0] for block in nested}
         return next((access for access in ("read", "write") if access in accesses), "none")

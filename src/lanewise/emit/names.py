@@ -1,6 +1,5 @@
-"""Identifiers of generated code.
-
-The user's names, dots as underscores, no clash with a word of the language or another name.
+"""Identifiers of generated code: the user's names, dots as underscores, no clash with a word of the
+language or another name.
 """
 
 from __future__ import annotations
@@ -81,9 +80,8 @@ CUDA_WORDS = frozenset(_CPP.split()).union(
 
 
 class Names:
-    """Maps IR names to identifiers, the same one each time. `first` are served before all others.
-
-    The user's own names.
+    """Maps IR names to identifiers, the same one each time. `first` are served before all others:
+    the user's own names.
     """
 
     def __init__(

@@ -1,6 +1,5 @@
-"""Python text for Numba from the final IR.
-
-The user's function, and a range kernel that runs elements `begin` to `end`.
+"""Python text for Numba from the final IR: the user's function, and a range kernel that runs
+elements `begin` to `end`.
 
 Each function has its own fast-math flags, which LLVM keeps when it inlines: the user's arithmetic
 may be contracted (fused multiply-add) and nothing else; `lw_rsqrt` may be approximate; the kernel
@@ -97,8 +96,7 @@ def local_arrays(block: ir.Block) -> Arrays:
 
 
 def borrowed(f: ir.Function) -> Arrays:
-    """The local arrays that a caller lends to a function, by their names at the caller.
-
+    """The local arrays that a caller lends to a function, by their names at the caller:
     `$function.array`.
     """
     return {own(f"{f.name}.{name}"): kind for name, kind in local_arrays(f.body).items()}
@@ -263,9 +261,8 @@ class _Writer:
                 assert_never(s)
 
     def shared_rounds(self, s: ir.For, simd: Simd, depth: int) -> None:
-        """A loop whose rounds lanes share.
-
-        Whole registers of rounds, and the rest in some lanes.
+        """A loop whose rounds lanes share: whole registers of rounds, and the rest in some
+        lanes.
         """
         pad = "    " * depth
         before, head, rest = simd.rounds(s)
@@ -290,9 +287,8 @@ class _Writer:
         simd.masks.pop()
 
     def masked(self, s: ir.If, simd: Simd, depth: int) -> None:
-        """Both sides of a branch, each for the lanes that take it.
-
-        A test that all lanes share leaves out all of it.
+        """Both sides of a branch, each for the lanes that take it; a test that all lanes share
+        leaves out all of it.
         """
         pad = "    " * depth
         tests = build.conjuncts(s.condition)
@@ -317,9 +313,8 @@ class _Writer:
                 simd.masks.pop()
 
     def branch(self, s: ir.If, depth: int) -> None:
-        """With `elif` for an else that is nothing but a branch.
-
-        Python takes 100 levels of indentation.
+        """With `elif` for an else that is nothing but a branch: Python takes 100 levels of
+        indentation.
         """
         sides = [(f"if {self.expression(s.condition)}:", s.then)]
         while (
@@ -347,9 +342,8 @@ class _Writer:
         return self.simd is not None and self.simd.differs(s.condition)
 
     def walk(self, w: Walk, s: ir.For, simd: Simd, depth: int) -> None:
-        """The blocks before, those inside and those behind, in this order.
-
-        Caches ask for what comes next in memory.
+        """The blocks before, those inside and those behind, in this order: caches ask for what
+        comes next in memory.
         """
         pad, e, number = "    " * depth, self.expression, self.names(s.variable)
         along = s.variable.removesuffix(".number")
@@ -466,9 +460,8 @@ def _counted(s: ir.For) -> bool:
 
 
 def _stride(index: ir.Expression) -> float:
-    """How far neighbours lie apart.
-
-    1 for blocks (which divide) and for an index from memory (which is cast).
+    """How far neighbours lie apart: 1 for blocks (which divide) and for an index from memory (which
+    is cast).
     """
     parts = list(subexpressions(index))
     products = [x for x in parts if isinstance(x, ir.Binary) and x.operator == "*"]

@@ -163,9 +163,8 @@ def _modular(e: ir.Expression, text: Callable[[ir.Expression], str], level: int 
 
 
 def _guarded(x: ir.Binary) -> str | None:
-    """The function for what LLVM leaves open.
-
-    Shifts by more bits than there are, and the smallest number divided by -1.
+    """The function for what LLVM leaves open: shifts by more bits than there are, and the smallest
+    number divided by -1.
     """
     literal = x.right.value if isinstance(x.right, ir.Literal) else None
     match x.operator:
@@ -180,9 +179,8 @@ def _guarded(x: ir.Binary) -> str | None:
 
 
 def _cheap(x: ir.Expression) -> bool:
-    """Whether computing it costs a few instructions and cannot go wrong.
-
-    No functions, no elements of arrays.
+    """Whether computing it costs a few instructions and cannot go wrong: no functions, no elements
+    of arrays.
     """
     return not any(
         isinstance(part, ir.Call | ir.Element | ir.Builtin) for part in subexpressions(x)

@@ -1,6 +1,5 @@
-"""What generated Python text is built of.
-
-Imports, the spelling of types and literals, functions that it gets when it uses them.
+"""What generated Python text is built of: imports, the spelling of types and literals, functions
+that it gets when it uses them.
 """
 
 from __future__ import annotations

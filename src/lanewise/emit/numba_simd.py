@@ -1,6 +1,5 @@
-"""Python text for the threads of a block that are the lanes of SIMD registers.
-
-Every statement runs for all lanes at once.
+"""Python text for the threads of a block that are the lanes of SIMD registers: every statement runs
+for all lanes at once.
 
     parallel for $thread in range(16): x = $x.first + $thread; load a[y * w + x]: a_1; store c[y * w
     + x] = 2.0 * a_1
@@ -146,9 +145,8 @@ class Simd:
         self.temporaries = 0
 
     def enter(self, block: ir.Block) -> None:
-        """The points of a block are written twice, with tests and without.
-
-        Variables have one meaning in each.
+        """The points of a block are written twice, with tests and without: variables have one
+        meaning in each.
         """
         if any(block is b for b in self.bodies):
             self.whole = single_definitions(block)
@@ -159,9 +157,8 @@ class Simd:
         return bool(s.body) and _is_split(s.body[-1], self.bodies)
 
     def _written_in_part(self, block: ir.Block, depth: int) -> set[str]:
-        """Buffers that a condition within the test of an edge writes.
-
-        Lines of them are in a cache, and streams would drive them out.
+        """Buffers that a condition within the test of an edge writes: lines of them are in a cache,
+        and streams would drive them out.
         """
         buffers: set[str] = set()
         for s in block:
@@ -182,9 +179,8 @@ class Simd:
     # ------------------------------------------------------------ statements
 
     def head(self) -> list[str]:
-        """What stands before all elements.
-
-        Which arrays are so large that they are written past the caches.
+        """What stands before all elements: which arrays are so large that they are written past the
+        caches.
         """
         return [
             f"{self.far(b)} = {self.call('far', self.buffer(b))}{self.unbroken(b)}"
@@ -192,9 +188,8 @@ class Simd:
         ]
 
     def unbroken(self, buffer: str) -> str:
-        """That rows are whole registers, or long.
-
-        A stream into a line of memory that a masked store writes, too, waits for it.
+        """That rows are whole registers, or long: a stream into a line of memory that a masked
+        store writes, too, waits for it.
 
         Where registers are stored in the order of memory masked ones are streams, too, but for
         short rows.
@@ -265,9 +260,8 @@ class Simd:
         return f"{SIMD}{operation}({', '.join(arguments)})"
 
     def statement(self, s: ir.Statement) -> list[str] | None:
-        """The lines of a statement whose effect differs between lanes.
-
-        None for one that is the same for all of them.
+        """The lines of a statement whose effect differs between lanes; None for one that is the
+        same for all of them.
         """
         match s:
             case ir.Barrier():
@@ -346,9 +340,8 @@ class Simd:
         return [some, *(self.ahead(s, buffer, place) if id(s) in self.far_ahead else ())]
 
     def ahead(self, s: ir.Load, buffer: str, place: str) -> list[str]:
-        """In a loop whose rounds the lanes share.
-
-        Asks for what a later round or block loads, since a core asks no further than a page.
+        """In a loop whose rounds the lanes share: asks for what a later round or block loads, since
+        a core asks no further than a page.
 
         A later loop over a row, which finds it in the caches, asks for the row of the next block;
         where there is no later one, the first asks for what lies `AHEAD` behind. What all blocks
@@ -383,9 +376,8 @@ class Simd:
         return [self.call("prefetch", buffer, f"{place} + i64({n})" if n else place) for n in steps]
 
     def _read_later(self, block: ir.Block) -> dict[int, set[str]]:
-        """For each shared loop the arrays whose row a later loop reads again.
-
-        That one asks for the next row.
+        """For each shared loop the arrays whose row a later loop reads again: that one asks for the
+        next row.
         """
 
         def rows(s: ir.Statement) -> set[str]:
@@ -480,9 +472,8 @@ class Simd:
         return rewrite(e, change)
 
     def turned(self, run: list[ir.Statement]) -> list[str] | None:
-        """A square of elements whose rows are the lanes.
-
-        Whole rows are moved, and turned in registers. None for other statements.
+        """A square of elements whose rows are the lanes: whole rows are moved, and turned in
+        registers. None for other statements.
         """
         if self.masks or len(run) != self.count:
             return None
@@ -543,9 +534,8 @@ class Simd:
     def edge(
         self, run: list[ir.Statement]
     ) -> tuple[list[ir.Store], ir.Expression, ir.Expression] | None:
-        """Stores of a square some of which are left out.
-
-        In which lanes they are made, and which of them, as a mask.
+        """Stores of a square some of which are left out: in which lanes they are made, and which of
+        them, as a mask.
 
         if y#0 < h: if x < w: store ...; if y#1 < h: if x < w: store ...   ->   the stores; x < w;
         y#0 + $thread < h
@@ -795,9 +785,8 @@ class Simd:
                 assert_never(e)
 
     def once(self, e: ir.Call | ir.Binary) -> str:
-        """The value of an operation without SIMD instructions, which is the same in all lanes.
-
-        Computed from the first lane's operands.
+        """The value of an operation without SIMD instructions, which is the same in all lanes:
+        computed from the first lane's operands.
 
         Between shared loops all lanes have the same values (passes/points/hosting.py), so that a
         mask here has all of them or none; masks of a single lane, which stores for all, have the

@@ -1,6 +1,5 @@
-"""Walks along a row whose blocks test whether they are inside.
-
-Loops over those that are, and others over those at its ends.
+"""Walks along a row whose blocks test whether they are inside: loops over those that are, and
+others over those at its ends.
 
     for x_number in range(begin, end): x_first = ...; if rows_are_inside and x_first + 16 <= w and 0
     <= x_first: A else: C
@@ -30,9 +29,8 @@ from lanewise.ir.traverse import reads, statements, writes
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which blocks of a walk pass a test.
-
-    From all of `least` to before all of `most`, if `gate` holds. They may lie beyond its ends.
+    """Which blocks of a walk pass a test: from all of `least` to before all of `most`, if `gate`
+    holds. They may lie beyond its ends.
     """
 
     gate: ir.Expression | None
@@ -50,9 +48,8 @@ class Early:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A walk in several loops.
-
-    Blocks within `bounds` are `inside`, the others `edges`, or early.
+    """A walk in several loops: blocks within `bounds` are `inside`, the others `edges`, or
+    early.
     """
 
     head: ir.Block  # of each round
@@ -63,9 +60,8 @@ class Walk:
 
 
 def walk_of(s: ir.For) -> Walk | None:
-    """A loop whose last branch has tests that hold from one round to another.
-
-    None for others, and for blocks with loops of their own.
+    """A loop whose last branch has tests that hold from one round to another; None for others, and
+    for blocks with loops of their own.
     """
     if not s.body or s.step != ir.Literal(1, s.step.type):
         return None

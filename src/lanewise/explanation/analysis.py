@@ -1,6 +1,5 @@
-"""What a kernel does.
-
-Operations of its function, accesses by field and role, instructions by unit, reuse, symmetry.
+"""What a kernel does: operations of its function, accesses by field and role, instructions by unit,
+reuse, symmetry.
 """
 
 from __future__ import annotations
@@ -38,9 +37,8 @@ SHARED = 1.5  # uses of a loaded byte, from which on it is worth a line
 
 
 def analyse(subject: Subject, program: Program, analyses: Analyses) -> Analysis:
-    """The analysis as lines for people and as facts for programs. analyses.
-
-    The work of kernels that is known.
+    """The analysis as lines for people and as facts for programs. analyses: the work of kernels
+    that is known.
     """
     inlined = subject.reference.pattern.inlined
     called = functions(subject.reference.body)
@@ -105,9 +103,8 @@ def _launched(
 def _accesses(
     reference: ir.Kernel, environment: Mapping[str, Any]
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """Each field of each array.
-
-    Who it belongs to, whether it is read or written, how often in a launch.
+    """Each field of each array: who it belongs to, whether it is read or written, how often in a
+    launch.
     """
     rows = field_accesses(reference, environment)
     facts = [

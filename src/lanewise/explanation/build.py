@@ -1,6 +1,5 @@
-"""Make an explanation of a subject.
-
-Of a compiled kernel, what it was compiled for is what is explained.
+"""Make an explanation of a subject; of a compiled kernel, what it was compiled for is what is
+explained.
 """
 
 from __future__ import annotations
@@ -225,9 +224,8 @@ def subject_of(compiled: Compiled) -> Subject:
 def counts_of(
     environment: Mapping[str, Any], records: tuple[str, ...], reference: ir.Kernel
 ) -> dict[str, int]:
-    """The numbers of elements by the names of people.
-
-    Of each record parameter, of cells, or of all elements.
+    """The numbers of elements by the names of people: of each record parameter, of cells, or of all
+    elements.
     """
     if reference.pattern.over_items:
         return {"cells": int(environment[reference.counts[0].name])}

@@ -52,9 +52,8 @@ class Estimates:
     analyses: Analyses = field(default_factory=Analyses, repr=False)
 
     def compiled(self, plans: Sequence[Decisions]) -> Estimates:
-        """The same with these plans compiled, as many at a time as there are cores.
-
-        Some tenths of a second each.
+        """The same with these plans compiled, as many at a time as there are cores: some tenths of
+        a second each.
         """
         model = self.subject.model
         if model is None or model.compiled_for is None:
@@ -92,9 +91,8 @@ class Estimates:
         return before / after if before and after else None
 
     def fastest(self, plans: Mapping[Any, Decisions]) -> Any:
-        """The key of the plan that should be fastest, as far as that is known without compiling.
-
-        Else the first.
+        """The key of the plan that should be fastest, as far as that is known without compiling;
+        else the first.
         """
         predicted: dict[Any, float] = {}
         for key, plan in plans.items():
@@ -122,9 +120,8 @@ class Estimates:
         return replace(found, seconds=seconds, least_unit=least.limiter)
 
     def bound(self, plan: Decisions) -> Bottleneck | None:
-        """The prediction of a legal plan.
-
-        Of a step over sites with its least time, which others have from `own_bound`.
+        """The prediction of a legal plan; of a step over sites with its least time, which others
+        have from `own_bound`.
         """
         if plan not in self._bounds:
             self._bounds[plan] = self._predicted(plan, self.resources.get(plan))
@@ -136,9 +133,8 @@ class Estimates:
         return _predict(self.subject, self.program(plan), resources, self.analyses)
 
     def each(self, plan: Decisions) -> tuple[float, ...] | None:
-        """The predicted seconds of each kernel of a legal plan.
-
-        None where the turns of loops are not known.
+        """The predicted seconds of each kernel of a legal plan; None where the turns of loops are
+        not known.
         """
         s = self.subject
         if s.model is None or s.traffic is not None:
@@ -247,9 +243,8 @@ def _step_bound(subject: Subject) -> Bottleneck:
 
 
 def formula(field: str, estimates: Estimates, before: Decisions, after: Decisions) -> str:
-    """What a paper's formula says of going from one plan to the other.
-
-    Nothing where there is none.
+    """What a paper's formula says of going from one plan to the other; nothing where there is
+    none.
     """
     if estimates.subject.model is None:
         return ""
@@ -276,9 +271,8 @@ def _unrolling(estimates: Estimates, before: Decisions, after: Decisions) -> str
 
 
 def loop_costs(work: KernelWork, sources: int, tile: int) -> LoopCosts:
-    """Instructions of a thread by how often they run.
-
-    Once, once a tile, once a source of all `sources`.
+    """Instructions of a thread by how often they run: once, once a tile, once a source of all
+    `sources`.
     """
     inner = sum(_slots(r) for r in work.regions if _within(r, "loop over sources"))
     block = sum(_slots(r) for r in work.regions if _within(r, "loop over tiles")) - (

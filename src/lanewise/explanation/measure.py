@@ -78,9 +78,8 @@ def measure_plans(job: Job, plans: Sequence[Decisions]) -> Times:
 
 
 def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
-    """Arguments by name for a call like the one that a kernel was compiled for.
-
-    Random arrays, its own uniform arguments.
+    """Arguments by name for a call like the one that a kernel was compiled for: random arrays, its
+    own uniform arguments.
     """
     rng, signature = np.random.default_rng(0), compiled.kernel.signature
     classes, device = signature.source.annotations(), compiled.executable.device
@@ -108,9 +107,8 @@ def made_up_arguments(compiled: Compiled) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds of one call by plan; where they come from ("tune()", "now" or nothing).
-
-    The plan that tune() chose.
+    """Seconds of one call by plan; where they come from ("tune()", "now" or nothing); the plan that
+    tune() chose.
     """
 
     seconds: Mapping[Decisions, float] = field(default_factory=dict[Decisions, float])

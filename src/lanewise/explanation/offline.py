@@ -1,6 +1,5 @@
-"""The explanation of a kernel of which nothing but the kernel is at hand.
-
-No arrays, and for CUDA no GPU.
+"""The explanation of a kernel of which nothing but the kernel is at hand: no arrays, and for CUDA
+no GPU.
 """
 
 from __future__ import annotations
@@ -64,9 +63,8 @@ def compile_offline(
     values: Mapping[str, float] | None = None,
     wish: Plan | None = None,
 ) -> Offline:
-    """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default.
-
-    The device's).
+    """`kernel` for `count` elements on "cpu" or "cuda", for all records in one layout (default: the
+    device's).
 
     On "cuda" `arch` names a typical device of that architecture; without it the GPU of this machine
     is meant, or an NVIDIA H200 where there is none. Raises `DeviceError` for an unknown

@@ -74,9 +74,8 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What the function does, each as lines of a title and a text.
-
-    Operations, accesses, reuse, symmetry.
+    """What the function does, each as lines of a title and a text: operations, accesses, reuse,
+    symmetry.
     """
 
     lines: tuple[tuple[str, str], ...]
@@ -171,9 +170,8 @@ class Explanation:
         )
 
     def shares(self) -> tuple[float | None, ...]:
-        """The share of each launch in the time of a call.
-
-        Of what was measured, else of what is predicted.
+        """The share of each launch in the time of a call: of what was measured, else of what is
+        predicted.
         """
         measured = [row.measured for row in self.launches]
         times = [row.predicted for row in self.launches] if None in measured else measured

@@ -1,6 +1,5 @@
-"""The rows of an explanation.
-
-For each optimisation legality from the passes, a prediction from the models, measured times.
+"""The rows of an explanation: for each optimisation legality from the passes, a prediction from the
+models, measured times.
 """
 
 from __future__ import annotations
@@ -57,9 +56,8 @@ ELEMENTS: dict[tuple[str, Any], str] = {  # and over elements
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Makes the rows. `compared` collects the plans that are compared with the subject's.
-
-    What is worth measuring.
+    """Makes the rows. `compared` collects the plans that are compared with the subject's: what is
+    worth measuring.
     """
 
     subject: Subject

@@ -1,6 +1,5 @@
-"""Made-up arguments for a kernel, for commands that have only the kernel.
-
-Reproducible, and named as made up.
+"""Made-up arguments for a kernel, for commands that have only the kernel: reproducible, and named
+as made up.
 
 What a parameter becomes depends on its type alone (and on `values`, what the user gave by name):
 
@@ -35,9 +34,8 @@ WHOLE_NUMBERS = 8  # made-up whole numbers are below it
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What the parameters of a kernel are in a call.
-
-    Records, arrays of values, uniform arguments.
+    """What the parameters of a kernel are in a call: records, arrays of values, uniform
+    arguments.
     """
 
     records: dict[str, Record]
@@ -101,9 +99,8 @@ def sample_arguments(
     values: Mapping[str, float] | None = None,
     layout: Layout | None = None,
 ) -> tuple[list[RecordArray], dict[str, Any]]:
-    """Arguments for `kernel(*records, **named)`.
-
-    `count` records of random fields, and the other parameters by name.
+    """Arguments for `kernel(*records, **named)`: `count` records of random fields, and the other
+    parameters by name.
 
     Vectors and their arrays are normal with variance 1, scalars uniform from 0.5 to 1.5, whole
     numbers from 0 to 7, truth values as likely as not; the same `seed` gives the same numbers on

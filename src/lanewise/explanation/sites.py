@@ -1,6 +1,5 @@
-"""The explanation of a step over the sites of a lattice.
-
-Of a compiled one, and of a flow that is only at hand as a kernel.
+"""The explanation of a step over the sites of a lattice: of a compiled one, and of a flow that is
+only at hand as a kernel.
 """
 
 from __future__ import annotations
@@ -220,9 +219,8 @@ def operations_of(reference: ir.Kernel) -> tuple[int, bool]:
 
 
 def accesses(reference: ir.Kernel, traffic: SiteTraffic) -> list[tuple[str, dict[str, Any]]]:
-    """Each array as a line and as a fact.
-
-    How often it is read or written, and its bytes for a site.
+    """Each array as a line and as a fact: how often it is read or written, and its bytes for a
+    site.
     """
     f, rows = reference.arrays[0], list[tuple[str, dict[str, Any]]]()
     size = traffic.populations * traffic.storage

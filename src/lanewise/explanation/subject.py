@@ -68,9 +68,8 @@ class Subject:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records lie as arrays of structures.
-
-        The layout that every other one is compared with.
+        """Whether all records lie as arrays of structures: the layout that every other one is
+        compared with.
         """
         return all(layout == AoS() for layout in self.layouts.values())
 

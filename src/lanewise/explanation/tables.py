@@ -1,6 +1,5 @@
-"""Where the reads of tables go, beside the lines that make them.
-
-What decides the place, and which memory holds the table.
+"""Where the reads of tables go, beside the lines that make them: what decides the place, and which
+memory holds the table.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ Its bytes, and what is said of it.
 def table_accesses(
     reference: ir.Kernel, environment: Mapping[str, Any], device: str, model: DeviceModel | None
 ) -> tuple[list[str], list[dict[str, Any]]]:
-    """A text for each read of a table, below the line of the source that makes it.
-
-    And the same as facts.
+    """A text for each read of a table, below the line of the source that makes it; and the same as
+    facts.
     """
     arrays = {a.name: a for a in reference.arrays}
     texts: list[str | dict[str, Any]] = []

@@ -1,6 +1,5 @@
-"""The accesses of a threadwise kernel beside the lines that make them.
-
-What threads and rounds share, what lies side by side.
+"""The accesses of a threadwise kernel beside the lines that make them: what threads and rounds
+share, what lies side by side.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Lower the forms of assignment: plain, chained, unpacked, declared.
-
-To variables, fields and elements of local arrays.
+"""Lower the forms of assignment: plain, chained, unpacked, declared; to variables, fields and
+elements of local arrays.
 """
 
 from __future__ import annotations
@@ -95,9 +94,8 @@ def assignment(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast
 
 
 def _unpack(scope: Scope, targets: list[ast.expr], value: ast.expr, node: ast.stmt) -> None:
-    """`x, y, z = vector`, `a, b = b, a` and `a, b = helper(x)`.
-
-    All values are taken before any name changes.
+    """`x, y, z = vector`, `a, b = b, a` and `a, b = helper(x)`: all values are taken before any
+    name changes.
     """
     if len(targets) > 1 or not isinstance(target := targets[0], ast.Tuple):
         raise scope.error(

@@ -221,9 +221,8 @@ def _python_value(x: Number) -> Any:
 
 
 def _foreign(scope: Scope, name: str, arguments: list[Number], node: ast.AST) -> Number:
-    """A function of `math`, NumPy or Python.
-
-    It does not take vectors, so `kernel.python` would fail.
+    """A function of `math`, NumPy or Python: it does not take vectors, so `kernel.python` would
+    fail.
     """
     if vector := next((a for a in arguments if a.is_vector), None):
         raise scope.error(

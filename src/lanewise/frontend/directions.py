@@ -124,9 +124,8 @@ LowerBlock = Callable[[Scope, list[ast.stmt]], bool]
 
 
 def items_of(scope: Scope, node: ast.expr, iterated: Value) -> Items | None:
-    """What an unrolled loop runs over, which is written as `node`.
-
-    None for what is no lattice, tuple or list.
+    """What an unrolled loop runs over, which is written as `node`; None for what is no lattice,
+    tuple or list.
     """
     if isinstance(iterated, PopulationsReference):
         name = iterated.lattice.name

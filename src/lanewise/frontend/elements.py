@@ -41,9 +41,8 @@ def store(
 
 
 def refuse_table(scope: Scope, array: ElementsReference, node: ast.AST) -> None:
-    """Refuse to write to a table.
-
-    Other elements read it at the same time, or write to the same place.
+    """Refuse to write to a table: other elements read it at the same time, or write to the same
+    place.
     """
     if array.is_table:
         raise scope.error(

@@ -95,9 +95,8 @@ def _lower(scope: Scope, node: ast.expr) -> Value:
 
 
 def _binary(scope: Scope, node: ast.BinOp) -> Number:
-    """An operation, and those that its left side is made of.
-
-    A sum of many terms is as deep as it is long.
+    """An operation, and those that its left side is made of: a sum of many terms is as deep as it
+    is long.
     """
     spine, first = [node], node.left
     while isinstance(first, ast.BinOp):

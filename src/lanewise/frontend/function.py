@@ -53,9 +53,8 @@ class Lowered:
 
     @property
     def reduced(self) -> tuple[tuple[t.ValueType, Reduction], ...]:
-        """The type of every result, and what becomes of it over all pairs.
-
-        The sum, unless its annotation says otherwise.
+        """The type of every result, and what becomes of it over all pairs: the sum, unless its
+        annotation says otherwise.
         """
         return tuple(zip(self.results, self.reductions or (SUM,) * len(self.results), strict=True))
 
@@ -180,9 +179,8 @@ def lower_body(
 
 
 def _indentation(block: ir.Block) -> int:
-    """How deep blocks lie in blocks.
-
-    A branch that is all of an `else` is no deeper than the branch that it belongs to.
+    """How deep blocks lie in blocks; a branch that is all of an `else` is no deeper than the branch
+    that it belongs to.
     """
     deepest = 0
     for s in block:

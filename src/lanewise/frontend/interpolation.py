@@ -1,6 +1,5 @@
-"""`lw.interpolate` in the kernel language.
-
-Reads of tables and arithmetic, in the order of `lanewise.language.interpolation`.
+"""`lw.interpolate` in the kernel language: reads of tables and arithmetic, in the order of
+`lanewise.language.interpolation`.
 
 Indices end in a clamp between 0 and the last one, so that every read is proved to be inside,
 whatever the coordinates are.
@@ -166,9 +165,8 @@ class _Writer:
         )
 
     def remainder(self, x: ir.Expression, period: ir.Expression) -> ir.Expression:
-        """X modulo the period, both whole numbers among the floats.
-
-        A quotient may be rounded to the next one.
+        """X modulo the period, both whole numbers among the floats; a quotient may be rounded to
+        the next one.
         """
         real, zero = x.type, self.real(0, x.type)
         period = self.kept(period)

@@ -94,9 +94,8 @@ def select(scope: Scope, arguments: list[Number], node: ast.AST) -> Number:
 def choose(
     scope: Scope, test: ir.Expression, first: Number, second: Number, node: ast.AST
 ) -> Number:
-    """One of two values in their common type and shape.
-
-    Of two Python numbers it is a Python number still.
+    """One of two values in their common type and shape; of two Python numbers it is a Python number
+    still.
     """
     kind, still_open = common_scalar([first, second]), first.weak and second.weak
     first, second = same_shape(scope, [scope.settle(first, kind), scope.settle(second, kind)], node)

@@ -71,9 +71,8 @@ def _of_literals(e: ir.Expression) -> bool:
 
 
 def _converted(value: bool | int | float, scalar: t.Scalar) -> bool | int | float:
-    """The Python number whose value the type holds.
-
-    `types.convert`, also of whole numbers of any size.
+    """The Python number whose value the type holds: `types.convert`, also of whole numbers of any
+    size.
     """
     if isinstance(value, int) and scalar.is_integer:
         bits = 8 * scalar.size
@@ -90,9 +89,8 @@ def settle(value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number
 
 
 def common_scalar(values: Sequence[Number]) -> t.Scalar:
-    """The type in which an operation on these values is computed.
-
-    Weak numbers follow the others.
+    """The type in which an operation on these values is computed: weak numbers follow the
+    others.
     """
     return t.common((v.scalar for v in values if not v.weak), (v.scalar for v in values if v.weak))
 

@@ -1,6 +1,5 @@
-"""Random numbers in kernels.
-
-The functions of `lanewise.language.random_numbers` in the kernel language, to the bit.
+"""Random numbers in kernels: the functions of `lanewise.language.random_numbers` in the kernel
+language, to the bit.
 
 All of it is arithmetic of whole numbers, and roundings of single conversions, products and square
 roots: no product of floats is added to anything, which a compiler might fuse.
@@ -95,9 +94,8 @@ def radius(word: v.u32) -> v.f32:
 
 @function
 def circle(word: v.u32) -> tuple[v.f32, v.f32]:
-    """Cosine and sine of word / 2^32 turns.
-
-    The polynomials are `random_numbers.COSINE` and `SINE`.
+    """Cosine and sine of word / 2^32 turns; the polynomials are `random_numbers.COSINE` and
+    `SINE`.
     """
     quarter = (word + 0x20000000) >> 30
     x = v.i32(word - (quarter << 30))
@@ -258,9 +256,8 @@ def drawing(python: Any) -> Callable[[Scope, list[Value], ast.AST], Value] | Non
 
 
 def _whole(scope: Scope, name: str, value: Value, node: ast.AST, *, wide: bool) -> Number:
-    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide.
-
-    Of a seed, which has two words whatever its type.
+    """A whole number with a type: i32 or u32 for one of Python, if it fits. wide: of a seed, which
+    has two words whatever its type.
     """
     if not isinstance(value, Number) or value.is_vector or not (value.scalar.is_integer):
         raise scope.error(

@@ -57,9 +57,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Reduced:
-    """The annotation of a result.
-
-    The type of a pair's value, and how the values of all pairs become one.
+    """The annotation of a result: the type of a pair's value, and how the values of all pairs
+    become one.
 
     `name`: as it is written; `about`: what `help` says of it.
     """

@@ -1,6 +1,5 @@
-"""The arrays that a function scatters to, by its text.
-
-What a call writes is known before anything is compiled.
+"""The arrays that a function scatters to, by its text: what a call writes is known before anything
+is compiled.
 """
 
 from __future__ import annotations

@@ -42,9 +42,8 @@ class Variable:
 
 @dataclass(slots=True)
 class Inferred:
-    """What one attempt at lowering a function leaves for the next.
-
-    Types that no first assignment shows.
+    """What one attempt at lowering a function leaves for the next: types that no first assignment
+    shows.
     """
 
     variables: dict[str, Variable] = field(default_factory=dict[str, Variable])
@@ -113,9 +112,8 @@ class Scope:
         return Retype()
 
     def settle(self, value: Number, scalar: t.Scalar, *, explicit: bool = False) -> Number:
-        """The same number or vector with components of type `scalar`.
-
-        Raises `Misfit` (see `promotion.cast`).
+        """The same number or vector with components of type `scalar`; raises `Misfit` (see
+        `promotion.cast`).
 
         A variable that only Python numbers have set is kept as f64 once it meets one: 0.1 stays
         0.1.
@@ -172,9 +170,8 @@ class Scope:
         return ir.Local(name, e.type, e.location)
 
     def is_steady(self, e: ir.Expression) -> bool:
-        """Whether an expression of a threadwise function keeps its value.
-
-        A variable that no line assigns.
+        """Whether an expression of a threadwise function keeps its value: a variable that no line
+        assigns.
         """
         return (
             bool(self.indices) and isinstance(e, ir.Local) and e.name not in self.names.assignments

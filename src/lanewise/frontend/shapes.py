@@ -15,9 +15,8 @@ def spread(scope: Scope, single: Number, length: int) -> Number:
 
 
 def same_shape(scope: Scope, numbers: list[Number], node: ast.AST) -> list[Number]:
-    """Repeat the scalars for every component of the vectors that they meet.
-
-    Refuse vectors of different lengths.
+    """Repeat the scalars for every component of the vectors that they meet; refuse vectors of
+    different lengths.
     """
     lengths = {len(x.parts) for x in numbers if x.is_vector}
     if len(lengths) > 1:

@@ -82,9 +82,8 @@ def read_signature(
     pairs: bool = False,
     scatters: bool = False,
 ) -> Signature:
-    """The annotations of a function as language types.
-
-    Raises `CompileError` when one is missing or of another kind.
+    """The annotations of a function as language types; raises `CompileError` when one is missing or
+    of another kind.
 
     `populations` says that the first parameter, and no other, is the populations of a site; a
     helper (not `annotated`) may take them anywhere. `rows` says that it may take rows of values,

@@ -1,6 +1,5 @@
-"""The source of a Python function.
-
-Its syntax tree with true file positions, and what it sees outside of itself.
+"""The source of a Python function: its syntax tree with true file positions, and what it sees
+outside of itself.
 
 That are helpers, constants and records, as they were when it was lowered. A kernel holds them as
 they were then. A notebook cell that runs
@@ -44,9 +43,8 @@ class Source:
         return self.tree.name
 
     def location(self, node: ast.AST) -> Location:
-        """Where a node of the tree stands in the file.
-
-        Of a node over several lines, its first one.
+        """Where a node of the tree stands in the file; of a node over several lines, its first
+        one.
         """
         number = getattr(node, "lineno", 1 + self.wrapped) - 1 - self.wrapped
         text = self.lines[number].rstrip()
@@ -114,9 +112,8 @@ def _characters(text: str, offset: int) -> int:
 
 
 def read_source(function: Callable[..., Any]) -> Source:
-    """Parse the source of a function.
-
-    Raises `CompileError` when there is none (typed at a prompt) or it is no plain `def`.
+    """Parse the source of a function; raises `CompileError` when there is none (typed at a prompt)
+    or it is no plain `def`.
     """
     code = getattr(function, "__code__", None)
     below = getattr(function, "python", function)  # of another decorator of lanewise

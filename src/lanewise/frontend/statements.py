@@ -320,9 +320,8 @@ def _return(scope: Scope, node: ast.Return) -> None:
 
 
 def _decide_results(scope: Scope, values: list[Number]) -> None:
-    """In a helper without declared results `return 0.0` leaves the type open.
-
-    The first return that has a type decides.
+    """In a helper without declared results `return 0.0` leaves the type open: the first return that
+    has a type decides.
     """
     before = list(zip(scope.result_types or [], scope.results_open, strict=False))
     after = [_wider(x, kind, is_open) for x, (kind, is_open) in zip(values, before, strict=False)]

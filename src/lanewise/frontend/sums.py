@@ -13,9 +13,8 @@ from lanewise.frontend.values import Number, PythonObject, Value
 
 
 def generator_of(callee: PythonObject, node: ast.Call) -> ast.GeneratorExp | None:
-    """What `sum` is called with, where that is a generator over one name.
-
-    Over `range()` it is a loop's business.
+    """What `sum` is called with, where that is a generator over one name; over `range()` it is a
+    loop's business.
     """
     if callee.value is not builtins.sum or len(node.args) not in (1, 2) or node.keywords:
         return None
@@ -35,9 +34,8 @@ def sum_of_terms(
     lower: Callable[[Scope, ast.expr], Value],
     number: Callable[[Scope, ast.expr], Number],
 ) -> Number:
-    """The start, if one is given, and then each term.
-
-    As in Python, a condition of the generator leaves terms out.
+    """The start, if one is given, and then each term; as in Python, a condition of the generator
+    leaves terms out.
     """
     (loop,) = terms.generators
     assert isinstance(loop.target, ast.Name)

@@ -1,6 +1,5 @@
-"""The text of functions that stand in no file.
-
-`python -c`, a script on standard input, lines typed at the prompt.
+"""The text of functions that stand in no file: `python -c`, a script on standard input, lines typed
+at the prompt.
 
 Python keeps none of it before version 3.13. It is looked up where it came from and compiled anew;
 only text that gives the same code, line numbers included, is believed.
@@ -23,9 +22,8 @@ POSTPONED = postponed.compiler_flag  # `from __future__ import annotations` was 
 
 
 def typed_lines(code: CodeType) -> tuple[str, list[str], int] | None:
-    """Of the function with this code.
-
-    What to call its file, its lines, and the number of the first one; None where the text is gone.
+    """Of the function with this code: what to call its file, its lines, and the number of the first
+    one; None where the text is gone.
 
     `linecache` knows the text afterwards, so that errors can show its lines.
     """
@@ -44,9 +42,8 @@ def typed_lines(code: CodeType) -> tuple[str, list[str], int] | None:
 
 
 def why_lost(code: CodeType) -> tuple[str, str]:
-    """What a function was made of whose text is gone, and what to do instead.
-
-    ("", "") where it is said to be in a file.
+    """What a function was made of whose text is gone, and what to do instead; ("", "") where it is
+    said to be in a file.
     """
     if code.co_filename == COMMAND:
         return (
@@ -86,9 +83,8 @@ def _texts(code: CodeType) -> Iterator[tuple[str, str]]:
 
 
 def _redirected() -> str | None:
-    """The file that standard input comes from (`python < script.py`).
-
-    None for a pipe or a terminal, which cannot be read again.
+    """The file that standard input comes from (`python < script.py`); None for a pipe or a
+    terminal, which cannot be read again.
     """
     try:
         status = os.fstat(0)

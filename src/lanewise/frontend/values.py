@@ -90,9 +90,8 @@ class RecordReference:
 
 @dataclass(frozen=True, slots=True)
 class PopulationsReference:
-    """The populations of a site, or a field at its neighbours.
-
-    The variables `name.q0`, `name.q1`, ...
+    """The populations of a site, or a field at its neighbours: the variables `name.q0`, `name.q1`,
+    ...
     """
 
     name: str
@@ -113,9 +112,8 @@ class PopulationsReference:
 
 @dataclass(frozen=True, slots=True)
 class RowReference:
-    """The values that belong to an item.
-
-    Where they begin (`name.first`), how many there are, and where none of any row lie.
+    """The values that belong to an item: where they begin (`name.first`), how many there are, and
+    where none of any row lie.
     """
 
     name: str
@@ -151,9 +149,8 @@ class ArrayReference:
 
 @dataclass(frozen=True, slots=True)
 class ElementsReference:
-    """An array whose elements have indices. `index`: the type of its lengths. `is_table`.
-
-    It is only read.
+    """An array whose elements have indices. `index`: the type of its lengths. `is_table`: it is
+    only read.
     """
 
     name: str

@@ -145,9 +145,8 @@ def _result_shapes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _axes(inputs: Inputs, arrays: tuple[Any, ...]) -> tuple[int, ...]:
-    """Of the elements that have a result.
-
-    One of targets or records, those of the arrays of an elementwise kernel without records.
+    """Of the elements that have a result: one of targets or records, those of the arrays of an
+    elementwise kernel without records.
     """
     parameters = inputs.kernel.signature.parameters
     target = next((n for n, k in parameters.items() if isinstance(k, Record)), "")

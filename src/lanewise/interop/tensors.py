@@ -1,6 +1,5 @@
-"""The arguments of a call as tensors of another library.
-
-Which are there, what each is to the kernel, and records made of them.
+"""The arguments of a call as tensors of another library: which are there, what each is to the
+kernel, and records made of them.
 
 A record is a mapping from fields to tensors, `{"position": x, "mass": m}`. One and the same mapping
 for targets and sources is one array.
@@ -29,9 +28,8 @@ Differentiable = Pairwise | Elementwise
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tensor belongs: to a parameter, or a field of it. wrt.
-
-    Its name in gradients, empty where nothing depends on it.
+    """Where a tensor belongs: to a parameter, or a field of it. wrt: its name in gradients, empty
+    where nothing depends on it.
     """
 
     parameter: str
@@ -162,9 +160,8 @@ def _check_fields(
 
 
 def _wrt(kind: Record, name: str, same: list[str], used: set[str]) -> str:
-    """The name of a field in gradients.
-
-    Without a record where targets and sources are one array.
+    """The name of a field in gradients: without a record where targets and sources are one
+    array.
     """
     field = kind.field(name)
     assert field is not None
@@ -215,9 +212,8 @@ def _device_name(kernel: str, kind: int, number: int) -> str:
 def gradients(
     inputs: Inputs, arguments: Mapping[str, Any], needed: Sequence[bool], cotangents: Sequence[Any]
 ) -> list[Any]:
-    """The derivative with respect to each tensor that is needed, else None. cotangents.
-
-    One a result, None for whole numbers.
+    """The derivative with respect to each tensor that is needed, else None. cotangents: one a
+    result, None for whole numbers.
     """
     names = inputs.differentiable(needed)
     if not names:

@@ -48,9 +48,8 @@ def _torch() -> Any:
 
 
 def _settle(devices: Iterable[Any]) -> None:
-    """Wait for streams of PyTorch's own.
-
-    Lanewise reads tensors on the default stream, which does not wait for them.
+    """Wait for streams of PyTorch's own: lanewise reads tensors on the default stream, which does
+    not wait for them.
     """
     cuda = _torch().cuda
     for device in {d for d in devices if d.type == CUDA.name}:

@@ -1,6 +1,5 @@
-"""Files that are there whole or not at all.
-
-Written under another name beside the target, then renamed.
+"""Files that are there whole or not at all: written under another name beside the target, then
+renamed.
 
 A reader, a crash or `kill -9` at any moment sees the old file or the new one, never a part. What a
 killed process leaves behind is a hidden `.NAME.XXXXXXXX.tmp` beside the target, safe to delete; the
@@ -62,9 +61,8 @@ def writable_folder(path: FilePath) -> Path:
 
 @contextmanager
 def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
-    """Yield a new, empty file in the same folder to fill.
-
-    At the end it takes the place of `path` in one step.
+    """Yield a new, empty file in the same folder to fill; at the end it takes the place of `path`
+    in one step.
 
     When the body raises, the file is removed and `path` stays as it was. Raises InputError as
     `writable_target`.
@@ -88,9 +86,8 @@ def atomic_path(path: FilePath, overwrite: bool) -> Generator[Path]:
 
 
 def unwritable(path: FilePath, folder: Path, error: OSError) -> InputError:
-    """What to raise where the system does not let `path` be written.
-
-    One line with the folder and the system's reason.
+    """What to raise where the system does not let `path` be written: one line with the folder and
+    the system's reason.
     """
     reason = error.strerror or str(error).partition("\n")[0]
     return InputError(f"{path}: cannot be written into the folder {folder}: {reason}")
@@ -108,9 +105,8 @@ def writing(path: FilePath) -> Generator[None]:
 
 
 def _flush(path: Path) -> None:
-    """Wait until the file (or, for a folder, the list of its files) is on the disk.
-
-    A rename may overtake the data.
+    """Wait until the file (or, for a folder, the list of its files) is on the disk: a rename may
+    overtake the data.
     """
     handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
     try:

@@ -1,6 +1,5 @@
-"""One run a file.
-
-Who writes results claims their names first, so that two runs never write one file.
+"""One run a file: who writes results claims their names first, so that two runs never write one
+file.
 
 A claim on NAME is the file `.NAME.lock` beside it: JSON that says which process of which machine
 holds it, and since when. It appears whole and only where there is none (a hard link; where the file
@@ -51,9 +50,8 @@ class Owner:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is surely over.
-
-        Of this machine, with no such process any more, or another one of its number.
+        """Whether it is surely over: of this machine, with no such process any more, or another one
+        of its number.
         """
         if self.host != socket.gethostname():
             return False
@@ -188,9 +186,8 @@ def _write_new(path: Path, text: bytes) -> None:
 
 
 def _take_away(lock: Path, holder: Owner | None) -> bool:
-    """Remove the claim of a process that is gone.
-
-    False when somebody else did, or has claimed since.
+    """Remove the claim of a process that is gone; False when somebody else did, or has claimed
+    since.
 
     Renaming is what only one can do: whose name it then has may be looked at in peace.
     """
@@ -223,9 +220,8 @@ def _read(lock: Path) -> Owner | None:
 
 
 def _start_of(process: int) -> float | None:
-    """Seconds from the start of the machine to that of a process.
-
-    None for one that is not there, or has ended.
+    """Seconds from the start of the machine to that of a process; None for one that is not there,
+    or has ended.
     """
     try:
         running = psutil.Process(process)

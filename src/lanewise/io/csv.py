@@ -82,9 +82,8 @@ def write_csv(path: FilePath, particles: Particles, *, overwrite: bool = False) 
 
 
 def _without_comments(stream: Iterable[str]) -> Iterator[str]:
-    """The lines, comments as blank ones.
-
-    A quote in a comment begins nothing, and lines keep their numbers.
+    """The lines, comments as blank ones: a quote in a comment begins nothing, and lines keep their
+    numbers.
     """
     return ("\n" if line.lstrip().startswith("#") else line for line in stream)
 
@@ -126,9 +125,8 @@ def _separator(names: list[str]) -> str:
 
 
 def _meant(name: str) -> str:
-    """A column that is called so, or begins so, where there is one such.
-
-    What else to do with one that bodies do not have.
+    """A column that is called so, or begins so, where there is one such; what else to do with one
+    that bodies do not have.
     """
     if name in NAMES:
         return "; leave it out, bodies are told apart by the whole numbers of a column id;"
@@ -158,9 +156,8 @@ def _rows(lines: Any, names: list[str]) -> Iterator[tuple[float, ...]]:
 def _bad_cell(
     line: int, names: list[str], converters: list[Callable[[str], float]], cells: list[str]
 ) -> InputError:
-    """Which cell of a line that does not convert is at fault.
-
-    Looked for only now, to keep good lines fast.
+    """Which cell of a line that does not convert is at fault: looked for only now, to keep good
+    lines fast.
     """
     for place, (name, convert, cell) in enumerate(zip(names, converters, cells, strict=True), 1):
         try:
@@ -174,9 +171,8 @@ def _bad_cell(
 
 
 def plain(cell: str) -> str:
-    """A cell without what Python alone takes for a part of a number.
-
-    Underscores, and digits of other scripts.
+    """A cell without what Python alone takes for a part of a number: underscores, and digits of
+    other scripts.
     """
     if "_" in cell or not cell.isascii():
         raise ValueError

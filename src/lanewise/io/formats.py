@@ -1,6 +1,5 @@
-"""Which format a file has, or should get. Reading goes by content, for names lie.
-
-Writing goes by suffix.
+"""Which format a file has, or should get. Reading goes by content, for names lie; writing goes by
+suffix.
 
 A format is one module of this package that defines `FORMAT`; the modules are found, not listed.
 """
@@ -72,9 +71,8 @@ def read_particles(path: FilePath) -> Particles:
 
 @checked(InputError)
 def write_particles(path: FilePath, particles: Particles, overwrite: bool = False) -> None:
-    """Write the format that the suffix of `path` names, in one step.
-
-    The file is there whole or not at all.
+    """Write the format that the suffix of `path` names, in one step: the file is there whole or not
+    at all.
 
     .h5 .hdf5 Gadget HDF5 (float64), .tipsy .std .bin Tipsy (float32), .npz NPZ, .csv CSV. Raises
     InputError for another suffix, for an existing file without `overwrite`, for no bodies, and for

@@ -33,9 +33,8 @@ from lanewise.support.warned import warn_user
 
 
 def read_gadget(path: FilePath) -> Particles:
-    """All bodies of all types.
-
-    By type and then as stored, or in the order they were written when lanewise wrote them.
+    """All bodies of all types: by type and then as stored, or in the order they were written when
+    lanewise wrote them.
 
     Numbers are taken as they are, without conversion of units. Warns (`FileWarning`) of a box,
     which is no box here, and of types without ids. Raises InputError naming the file and what is
@@ -93,9 +92,8 @@ Those of Gadget-2 to -4, Arepo and SWIFT.
 
 
 def _header(file: Any) -> dict[str, Any]:
-    """Attributes of Header, one-element arrays as scalars.
-
-    Of a whole snapshot without expansion.
+    """Attributes of Header, one-element arrays as scalars; of a whole snapshot without
+    expansion.
     """
     if not hasattr(file.get("Header"), "attrs"):
         raise InputError(
@@ -160,9 +158,8 @@ def _whole_row(header: Mapping[str, Any], name: str) -> list[int] | None:
 
 
 def _counts(file: Any, header: Mapping[str, Any]) -> list[int]:
-    """Bodies of types 0 to 5.
-
-    As many as the header promises and the groups hold, here and in the whole snapshot.
+    """Bodies of types 0 to 5: as many as the header promises and the groups hold, here and in the
+    whole snapshot.
     """
     groups = {int(m[1]): name for name in file if (m := re.fullmatch(r"PartType(\d{1,4})", name))}
     held = {kind: _held(file[name]) for kind, name in groups.items()}
@@ -262,9 +259,8 @@ def _dataset(group: Any, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
 
 
 def _joined_ids(path: FilePath, parts: list[_Part]) -> NDArray[Any] | None:
-    """ParticleIDs of all types, or None (numbered anew) when one type has none.
-
-    Warns where another one has some.
+    """ParticleIDs of all types, or None (numbered anew) when one type has none; warns where another
+    one has some.
     """
     ids = [part.ids for part in parts if part.ids is not None]
     if len(ids) == len(parts):

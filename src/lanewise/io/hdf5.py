@@ -1,7 +1,5 @@
-"""HDF5 files of ours.
-
-Every byte of them is checked, and no failure of the system reaches HDF5's C library. h5py is
-imported at first use.
+"""HDF5 files of ours: every byte of them is checked, and no failure of the system reaches HDF5's C
+library. h5py is imported at first use.
 
 What lanewise writes is in the file format of HDF5 1.10 (2016): its headers, links, attributes and
 indices carry checksums of their own. Data get one by `fletcher32`, which needs chunks, and text has
@@ -175,9 +173,8 @@ def write_hdf5(
 
 
 def set_attributes(target: Any, values: Mapping[str, Any]) -> None:
-    """Attributes of a group or dataset.
-
-    Numbers, short arrays, and text, which h5py reads back as bytes.
+    """Attributes of a group or dataset: numbers, short arrays, and text, which h5py reads back as
+    bytes.
 
     Text of more than `PART` bytes is divided: what follows the first part is in attributes NAME.2,
     NAME.3 and so on.

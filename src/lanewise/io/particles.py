@@ -25,9 +25,8 @@ DARK = 1
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Particles:
-    """n bodies in the units of their source. Build it with `Particles.of`, which checks.
-
-    The constructor does not.
+    """n bodies in the units of their source. Build it with `Particles.of`, which checks; the
+    constructor does not.
 
     position   (n, 3) float64, length velocity   (n, 3) float64, length / time mass       (n,)
     float64, zero or more ids        (n,)   int64, names that follow a body through files, each once
@@ -83,9 +82,8 @@ class Particles:
 
     @checked(InputError)
     def take(self, order: NDArray[np.int64]) -> Particles:
-        """The bodies at these indices, (m,) int64, in this order.
-
-        Raises InputError for what is no index of a body.
+        """The bodies at these indices, (m,) int64, in this order; raises InputError for what is no
+        index of a body.
         """
         if (
             order.ndim != 1
@@ -126,9 +124,8 @@ def concatenate(parts: Sequence[Particles]) -> Particles:
 
 
 def check_any(path: object, particles: Particles) -> None:
-    """Refuse to write a file that no reader would take.
-
-    What has no bodies is mostly a mistake, or an end that nobody saw.
+    """Refuse to write a file that no reader would take: what has no bodies is mostly a mistake, or
+    an end that nobody saw.
     """
     if not len(particles):
         raise InputError(

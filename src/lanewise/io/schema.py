@@ -1,6 +1,5 @@
-"""What is in a file of ours, declared once.
-
-Names, types, shapes and ranges, read and checked together before anything is done with them.
+"""What is in a file of ours, declared once: names, types, shapes and ranges, read and checked
+together before anything is done with them.
 
 A schema is a mapping of places: `group/name` is a dataset, `group@name` an attribute of a group.
 What is not declared is passed over, so that a later version may add something.
@@ -211,9 +210,8 @@ def record(cls: type[T], values: Any, what: str) -> T:
 
 
 def converted(value: Any, annotation: Any, what: str) -> Any:
-    """`value` as the annotated type.
-
-    Bool, int, float, str, None, tuples, mappings by text, unions and dataclasses of these.
+    """`value` as the annotated type: bool, int, float, str, None, tuples, mappings by text, unions
+    and dataclasses of these.
     """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin in (typing.Union, types.UnionType):

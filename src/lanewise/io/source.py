@@ -1,6 +1,5 @@
-"""Opening what the user names.
-
-Every failure becomes an InputError that starts with the file's name.
+"""Opening what the user names: every failure becomes an InputError that starts with the file's
+name.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ MOST_SHOWN = 160
 
 
 def existing_file(path: FilePath, wanted: str = "a particle file") -> Path:
-    """`path` as a readable, non-empty, regular file.
-
-    Anything else is an InputError that says what is wanted.
+    """`path` as a readable, non-empty, regular file; anything else is an InputError that says what
+    is wanted.
     """
     file = Path(path)
     with reading(file, "file", ()):
@@ -68,9 +66,8 @@ def of_brackets(pattern: FilePath) -> str:
 
 @contextmanager
 def reading(path: FilePath, kind: str, damage: tuple[type[Exception], ...]) -> Generator[None]:
-    """Put the name of the file before every InputError.
-
-    Turn the exceptions `damage` of a parser into one.
+    """Put the name of the file before every InputError; turn the exceptions `damage` of a parser
+    into one.
 
     `kind` is what the file was taken for ("Gadget HDF5"). OSError and MemoryError are handled for
     everyone.

@@ -1,6 +1,5 @@
-"""The sum of every dataset of an HDF5 file of lanewise, beside HDF5's own.
-
-What is read is what was written, or an error.
+"""The sum of every dataset of an HDF5 file of lanewise, beside HDF5's own: what is read is what was
+written, or an error.
 
 Fletcher sums of HDF5 add words modulo 65,535, so words of zeros and of ones are the same to them.
 So a dataset has two CRC-32 as its attribute `lanewise_crc32`: that of its bytes, in the order of C;
@@ -65,9 +64,8 @@ def put_rows(dataset: Any, pieces: Iterable[NDArray[Any]]) -> None:
 
 
 def append_rows(dataset: Any, values: NDArray[Any]) -> None:
-    """Make a dataset longer by these rows.
-
-    Its sum goes on from that of the earlier ones, which are not read.
+    """Make a dataset longer by these rows; its sum goes on from that of the earlier ones, which are
+    not read.
     """
     before = len(dataset)
     crc = int(dataset.attrs[SUM][0]) if before else 0
@@ -138,9 +136,8 @@ def check_sum(dataset: Any) -> None:
 
 
 def check_stored(dataset: Any) -> str:
-    """The name of a dataset whose values can be read.
-
-    Raises `InputError` for another one, before memory is taken.
+    """The name of a dataset whose values can be read; raises `InputError` for another one, before
+    memory is taken.
     """
     name = str(dataset.name).removeprefix("/")
     if not isinstance(dataset, imported("h5py").Dataset) or dataset.shape is None:

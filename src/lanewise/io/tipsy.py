@@ -76,9 +76,8 @@ def _check_size(file: Path, header: Header) -> None:
 
 
 def _starts_with_nothing(file: Path, header: Header) -> bool:
-    """Whether what follows the header is no mass but padding.
-
-    0, or a small integer that reads as a subnormal float.
+    """Whether what follows the header is no mass but padding: 0, or a small integer that reads as a
+    subnormal float.
     """
     with file.open("rb") as stream:
         stream.seek(_HEADER_BYTES)
@@ -107,9 +106,8 @@ def _columns(parts: list[NDArray[Any]], *names: str) -> NDArray[np.float64]:
 
 
 def _recognises(head: bytes) -> bool:
-    """A header that adds up is enough.
-
-    With a wrong size the file is a damaged Tipsy file, and is told so. Without bodies it is all.
+    """A header that adds up is enough: with a wrong size the file is a damaged Tipsy file, and is
+    told so. Without bodies it is all.
     """
     header = _header_of(head)
     return header is not None and (
@@ -149,9 +147,8 @@ def _body_type(family: str, order: str) -> np.dtype[np.void]:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What the first 28 bytes say.
-
-    Byte order "<" or ">", time, bodies of each family in the order of `_FAMILIES`.
+    """What the first 28 bytes say: byte order "<" or ">", time, bodies of each family in the order
+    of `_FAMILIES`.
     """
 
     order: str
@@ -196,9 +193,8 @@ def write_tipsy(
     byte_order: Literal["<", ">"] = "<",
     padded: bool = True,
 ) -> None:
-    """Write in one step. Bodies are sorted by family; values are rounded to float32.
-
-    Ids are not stored.
+    """Write in one step. Bodies are sorted by family; values are rounded to float32; ids are not
+    stored.
 
     Warns (`FileWarning`) where bodies come back in another order, with other ids or components.
     `padded` adds the 4 bytes after the header that readers (pynbody, for one) expect. What

@@ -92,9 +92,8 @@ def write_vti(
 
 
 def _lattice_shape(arrays: Mapping[str, NDArray[Any]]) -> tuple[int, ...]:
-    """The smallest number of axes is that of a scalar.
-
-    (nz, ny, nx, 3) has four, (ny, nx, 2) beside it needs (ny, nx).
+    """The smallest number of axes is that of a scalar: (nz, ny, nx, 3) has four, (ny, nx, 2) beside
+    it needs (ny, nx).
     """
     candidates = [array.shape for array in arrays.values() if array.ndim in (2, 3)]
     shape = min(candidates, key=len, default=None)

@@ -1,6 +1,5 @@
-"""Folds: how a variable gathers many values, in any order.
-
-Sums, products, extremes, and what is true of any or all.
+"""Folds: how a variable gathers many values, in any order: sums, products, extremes, and what is
+true of any or all.
 
     s = s + e      m = max(m, e)      if e > m: m = e      any_ = any_ or e
 The neutral value changes nothing; two gathered values join as one more value does.

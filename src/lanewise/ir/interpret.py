@@ -261,9 +261,8 @@ DEEP = 32  # levels of an expression in one function: Python reads 200 parenthes
 
 @lru_cache(1 << 14)
 def _with_shape(text: str, count: int) -> Callable[..., Meaning]:
-    """What makes a function of an expression from its names, numbers and helpers.
-
-    Expressions of one shape share it.
+    """What makes a function of an expression from its names, numbers and helpers: expressions of
+    one shape share it.
     """
     parameters = ", ".join(f"p{n}" for n in range(count))
     return eval(f"lambda {parameters}: lambda env: {text}")
@@ -386,9 +385,8 @@ def _element_index(index: Any, array: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
-    """`domain` "float" converts integers to floats first, "number" keeps them.
-
-    `predicate` results are bool.
+    """`domain` "float" converts integers to floats first, "number" keeps them; `predicate` results
+    are bool.
     """
 
     name: str

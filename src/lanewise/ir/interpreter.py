@@ -1,6 +1,5 @@
-"""The meaning of kernels, the oracle of every test.
-
-Runs one at any stage and finds what a GPU would not report.
+"""The meaning of kernels, the oracle of every test: runs one at any stage and finds what a GPU
+would not report.
 
 The reference kernel (`parallel for`), with blocks and lanes that meet at barriers, after the map to
 threads (all threads of a block in turn, from barrier to barrier), and after layout lowering (loads
@@ -120,9 +119,8 @@ class Copy:
 
 @dataclass
 class Shared:
-    """The shared memory of one block of threads.
-
-    Its arrays or buffers, and who touched what since the last barrier.
+    """The shared memory of one block of threads: its arrays or buffers, and who touched what since
+    the last barrier.
     """
 
     contents: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -216,9 +214,8 @@ class Interpreter:
 
     @cached_property
     def watched(self) -> dict[str, str]:
-        """The buffers of written arrays with a shape, each with its array.
-
-        Their elements belong to single threads.
+        """The buffers of written arrays with a shape, each with its array: their elements belong to
+        single threads.
         """
         arrays = {
             a.name for a in self.kernel.arrays if a.shape and a.written and a.space == "global"
@@ -436,9 +433,8 @@ class Interpreter:
         return int(place[0])
 
     def _parallel(self, s: ir.Parallel, env: Environment) -> Running:
-        """Elements one after the other.
-
-        Those with barriers of their own are the threads of one block, and run together.
+        """Elements one after the other; those with barriers of their own are the threads of one
+        block, and run together.
         """
         kind = s.extent.type.dtype.type
         around = env.get("@indices", ())

@@ -1,6 +1,5 @@
-"""The element itself among the sources.
-
-Which one it is, where targets and sources are parts of one array.
+"""The element itself among the sources: which one it is, where targets and sources are parts of one
+array.
 
     itself = (i * step + shift) // apart,  or -1 where no source is the target
 The three numbers are uniform values of a call, so that one kernel serves all parts. It is computed

@@ -88,9 +88,8 @@ def is_view(name: str) -> bool:
 
 
 def identifier(name: str) -> str:
-    """The name as C++ and Python accept it, as far as its letters go.
-
-    Letters beyond ASCII become numbers, dots underscores.
+    """The name as C++ and Python accept it, as far as its letters go: letters beyond ASCII become
+    numbers, dots underscores.
     """
     plain = name.replace(MARK, "").replace(".", "_").replace(COPY, "_")
     ascii_only = "".join(c if c.isascii() else f"u{ord(c):x}" for c in plain)

@@ -35,8 +35,7 @@ class Literal:
     location: Location = field(default=NOWHERE, compare=False, repr=False)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are one number: 0.0 and -0.0 are two, with infinities of two signs as 1 / x.
-
+        """Whether both are one number: 0.0 and -0.0 are two, with infinities of two signs as 1 / x;
         NaN is one.
         """
         if not isinstance(other, Literal):
@@ -74,9 +73,8 @@ class Unary:
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """Both operands and the result have one type.
-
-    `/` is for floats only, `//` and `%` round towards minus infinity.
+    """Both operands and the result have one type; `/` is for floats only, `//` and `%` round
+    towards minus infinity.
 
     Whole numbers wrap. `bounded`: lanewise's own arithmetic of indices, whose result surely fits;
     compilers may rely on it.
@@ -131,9 +129,8 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A conversion, as `types.convert` defines it. `bounded`.
-
-    Of a float of lanewise's own, which surely fits.
+    """A conversion, as `types.convert` defines it. `bounded`: of a float of lanewise's own, which
+    surely fits.
     """
 
     operand: Expression
@@ -164,9 +161,8 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
-    """A coordinate of the running thread, or its multiprocessor's count of cycles.
-
-    Only after the map to threads.
+    """A coordinate of the running thread, or its multiprocessor's count of cycles: only after the
+    map to threads.
 
     "phase" and "far" are no such things, but say of the array that the kernel writes, on a CPU, how
     many elements fit between the beginning of a line of memory and its own, and whether it is so
@@ -226,8 +222,7 @@ class If:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over.
-
+    """`for variable in range(start, stop, step)`. `role` tells passes what the loop runs over;
     `unroll` is a factor, 0 means fully.
     """
 
@@ -268,9 +263,8 @@ class Return:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Call a function. Mutable parameters take a `Local` and change it.
-
-    `results` name the variables that take its results.
+    """Call a function. Mutable parameters take a `Local` and change it; `results` name the
+    variables that take its results.
     """
 
     function: Function
@@ -281,9 +275,8 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Parallel:
-    """Independent elements 0..extent, in any order and at any time.
-
-    The reference form of every pattern.
+    """Independent elements 0..extent, in any order and at any time: the reference form of every
+    pattern.
     """
 
     variable: str
@@ -307,9 +300,8 @@ class LoadRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoreRecord:
-    """Write leaves of one record of an array: pairs of (leaf, value).
-
-    `across` as in `LoadRecord`.
+    """Write leaves of one record of an array: pairs of (leaf, value); `across` as in
+    `LoadRecord`.
     """
 
     array: str
@@ -320,9 +312,8 @@ class StoreRecord:
 
 @dataclass(frozen=True, slots=True)
 class LoadElement:
-    """Read one element of an array that has a shape into a variable.
-
-    An index for each dimension, the slowest first.
+    """Read one element of an array that has a shape into a variable; an index for each dimension,
+    the slowest first.
 
     Indices are whole numbers of any type. None is negative or beyond its dimension. `more`:
     variables that take the elements behind it in the last dimension, at once; the last index and
@@ -428,9 +419,8 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A warp takes the next number from a counter in global memory.
-
-    Who draws the last of `total` winds it back to zero.
+    """A warp takes the next number from a counter in global memory; who draws the last of `total`
+    winds it back to zero.
 
     What a warp waits for may then be anything that a smaller number does: that warp is already
     running.
@@ -504,9 +494,8 @@ class CommitAsync:
 
 @dataclass(frozen=True, slots=True)
 class WaitAsync:
-    """Wait until copies that this thread has begun are done.
-
-    All of them, or with `pending` all groups but the last so many.
+    """Wait until copies that this thread has begun are done: all of them, or with `pending` all
+    groups but the last so many.
     """
 
     pending: int = 0
@@ -514,9 +503,8 @@ class WaitAsync:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """One lowered load of `len(names)` neighbouring scalars.
-
-    An empty name is a lane that nobody wants.
+    """One lowered load of `len(names)` neighbouring scalars; an empty name is a lane that nobody
+    wants.
     """
 
     buffer: str
@@ -558,9 +546,8 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class CopyLanes:
-    """One lowered asynchronous copy of `lanes` neighbouring scalars.
-
-    4, 8 or 16 bytes on a multiple of their size.
+    """One lowered asynchronous copy of `lanes` neighbouring scalars: 4, 8 or 16 bytes on a multiple
+    of their size.
 
     They are those of one element of a global buffer from `source_lane` on, and of one element of a
     shared buffer from `lane` on.
@@ -689,10 +676,8 @@ class BufferArgument:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """How elements become threads.
-
-    `lanes` elements a block of `threads` threads, the sources cut into `parts` along the second
-    axis.
+    """How elements become threads: `lanes` elements a block of `threads` threads, the sources cut
+    into `parts` along the second axis.
 
     `registers` and `min_blocks` cap the registers of a thread, where they are not 0.
     """
@@ -707,9 +692,8 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """Memory that a kernel needs beside its arguments.
-
-    `length` elements of an array, all zero at first if `zeroed`.
+    """Memory that a kernel needs beside its arguments: `length` elements of an array, all zero at
+    first if `zeroed`.
     """
 
     array: str
@@ -735,9 +719,8 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A launchable piece of work. `uniforms` are the same for all elements.
-
-    `counts` are array lengths, also uniforms.
+    """A launchable piece of work. `uniforms` are the same for all elements; `counts` are array
+    lengths, also uniforms.
 
     `series`: it is launched many times, the outermost series first; kernels with the same series
     take turns (`ir/series.py`).

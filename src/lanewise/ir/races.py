@@ -1,6 +1,5 @@
-"""Who touched which element of a global array.
-
-Two threads may not, when one of them writes and nothing orders them.
+"""Who touched which element of a global array: two threads may not, when one of them writes and
+nothing orders them.
 
 Scatters of one element are no race among themselves.
 """
@@ -123,9 +122,8 @@ def _line(where: Location) -> str:
 
 
 def element_place(s: ir.ElementAccess, indices: tuple[int, ...], lengths: tuple[int, ...]) -> int:
-    """Where an element lies in its array.
-
-    Raises `VerificationError` for an index, or an early place, that is outside.
+    """Where an element lies in its array; raises `VerificationError` for an index, or an early
+    place, that is outside.
     """
     place = 0
     early = isinstance(s, ir.LoadElement) and s.early

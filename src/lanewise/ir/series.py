@@ -50,9 +50,8 @@ def _launches(
 
 
 def typical(kernel: ir.Kernel, environment: Environment) -> tuple[Environment, int]:
-    """The counts of the launch in the middle, and how many launches there are.
-
-    About what all of them take together.
+    """The counts of the launch in the middle, and how many launches there are: about what all of
+    them take together.
     """
     total = 1
     for series in kernel.series:

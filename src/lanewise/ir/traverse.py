@@ -400,9 +400,8 @@ def rename(block: ir.Block, names: dict[str, str]) -> ir.Block:
 
 
 def apart(block: ir.Block) -> ir.Block:
-    """The same block in which no statement is one object with another, as passes may leave them.
-
-    For who knows them by identity.
+    """The same block in which no statement is one object with another, as passes may leave them:
+    for who knows them by identity.
     """
     seen = set[int]()
 

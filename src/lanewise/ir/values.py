@@ -1,6 +1,5 @@
-"""Plain arrays as arrays of records.
-
-An array of scalars has one leaf `value`, an array of vectors the leaves x, y, z, w.
+"""Plain arrays as arrays of records: an array of scalars has one leaf `value`, an array of vectors
+the leaves x, y, z, w.
 """
 
 from __future__ import annotations

@@ -371,9 +371,8 @@ class _Verifier:
             raise self.fail(s, f"the writes do not fit {array.name}")
 
     def element(self, s: ir.LoadElement | ir.StoreElement, kernel: ir.Kernel) -> None:
-        """An access to an array with a shape.
-
-        An index for each dimension, and the type of its elements.
+        """An access to an array with a shape: an index for each dimension, and the type of its
+        elements.
         """
         array = next((a for a in kernel.arrays if a.name == s.array), None)
         if array is None or not array.shape:
@@ -416,9 +415,8 @@ class _Verifier:
             )
 
     def scatter(self, s: ir.ScatterElement | ir.Scatter, kernel: ir.Kernel) -> None:
-        """Whole numbers are added, numbers compared.
-
-        Nothing but scatters of this operation touches the array.
+        """Whole numbers are added, numbers compared; nothing but scatters of this operation touches
+        the array.
         """
         name = s.array if isinstance(s, ir.ScatterElement) else s.buffer
         indices = s.indices if isinstance(s, ir.ScatterElement) else (s.index,)

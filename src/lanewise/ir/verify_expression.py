@@ -1,6 +1,5 @@
-"""What can be wrong with one expression node.
-
-Types that do not agree, names that nobody gave a value.
+"""What can be wrong with one expression node: types that do not agree, names that nobody gave a
+value.
 """
 
 from __future__ import annotations

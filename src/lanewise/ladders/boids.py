@@ -81,9 +81,8 @@ def summary(rungs: list[Rung]) -> list[str]:
 
 
 def _verdict(automatic: Rung | None, timed: dict[str, float], best: str) -> str:
-    """Whether the automatic choice is (nearly) the fastest.
-
-    A rung that was not measured again names the one that it is.
+    """Whether the automatic choice is (nearly) the fastest; a rung that was not measured again
+    names the one that it is.
     """
     if automatic is None:
         return ""
@@ -122,9 +121,8 @@ SIZES = Sizes(
 
 
 def flocks(options: Options) -> list[tuple[int, float]]:
-    """Agents and radii of worlds.
-
-    All combinations of those that are asked for, without worlds those of the thesis.
+    """Agents and radii of worlds: all combinations of those that are asked for, without worlds
+    those of the thesis.
     """
     if options.worlds:
         return [(n, w) for n in options.bodies for w in options.worlds]

@@ -1,6 +1,5 @@
-"""The ladder `boids` as the thesis draws it.
-
-Steps a second against agents and against worlds, and where the time of a step goes.
+"""The ladder `boids` as the thesis draws it: steps a second against agents and against worlds, and
+where the time of a step goes.
 """
 
 from __future__ import annotations
@@ -102,9 +101,8 @@ def _world(rung: Rung) -> float:
 
 
 def _pictured(timed: list[Rung]) -> tuple[int, float]:
-    """The flock whose steps are taken apart.
-
-    The one with the most agents in which most searches were measured.
+    """The flock whose steps are taken apart: the one with the most agents in which most searches
+    were measured.
     """
     counts = Counter((r.bodies, _world(r)) for r in timed)
     return max(counts, key=lambda flock: (counts[flock], flock), default=(0, 0.0))

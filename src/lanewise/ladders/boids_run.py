@@ -52,9 +52,8 @@ STAGES = ("build", "search", "update")
 
 @dataclass
 class FlockRunner:
-    """Measures versions of one flock. `pairs`.
-
-    Seconds of a pair on this device, by whether agents move in turn.
+    """Measures versions of one flock. `pairs`: seconds of a pair on this device, by whether agents
+    move in turn.
     """
 
     options: Options
@@ -65,9 +64,8 @@ class FlockRunner:
 
     @cached_property
     def state(self) -> State:
-        """Agents evenly in the whole sphere, as the thesis finds them after a while.
-
-        In the bits that all rungs start from.
+        """Agents evenly in the whole sphere, as the thesis finds them after a while; in the bits
+        that all rungs start from.
         """
         return make_start(self.agents, self.world, self.options.seed)
 
@@ -80,9 +78,8 @@ class FlockRunner:
         return make_truth_in_turn(self.state, make_parameters("seq"), self.world)
 
     def measure(self, version: Version, rungs: dict[str, Rung]) -> Rung:
-        """The rung of a version, compared with one of those that are known.
-
-        Skipped with the reason instead of an error.
+        """The rung of a version, compared with one of those that are known; skipped with the reason
+        instead of an error.
         """
         extra = {
             "world": self.world,
@@ -147,9 +144,8 @@ class FlockRunner:
         return None
 
     def _expected(self, version: Version) -> float:
-        """The time of a step by the sources and boxes that its targets look at.
-
-        0 for searches that choose themselves.
+        """The time of a step by the sources and boxes that its targets look at; 0 for searches that
+        choose themselves.
         """
         if version.search is None:
             return self.agents**2 * self._pair_seconds(in_turn=True)
@@ -324,9 +320,8 @@ def parts_of(rung: Rung) -> dict[str, float] | None:
 
 
 def _built_alike(search: lw.Search, built: str, on_gpu: bool) -> Any:
-    """Equal for searches that build and walk alike.
-
-    On a CPU the host is the device, and cells may be chosen or given.
+    """Equal for searches that build and walk alike: on a CPU the host is the device, and cells may
+    be chosen or given.
     """
     if isinstance(search, lw.StaticGrid):
         return ("grid", built, search.index, search.build if on_gpu else "host")
@@ -362,9 +357,8 @@ BUILD_BYTES = 2 * 24 + 8 * 4  # the sorted copy of positions and headings; cells
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """What a target looks at, on average.
-
-    Sources whose distance is computed, and boxes or rows of cells that may hold some.
+    """What a target looks at, on average: sources whose distance is computed, and boxes or rows of
+    cells that may hold some.
     """
 
     sources: float
@@ -376,9 +370,8 @@ class Met:
 
 
 def met(search: lw.Search, agents: int, world: float) -> Met | None:
-    """What a target looks at in a sphere of this radius.
-
-    None for searches that choose themselves.
+    """What a target looks at in a sphere of this radius; None for searches that choose
+    themselves.
     """
     reach, density = 2 * THESIS.radius, agents / (4 / 3 * math.pi * world**3)
 
@@ -407,9 +400,8 @@ def met(search: lw.Search, agents: int, world: float) -> Met | None:
 
 
 def own_cells(agents: int, world: float) -> int:
-    """Cells along an axis of a static grid that chooses them.
-
-    Sides of the radius, at most two for each source.
+    """Cells along an axis of a static grid that chooses them: sides of the radius, at most two for
+    each source.
     """
     most = round((CELLS_A_SOURCE * agents) ** (1 / 3))
     return max(1, min(most, int(2 * world / THESIS.radius)))

@@ -28,9 +28,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """The rows that are checked, and the change of their velocities (m, 3); `neighbours`.
-
-    That they have together.
+    """The rows that are checked, and the change of their velocities (m, 3); `neighbours`: that they
+    have together.
     """
 
     rows: NDArray[np.int64]
@@ -96,9 +95,8 @@ def make_truth_in_turn(state: State, parameters: Parameters, world_radius: float
 
 
 class _World:
-    """A state in float64, with the order of its agents along x.
-
-    Whoever is near lies within a short piece of it.
+    """A state in float64, with the order of its agents along x: whoever is near lies within a short
+    piece of it.
     """
 
     def __init__(self, state: State) -> None:

@@ -1,6 +1,5 @@
-"""The searches that the ladder `boids` climbs: the thesis's eight, ours, and OpenSteer's own loop.
-
-And the thesis's figures for them.
+"""The searches that the ladder `boids` climbs: the thesis's eight, ours, and OpenSteer's own loop;
+and the thesis's figures for them.
 
 J. Breitbart, Case studies on GPU usage and data structure design, University of Kassel (2008),
 chapters 5 to 7: a GeForce 8800 GTS with 96 processors, an Athlon 64 3700+. Most of its measurements
@@ -28,9 +27,8 @@ MOST_CELLS = 25
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A rung: what finds flockmates (None.
-
-    Every agent looks at all others, one agent after another), and what it is compared with.
+    """A rung: what finds flockmates (None: every agent looks at all others, one agent after
+    another), and what it is compared with.
     """
 
     name: str
@@ -69,10 +67,8 @@ def versions(world: float, device: str) -> Iterator[Version]:
 
 
 def thesis_cells(world: float) -> int:
-    """Cells along an axis.
-
-    As many as leave a side of the search radius, up to those of which constant memory holds the
-    starts.
+    """Cells along an axis: as many as leave a side of the search radius, up to those of which
+    constant memory holds the starts.
     """
     return max(1, min(MOST_CELLS, int(2 * world / THESIS.radius)))
 

@@ -219,9 +219,8 @@ def _conclusion(rung: Rung) -> str:
 
 
 def _mean(rungs: list[Rung]) -> list[str]:
-    """Of the original's benchmarks.
-
-    The geometric means of the factors here, of the model's, and of those over the libraries.
+    """Of the original's benchmarks: the geometric means of the factors here, of the model's, and of
+    those over the libraries.
     """
     ten = [r for r in rungs if r.extra.get("step") == DEFAULT and r.extra.get("original") == "yes"]
     measured = [f for r in ten if (f := over_naive(r)) is not None]

@@ -54,9 +54,8 @@ def total(y: lw.index, x: lw.index, a: lw.Array2[lw.f32]) -> lw.f32:
 
 @lw.threadwise
 def halve(i: lw.index, a: lw.Array1[lw.f32], c: lw.Array1[lw.f32]):
-    """One level of a sum with a thread an output.
-
-    C is the first half of a plus the second, launched until one number is left.
+    """One level of a sum with a thread an output: c is the first half of a plus the second,
+    launched until one number is left.
     """
     s = a[i]
     if i + len(c) < len(a):

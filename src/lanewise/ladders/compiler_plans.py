@@ -18,9 +18,8 @@ from lanewise.sims.common.devices import target_of
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass, or what a plan leaves open of it.
-
-    The name of its rung, and the fields of the plan that belong together.
+    """A pass, or what a plan leaves open of it: the name of its rung, and the fields of the plan
+    that belong together.
     """
 
     name: str
@@ -66,9 +65,8 @@ def every_pass() -> tuple[Pass, ...]:
 
 
 def naive_plan(device: str) -> Decisions:
-    """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels.
-
-    Nothing else.
+    """A thread for each output: in blocks of 16 x 16 on a GPU, as the original's naive kernels;
+    nothing else.
     """
     return neutral_plan(target_of(device), BLOCK)
 

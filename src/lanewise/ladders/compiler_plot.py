@@ -1,6 +1,5 @@
-"""The ladder `compiler` as a picture.
-
-How much faster each benchmark becomes, pass by pass, and how near that is to the bound.
+"""The ladder `compiler` as a picture: how much faster each benchmark becomes, pass by pass, and how
+near that is to the bound.
 
 A bar goes from 1 to the default plan's factor in pieces, one for each pass; a pass that costs is a
 thin piece back. The library and the bound are marks on the same logarithmic axis.
@@ -46,10 +45,8 @@ PRECISE = 7.5  # points
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A benchmark at a size.
-
-    Its pieces (pass, from, to), and factors and shares of the default plan, the library and the
-    bound.
+    """A benchmark at a size: its pieces (pass, from, to), and factors and shares of the default
+    plan, the library and the bound.
     """
 
     label: str

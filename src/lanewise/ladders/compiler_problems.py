@@ -28,9 +28,8 @@ Answer = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """What a library has for a benchmark.
-
-    Its names on a GPU and on a CPU, and a call of (NumPy or CuPy, the arrays).
+    """What a library has for a benchmark: its names on a GPU and on a CPU, and a call of (NumPy or
+    CuPy, the arrays).
 
     A call writes the result array, or returns another one.
     """
@@ -99,9 +98,8 @@ class Benchmark:
         return self.nbytes(n) if self.moved is None else self.moved(n)
 
     def tolerance(self, n: int) -> float:
-        """The largest relative error that float32 explains.
-
-        That of sums as in `Problem.tolerance`.
+        """The largest relative error that float32 explains: that of sums as in
+        `Problem.tolerance`.
         """
         return (8 * self.terms(n) ** 0.5 + 64) * 2.0**-24
 
@@ -133,9 +131,8 @@ class Case:
             self.arrays[self.benchmark.result][...] = np.nan if self.first is None else self.first
 
     def error(self, result: Any) -> float:
-        """The relative error of a result, max |c - c64| / max |c64| over a sample.
-
-        Infinite where any element is none.
+        """The relative error of a result, max |c - c64| / max |c64| over a sample; infinite where
+        any element is none.
         """
         module = array_module(self.device)
         places, exact = self.answer()
@@ -155,9 +152,8 @@ class Case:
 
 
 def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
-    """The arrays of a benchmark, random where they are read.
-
-    Raises `DeviceError` where they do not fit.
+    """The arrays of a benchmark, random where they are read; raises `DeviceError` where they do not
+    fit.
     """
     shapes, b = benchmark.shapes(n), benchmark
     require_memory(
@@ -175,9 +171,8 @@ def make_case(benchmark: Benchmark, n: int, device: str, seed: int) -> Case:
 
 
 def sample(shape: tuple[int, ...], count: int) -> Places:
-    """Places in an array.
-
-    All of a small one, else its corners, where blocks are partial, and others at random.
+    """Places in an array: all of a small one, else its corners, where blocks are partial, and
+    others at random.
     """
     if math.prod(shape) <= 2 * count:
         return tuple(np.indices(shape).reshape(len(shape), -1).astype(np.int64))
@@ -315,9 +310,8 @@ def _library_solve(xp: Any, g: Arrays) -> Any:
 
 
 def _by_fourier(xp: Any, g: Arrays) -> Any:
-    """A correlation is a product of transforms, one of them conjugated.
-
-    What wraps round is beyond the result.
+    """A correlation is a product of transforms, one of them conjugated; what wraps round is beyond
+    the result.
     """
     a, (h, w) = g["a"], g["c"].shape
     edges = [_smooth_length(length) for length in a.shape]

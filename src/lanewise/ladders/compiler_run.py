@@ -36,9 +36,8 @@ PILOT = 4  # how many times smaller the matrices are of a run that tells how lon
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The least time of a benchmark on a device in seconds, and what takes it.
-
-    Memory, or arithmetic.
+    """The least time of a benchmark on a device in seconds, and what takes it: memory, or
+    arithmetic.
 
     None: caches may keep the arrays from one launch to the next, or nothing tells the most that the
     device can do, as of a CPU.
@@ -126,9 +125,8 @@ class Runner:
         *,
         again: bool = False,
     ) -> Rung:
-        """The kernel by a plan (None: lanewise's own), compared with a rung; `again`.
-
-        Even if its code is that of an earlier one.
+        """The kernel by a plan (None: lanewise's own), compared with a rung; `again`: even if its
+        code is that of an earlier one.
         """
         blank = replace(self.blank(name), plan=None if plan is None else plan.short())
         rung = self._guarded(blank, lambda: self._plan(blank, plan, again=again))

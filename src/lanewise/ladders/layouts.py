@@ -64,9 +64,8 @@ class Combination:
 
     @property
     def under(self) -> Combination | None:
-        """What this one is compared with, as in the study.
-
-        Code motion and block size undone, else unrolling, else the layout.
+        """What this one is compared with, as in the study: code motion and block size undone, else
+        unrolling, else the layout.
         """
         if self.hoisted or self.block != BASE_BLOCK:
             return replace(self, hoisted=False, block=BASE_BLOCK)
@@ -76,9 +75,8 @@ class Combination:
 
     @property
     def paper(self) -> Mapping[str, float] | None:
-        """The study's factor over `under`.
-
-        It unrolled its best layout, and then moved code and made blocks of 128 threads.
+        """The study's factor over `under`: it unrolled its best layout, and then moved code and
+        made blocks of 128 threads.
         """
         if (self.layout, self.unrolled) != ("SoAoAS", 128):
             return None
@@ -98,9 +96,8 @@ BASE = Combination("AoS", 1, False, BASE_BLOCK)
 
 
 def combinations(quick: bool) -> list[Combination]:
-    """All of them, each after the one it is compared with.
-
-    With `quick` those that the study has figures for, in all layouts.
+    """All of them, each after the one it is compared with; with `quick` those that the study has
+    figures for, in all layouts.
     """
     if quick:
         ends = (

@@ -143,9 +143,8 @@ SIZES = Sizes(
 
 
 def boxes(sites: int) -> tuple[Box, ...]:
-    """The box or the two boxes of that many sites.
-
-    Raises `InputError` for a number that is neither a square nor a cube.
+    """The box or the two boxes of that many sites; raises `InputError` for a number that is neither
+    a square nor a cube.
     """
     side, edge = isqrt(sites), round(sites ** (1 / 3))
     chosen = [Box(lw.D2Q9, (side, side))] if side * side == sites else []
@@ -209,9 +208,8 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def climb_box(options: Options, box: Box) -> Iterator[Rung]:
-    """The rungs of one box.
-
-    Names begin with the lattice, as two boxes may have the same number of sites.
+    """The rungs of one box; names begin with the lattice, as two boxes may have the same number of
+    sites.
     """
     runner, climbed, earlier = SiteRunner(options, box), dict[str, Form](), dict[str, Rung]()
     for form, under in forms(options.device, options.quick):

@@ -1,6 +1,5 @@
-"""The flow that the ladder `lbm` solves.
-
-A stream through a box of solid discs, with boundary values on its rows and columns.
+"""The flow that the ladder `lbm` solves: a stream through a box of solid discs, with boundary
+values on its rows and columns.
 
 The functions below are all that a user would write; every rung is a way to run them. The kinds are
 those of the paper: fluid and solid sites, which its second kernel tells apart by a branch, and the
@@ -126,9 +125,8 @@ class Box:
         return total < radius**2
 
     def start(self, seed: int, *, each: bool) -> npt.NDArray[np.float32]:
-        """First populations (Q, *shape).
-
-        Noise, for each direction its own, or the same for all (and held once).
+        """First populations (Q, *shape): noise, for each direction its own, or the same for all
+        (and held once).
         """
         random, shape = np.random.default_rng(seed), (self.lattice.size, *self.shape)
         noise = NOISE * random.standard_normal(shape if each else self.shape, dtype=np.float32)

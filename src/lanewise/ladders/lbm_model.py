@@ -1,6 +1,5 @@
-"""What is expected of one step of a flow.
-
-By the model of a device, and by equation 1 of the paper on branch splitting.
+"""What is expected of one step of a flow: by the model of a device, and by equation 1 of the paper
+on branch splitting.
 """
 
 from __future__ import annotations
@@ -65,9 +64,8 @@ def environment_of(sites: Sites, values: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A kernel that splitting makes.
-
-    Its name, the kind of its sites, their share of all, and its occupancy.
+    """A kernel that splitting makes: its name, the kind of its sites, their share of all, and its
+    occupancy.
     """
 
     name: str
@@ -102,9 +100,8 @@ class Equation1:
 
 
 def occupancies(executable: Executable, arch: str | None) -> tuple[float, ...]:
-    """The occupancy of every kernel by the registers that the compiler gave it.
-
-    1 on a CPU (`arch` None), which has none.
+    """The occupancy of every kernel by the registers that the compiler gave it; 1 on a CPU (`arch`
+    None), which has none.
     """
     if arch is None:
         return (1.0,) * len(executable.program.kernels)

@@ -49,9 +49,8 @@ class SiteRunner:
     alone: dict[tuple[str, int], float] = field(default_factory=dict[tuple[str, int], float])
 
     def measure(self, form: Form, base: Rung | None) -> Rung:
-        """The rung of a version, compared with `base`.
-
-        Skipped with the reason when it is refused, too large or wrong.
+        """The rung of a version, compared with `base`; skipped with the reason when it is refused,
+        too large or wrong.
         """
         blank = Rung(
             name=form.name,
@@ -143,9 +142,8 @@ class SiteRunner:
         )
 
     def _only(self, form: Form, kind: int) -> float:
-        """The time of a step when all sites take the branch of a kind, but one of each other.
-
-        The kernel is the same then.
+        """The time of a step when all sites take the branch of a kind, but one of each other: the
+        kernel is the same then.
         """
         if (form.name, kind) not in self.alone:
             mask, others = (
@@ -200,9 +198,8 @@ def _last_phase(sites: Sites) -> Generator[None]:
 
 
 def _facts(sites: Sites, call: SiteCall) -> dict[str, float | int | str | None]:
-    """How the version was run.
-
-    Of several kernels the registers and occupancy are those of the bulk's, the first one.
+    """How the version was run; of several kernels the registers and occupancy are those of the
+    bulk's, the first one.
     """
     resources = call.resources
     return {

@@ -1,6 +1,5 @@
-"""A version of the flow of the ladder `lbm`, and what is right.
-
-The same functions in float64 on the CPU, in their plainest form.
+"""A version of the flow of the ladder `lbm`, and what is right: the same functions in float64 on
+the CPU, in their plainest form.
 """
 
 from __future__ import annotations
@@ -23,9 +22,8 @@ STEPS = 9  # that a check runs: both phases in place, both copies of the others
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """One version of the flow. What is None is decided by lanewise; `launched`.
-
-    Each step from Python, not in a graph.
+    """One version of the flow. What is None is decided by lanewise; `launched`: each step from
+    Python, not in a graph.
     """
 
     name: str
@@ -63,9 +61,8 @@ class Form:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Truth:
-    """A box in float64 on the CPU.
-
-    Populations that depart first, those that then arrive, those that arrive after the steps.
+    """A box in float64 on the CPU: populations that depart first, those that then arrive, those
+    that arrive after the steps.
     """
 
     box: Box
@@ -127,9 +124,8 @@ def set_departing(sites: Sites, populations: npt.NDArray[np.float32]) -> None:
 
 
 def mark_densely(sites: Sites, dense: bool) -> None:
-    """Have the kernel that lanewise takes where many sites are special, or the one for few.
-
-    A smaller box stands for a larger one.
+    """Have the kernel that lanewise takes where many sites are special, or the one for few: a
+    smaller box stands for a larger one.
     """
     if sites.dense == dense:
         return

@@ -28,9 +28,8 @@ PAPER = {"SoA": {"CUDA 1.0": 1.1}, "SoAoAS": {"CUDA 1.0": 1.5, "CUDA 2.2": 1.3}}
 
 
 def layouts(device: str) -> dict[str, lw.Layout]:
-    """The layouts by name, AoS first.
-
-    The blocks of AoSoA are as wide as a warp or a SIMD register.
+    """The layouts by name, AoS first; the blocks of AoSoA are as wide as a warp or a SIMD
+    register.
     """
     blocks = lw.AoSoA(target_of(device).lanes)
     return {
@@ -56,9 +55,8 @@ def sizes(device: str, quick: bool) -> tuple[int, ...]:
 
 
 def _rounded(count: float) -> int:
-    """Two digits and zeros.
-
-    Arrays whose length is a power of two fall into the same places of a cache.
+    """Two digits and zeros: arrays whose length is a power of two fall into the same places of a
+    cache.
     """
     unit = 10 ** max(0, len(str(int(count))) - 2)
     return max(1, int(count) // unit * unit)
@@ -84,9 +82,8 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
-    """The rung of a cell.
-
-    Its factors are those of the cycles an element over those of AoS, as the study's.
+    """The rung of a cell; its factors are those of the cycles an element over those of AoS, as the
+    study's.
     """
     device, count = measurer.options.device, measurer.count
     cached = "yes" if is_cached(device, count) else "no"
@@ -121,9 +118,8 @@ def _rung(measurer: Measurer, name: str, cell: Cell, base: Rung | None) -> Rung:
 
 
 def predicted_seconds(cell: Cell, device: str, count: int) -> float:
-    """The time of a pass by the model of `choose_layout`.
-
-    The records, and beside them sums and indices. On a CPU one thread runs.
+    """The time of a pass by the model of `choose_layout`: the records, and beside them sums and
+    indices. On a CPU one thread runs.
     """
     model = memory_model(device)
     leaves = tuple(p.name.removeprefix("body.") for p in cell.kernel.lowered.function.parameters)
@@ -203,9 +199,8 @@ def _last_level_bytes(device: str) -> int:
 
 
 def cpu_cache_bytes(folder: Path) -> int:
-    """The largest cache that Linux lists in a folder of `index*/size` files, in bytes.
-
-    0 for none.
+    """The largest cache that Linux lists in a folder of `index*/size` files, in bytes; 0 for
+    none.
     """
     sizes = [path.read_text(encoding="ascii").strip() for path in folder.glob("index*/size")]
     return max((int(s.rstrip("KMG")) * _UNITS.get(s[-1], 1) for s in sizes if s), default=0)

@@ -1,6 +1,5 @@
-"""A cell of the ladder of memory accesses.
-
-One function of a record under a layout and an access, checked and timed.
+"""A cell of the ladder of memory accesses: one function of a record under a layout and an access,
+checked and timed.
 """
 
 from __future__ import annotations
@@ -86,9 +85,8 @@ class Cell:
 
 
 def cell_program(cell: Cell, device: str) -> Program:
-    """The kernel of a cell, shaped for a device.
-
-    One record a thread, in the order of the records or of the indices.
+    """The kernel of a cell, shaped for a device: one record a thread, in the order of the records
+    or of the indices.
     """
     target = target_of(device)
     arguments = ElementwiseArguments({"body": (cell.record, cell.layout)}, {}, {})
@@ -118,9 +116,8 @@ def _lowered(kernel: ir.Kernel) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Bodies:
-    """The records of one size.
-
-    As NumPy arrays, as float64 sums, and in the order in which they are gathered.
+    """The records of one size: as NumPy arrays, as float64 sums, and in the order in which they are
+    gathered.
     """
 
     fields: dict[str, Array]
@@ -157,9 +154,8 @@ def make_bodies(count: int, seed: int) -> Bodies:
 
 @dataclass(frozen=True, slots=True)
 class BoundCell:
-    """A compiled cell with its memory.
-
-    `run` fills `result`, and `cycles` when it reads the clock.
+    """A compiled cell with its memory: `run` fills `result`, and `cycles` when it reads the
+    clock.
     """
 
     run: Launch
@@ -202,9 +198,8 @@ LEAST, QUICK_LEAST = 0.02, 0.005  # seconds of one timed run: short passes are r
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A pass over all records: its error, its seconds, and the cycles of one record.
-
-    Or what is wrong with it.
+    """A pass over all records: its error, its seconds, and the cycles of one record; or what is
+    wrong with it.
     """
 
     error: float
@@ -272,9 +267,8 @@ class Measurer:
         return statistics.median(timed(passes) for _ in range(self.rounds)) / repeats
 
     def clocked(self, cell: Cell, error: float, seconds: float) -> Measured:
-        """The median of the warps' cycles, from the kernel that reads the clock.
-
-        Its sums are checked too.
+        """The median of the warps' cycles, from the kernel that reads the clock; its sums are
+        checked too.
         """
         bound = bind(
             _compile_clocked(cell, self.options.device),

@@ -1,6 +1,5 @@
-"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines.
-
-And the rates reached.
+"""A ladder as bars: the factor of every rung here, at each size, beside the paper's machines; and
+the rates reached.
 
 The axis of factors is logarithmic and starts at 1, so that a loss is as long as the gain that
 undoes it. Where many factors are large it reaches the largest; a few that are far outside the
@@ -47,9 +46,8 @@ class _Series:
 
 @dataclass(frozen=True, slots=True)
 class _Panel:
-    """Rungs side by side with those of other panels.
-
-    The name of each row's rung, None where the panel has none.
+    """Rungs side by side with those of other panels: the name of each row's rung, None where the
+    panel has none.
     """
 
     title: str
@@ -150,9 +148,8 @@ def _figure(
 
 
 def _limits(factors: list[list[float]]) -> tuple[float, float]:
-    """Where the shortest and the longest bar end, for the factors of each rung.
-
-    What they need, between edges, with 1 inside.
+    """Where the shortest and the longest bar end, for the factors of each rung: what they need,
+    between edges, with 1 inside.
     """
     least, most = _edges(factors)
     every = [f for own in factors for f in own]
@@ -206,9 +203,8 @@ def _draw_factors(
 def _bar(
     axes: Axes, y: float, thick: float, series: _Series, name: str, limits: tuple[float, float]
 ) -> None:
-    """One bar from 1 on with its number at its end, in its colour.
-
-    The model as a diamond, with a number of its own beside the bar.
+    """One bar from 1 on with its number at its end, in its colour; the model as a diamond, with a
+    number of its own beside the bar.
 
     An arrow stands where a bar goes on beyond the edge. Numbers of losses stand left of their bars,
     where there is room.
@@ -277,9 +273,8 @@ def _inches(axes: Axes, x: float, origin: float) -> float:
 def _draw_rates(
     axes: Axes, panel: _Panel, here: list[_Series], rates: list[dict[str, float]], unit: float
 ) -> None:
-    """The rate of every rung at every size as a dot at the end of its line.
-
-    Rungs need be no sequence, so none joins them.
+    """The rate of every rung at every size as a dot at the end of its line: rungs need be no
+    sequence, so none joins them.
     """
     axes.set_xscale("log")
     axes.grid(which="major", axis="x", color=GRID, linewidth=0.8)

@@ -1,6 +1,5 @@
-"""What the gravity ladders compute.
-
-One user function, star clusters, and the float64 answer that it is checked against.
+"""What the gravity ladders compute: one user function, star clusters, and the float64 answer that
+it is checked against.
 
 Without `from __future__ import annotations`: a kernel's types are read where it is defined.
 """
@@ -28,9 +27,8 @@ CHUNK = 4096  # sources of one float64 block: 256 x 4096 x 3 numbers are 25 MB
 
 @lw.pairwise
 def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
-    """The acceleration by Newton's law with Plummer softening, as one writes it first.
-
-    With a test and a division.
+    """The acceleration by Newton's law with Plummer softening, as one writes it first: with a test
+    and a division.
     """
     if lw.same(target, source):
         return lw.vec3(0)
@@ -43,9 +41,8 @@ def attraction(target: Body, source: Body, softening2: lw.f32) -> lw.vec3:
 def attracting_force(
     target: Body, source: Body, softening2: lw.f32, gravitational_constant: lw.f32
 ) -> lw.vec3:
-    """The force, as codes have it that move bodies by forces.
-
-    A product of values of the target is in every pair.
+    """The force, as codes have it that move bodies by forces: a product of values of the target is
+    in every pair.
     """
     if lw.same(target, source):
         return lw.vec3(0)
@@ -73,9 +70,8 @@ FORCE = Law(
 
 @dataclass
 class Problem:
-    """A Plummer cluster in float32 under a law.
-
-    Its arrays and float64 answer are made once each.
+    """A Plummer cluster in float32 under a law; its arrays and float64 answer are made once
+    each.
     """
 
     bodies: int
@@ -143,9 +139,8 @@ class Problem:
 
 
 def sample(bodies: int, seed: int) -> NDArray[np.int64]:
-    """At least 256 targets, or all.
-
-    Both ends, where blocks and tiles are partial, and others at random.
+    """At least 256 targets, or all: both ends, where blocks and tiles are partial, and others at
+    random.
     """
     if bodies <= 2 * SAMPLE:
         return np.arange(bodies)
@@ -159,9 +154,8 @@ def sample(bodies: int, seed: int) -> NDArray[np.int64]:
 def direct_sum(
     targets: NDArray[np.float32], sources: NDArray[np.float32], mass: NDArray[np.float32]
 ) -> NDArray[np.float64]:
-    """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1.
-
-    A body adds nothing to itself.
+    """Accelerations (k, 3) of targets (k, 3) by sources (n, 3) of mass (n,), G = 1; a body adds
+    nothing to itself.
     """
     place, total = targets.astype(np.float64), np.zeros((len(targets), 3))
     for first in range(0, len(sources), CHUNK):

@@ -37,9 +37,8 @@ PILOT = {"serial": 512, "cpu": 2048, "cuda": 65_536}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """One version of the function: a plan (None.
-
-    Lanewise's own), a layout, a device, and whether one CPU thread runs it.
+    """One version of the function: a plan (None: lanewise's own), a layout, a device, and whether
+    one CPU thread runs it.
     """
 
     name: str
@@ -202,9 +201,8 @@ def _is_serial(version: Version) -> bool:
 
 
 def _code(version: Version, call: lw.Call) -> Any:
-    """What decides the machine code and who runs it.
-
-    Equal for versions that differ in name only.
+    """What decides the machine code and who runs it; equal for versions that differ in name
+    only.
     """
     program = call.compiled.executable.program
     plan = program.plan
@@ -261,9 +259,8 @@ class Prediction:
 def _predict_call(
     call: lw.Call, model: DeviceModel, bodies: int, values: Mapping[str, float]
 ) -> Prediction:
-    """The prediction for a call on all pairs of that many bodies.
-
-    `values` are the uniform ones, by name.
+    """The prediction for a call on all pairs of that many bodies; `values` are the uniform ones, by
+    name.
 
     On a GPU it is timed within a graph, so launches cost what they cost there.
     """

@@ -1,6 +1,5 @@
-"""What a ladder consists of.
-
-Rungs that were measured or skipped, the ladder that makes them, and how it is shown.
+"""What a ladder consists of: rungs that were measured or skipped, the ladder that makes them, and
+how it is shown.
 
 It is shown as JSON for programs, as a table for people.
 """
@@ -69,9 +68,8 @@ class Rung:
             )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON: `extra` is merged in.
-
-        Numbers that JSON does not have (NaN, infinity) are None.
+        """For JSON: `extra` is merged in; numbers that JSON does not have (NaN, infinity) are
+        None.
         """
         own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "extra"}
         own["paper"] = None if self.paper is None else dict(self.paper)
@@ -88,9 +86,8 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """The sizes of a ladder when the user gives none.
-
-    On a GPU and on a CPU, and the same for a quick run.
+    """The sizes of a ladder when the user gives none: on a GPU and on a CPU, and the same for a
+    quick run.
     """
 
     gpu: tuple[int, ...]
@@ -106,9 +103,8 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a user chooses. `bodies` are the sizes, in order.
-
-    `quick` asks for few repeats and the cheap rungs.
+    """What a user chooses. `bodies` are the sizes, in order; `quick` asks for few repeats and the
+    cheap rungs.
 
     worlds: radii for flocks; empty: those of the ladder. only: parts of a ladder that has some;
     empty: all.
@@ -129,9 +125,8 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of the table: its heading, and the text of a rung. width.
-
-    In which the text takes several lines; None: as it is.
+    """A column of the table: its heading, and the text of a rung. width: in which the text takes
+    several lines; None: as it is.
     """
 
     heading: str
@@ -141,9 +136,8 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """What a picture shows as the rate of a rung.
-
-    The key of an extra number, and the name and size of the axis's unit.
+    """What a picture shows as the rate of a rung: the key of an extra number, and the name and size
+    of the axis's unit.
     """
 
     key: str = "pairs_per_second"
@@ -186,9 +180,8 @@ NOTHING = "–"
 
 
 def as_json(machine: Mapping[str, Any], ladder: Ladder, rungs: Iterable[Rung]) -> dict[str, Any]:
-    """{"machine": {...}, "ladder": name, "rungs": [...]}.
-
-    One list, each rung carries its number of bodies.
+    """{"machine": {...}, "ladder": name, "rungs": [...]}: one list, each rung carries its number of
+    bodies.
     """
     return {"machine": dict(machine), "ladder": ladder.name, "rungs": [r.as_dict() for r in rungs]}
 
@@ -226,9 +219,8 @@ def _columns(ladder: Ladder, rungs: list[Rung]) -> list[Column]:
 
 
 def _fitting(columns: list[Column], rungs: list[Rung], width: int) -> list[list[Column]]:
-    """The columns of the tables that show all of them within a width, each behind the names.
-
-    One where they fit side by side.
+    """The columns of the tables that show all of them within a width, each behind the names: one
+    where they fit side by side.
 
     In a narrow terminal headings and names take several lines, and columns that find no room come
     in further tables: no digit is lost.
@@ -274,9 +266,8 @@ def _table(title: str, columns: list[Column], rungs: list[Rung]) -> Table:
 
 
 def _compared_with(rungs: list[Rung]) -> list[str]:
-    """Over which rung the factors are.
-
-    A line for each such rung, the most frequent one for all that no other line names.
+    """Over which rung the factors are: a line for each such rung, the most frequent one for all
+    that no other line names.
     """
     over: dict[str, list[str]] = {}
     for r in rungs:

@@ -66,9 +66,8 @@ def climb(options: Options) -> Iterator[Rung]:
 
 
 def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
-    """The rung of a version: checked against float64, then timed.
-
-    Skipped with the reason where it is wrong or too long.
+    """The rung of a version: checked against float64, then timed; skipped with the reason where it
+    is wrong or too long.
     """
     figure = FIGURES.get(version.name)
     blank = Rung(
@@ -106,9 +105,8 @@ def measure(version: Version, data: Data, cells: int, options: Options) -> Rung:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A direction prepared, and one of its spin-downs computed. seconds, parts.
-
-    With its share of what was prepared.
+    """A direction prepared, and one of its spin-downs computed. seconds, parts: with its share of
+    what was prepared.
     """
 
     amplitudes: NDArray[np.complex64]

@@ -1,6 +1,5 @@
-"""The data of the ladder `waves`.
-
-SFTs of stacks and detectors at one direction, and F's amplitudes of some templates in float64.
+"""The data of the ladder `waves`: SFTs of stacks and detectors at one direction, and F's amplitudes
+of some templates in float64.
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ def size_of(cells: int) -> Size:
 
 
 class Data:
-    """Random SFTs at one direction. Arrays of (stack, detector, SFT) in this order.
-
-    `bins` (n, width) complex64.
+    """Random SFTs at one direction. Arrays of (stack, detector, SFT) in this order; `bins` (n,
+    width) complex64.
     """
 
     def __init__(self, size: Size, seed: int) -> None:
@@ -98,9 +96,8 @@ class Data:
 
     @cached_property
     def amplitudes(self) -> Floats:
-        """(checked, stacks, detectors, 4).
-
-        Fa and Fb of the first spin-down by the sum over 2 DTERMS bins, all in float64.
+        """(checked, stacks, detectors, 4): Fa and Fb of the first spin-down by the sum over 2
+        DTERMS bins, all in float64.
         """
         amplitudes = np.empty((len(self.checked), self.groups, 4))
         x, offsets = self.bins.astype(np.complex128), np.arange(2 * DTERMS)
@@ -118,18 +115,16 @@ class Data:
         return amplitudes.reshape(len(self.checked), self.size.stacks, self.size.detectors, 4)
 
     def error(self, amplitudes: Any) -> float:
-        """Of amplitudes (frequencies, stacks, detectors, 4) of the first spin-down.
-
-        The largest deviation over the largest amplitude.
+        """Of amplitudes (frequencies, stacks, detectors, 4) of the first spin-down: the largest
+        deviation over the largest amplitude.
         """
         seen = np.asarray(amplitudes, np.float64)[self.checked]
         return float(np.max(abs(seen - self.amplitudes)) / np.max(abs(self.amplitudes)))
 
 
 def _dirichlet(kappa: Floats, terms: NDArray[np.complex128]) -> NDArray[np.complex128]:
-    """sin(pi kappa) / pi times the sum of the bins over their distances.
-
-    So near to a bin that the kernel takes it alone, that bin.
+    """sin(pi kappa) / pi times the sum of the bins over their distances; so near to a bin that the
+    kernel takes it alone, that bin.
     """
     last = DTERMS - 1
     below, above = kappa <= NEAR, kappa >= 1 - NEAR

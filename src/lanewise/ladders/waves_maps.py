@@ -1,6 +1,5 @@
-"""The rungs of the ladder `waves` that are whole maps.
-
-F of a spin-down and its Hough map, as the thesis proposed to go on.
+"""The rungs of the ladder `waves` that are whole maps: F of a spin-down and its Hough map, as the
+thesis proposed to go on.
 
 The data are noise in SFTs of stacks and detectors, on an Earth that moves in circles: times and
 responses are computed as in a search.
@@ -132,9 +131,8 @@ class MapData:
         self.sky: Floats = rng.uniform((-3.0, -1.4), (3.0, 1.4), (DIRECTIONS, 2))
 
     def search(self, device: str, buffers: int) -> MapSearch:
-        """A search whose data are on the device.
-
-        They are loaded once, whatever is searched after that.
+        """A search whose data are on the device: they are loaded once, whatever is searched after
+        that.
         """
         if (device, buffers) not in self._searches:
             self._searches[device, buffers] = MapSearch(
@@ -162,9 +160,8 @@ class MapVersion:
 
 
 def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
-    """F of all stacks by one call of the kernel, as in the rung before.
-
-    Maps by NumPy, while the device waits.
+    """F of all stacks by one call of the kernel, as in the rung before; maps by NumPy, while the
+    device waits.
     """
     grids, d, reference = data.grids, data.grids.data, data.grids.middle
     earths = earth_states(d, data.ephemeris)
@@ -218,9 +215,8 @@ def _on_the_host(data: MapData, points: list[Point], device: str) -> Iterator[Ca
 
 
 def _on_the_device(buffers: int) -> Callable[[MapData, list[Point], str], Iterator[Candidates]]:
-    """F and maps on the device, several maps at a time; 2 sets of buffers.
-
-    It computes while the host finishes the last ones.
+    """F and maps on the device, several maps at a time; 2 sets of buffers: it computes while the
+    host finishes the last ones.
     """
 
     def run(data: MapData, points: list[Point], device: str) -> Iterator[Candidates]:
@@ -259,9 +255,8 @@ def climb_maps(cells: int, options: Options) -> Iterator[Rung]:
 def measure_maps(
     version: MapVersion, data: MapData, cells: int, options: Options, expected: Candidates
 ) -> Rung:
-    """The rung of a version: checked, then timed.
-
-    Skipped with the reason where it is wrong, too long, or has no device.
+    """The rung of a version: checked, then timed; skipped with the reason where it is wrong, too
+    long, or has no device.
     """
     blank = _blank(version, data, cells, options)
     try:
@@ -302,9 +297,8 @@ def _blank(version: MapVersion, data: MapData, cells: int, options: Options) -> 
 
 
 def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, float]:
-    """The largest difference of mean 2F over the largest, of cells that both lists have.
-
-    And their share.
+    """The largest difference of mean 2F over the largest, of cells that both lists have; and their
+    share.
     """
     cell = ["freq", "alpha", "delta", "f1dot"]
     there = {tuple(row[cell].tolist()): float(row["twoF"]) for row in expected}
@@ -320,9 +314,8 @@ def _compared(candidates: Candidates, expected: Candidates) -> tuple[float, floa
 
 
 def _timed(version: MapVersion, data: MapData, blank: Rung, options: Options) -> Rung:
-    """The median of searches of as many directions as there is time for.
-
-    On a GPU all of the thesis's.
+    """The median of searches of as many directions as there is time for: on a GPU all of the
+    thesis's.
     """
 
     def seconds_of(points: list[Point]) -> float:

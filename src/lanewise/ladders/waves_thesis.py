@@ -34,9 +34,8 @@ CPU_SHARE = 70.0  # version 1 took more than 70 times the CPU's time
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What is said of a version. factor.
-
-    Over the version before it, from times relative to the CPU's.
+    """What is said of a version. factor: over the version before it, from times relative to the
+    CPU's.
     """
 
     text: str

@@ -43,9 +43,8 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """prepare: (data, clock) of a direction; run.
-
-    (data, what was prepared, spin-down, clock) to amplitudes.
+    """prepare: (data, clock) of a direction; run: (data, what was prepared, spin-down, clock) to
+    amplitudes.
 
     Amplitudes are (frequencies, stacks, detectors, 4): real and imaginary part of Fa, then of Fb.
 
@@ -60,9 +59,8 @@ class Version:
 
 
 def _sfts(data: Data, some: slice, counts: Any, device: str) -> lw.RaggedArray:
-    """The SFTs of a part of the groups, packed on the host.
-
-    Data vectors and offset vectors in one allocation.
+    """The SFTs of a part of the groups, packed on the host: data vectors and offset vectors in one
+    allocation.
     """
     records = cast("Any", Sft).array(
         delay=data.delay[some],

@@ -1,6 +1,5 @@
-"""Annotations of threadwise functions.
-
-Indices of threads, and arrays of one to three dimensions.
+"""Annotations of threadwise functions: indices of threads, and arrays of one to three
+dimensions.
 """
 
 from __future__ import annotations
@@ -59,9 +58,8 @@ class _Array:
 
 
 class Array1(_Array, Generic[Element]):
-    """An array of one dimension: `a.
-
-    Lw.Array1[lw.f32]` as a parameter of a threadwise function, `a[i]` one of its elements.
+    """An array of one dimension: `a: lw.Array1[lw.f32]` as a parameter of a threadwise function,
+    `a[i]` one of its elements.
 
     A call brings a contiguous array of NumPy or CuPy with this type of element. `len(a)` and
     `a.shape[0]` are its length.
@@ -75,9 +73,8 @@ class Array1(_Array, Generic[Element]):
 
 
 class Array2(_Array, Generic[Element]):
-    """An array of two dimensions: `a: lw.Array2[lw.f32]`, `a[y, x]`, `a.shape[1]`, `len(a)`.
-
-    See `Array1`.
+    """An array of two dimensions: `a: lw.Array2[lw.f32]`, `a[y, x]`, `a.shape[1]`, `len(a)`; see
+    `Array1`.
     """
 
     if TYPE_CHECKING:
@@ -88,9 +85,8 @@ class Array2(_Array, Generic[Element]):
 
 
 class Array3(_Array, Generic[Element]):
-    """An array of three dimensions: `a: lw.Array3[lw.f32]`, `a[z, y, x]`, `a.shape[2]`, `len(a)`.
-
-    See `Array1`.
+    """An array of three dimensions: `a: lw.Array3[lw.f32]`, `a[z, y, x]`, `a.shape[2]`, `len(a)`;
+    see `Array1`.
     """
 
     if TYPE_CHECKING:

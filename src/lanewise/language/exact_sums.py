@@ -1,6 +1,5 @@
-"""Exact sums of floats.
-
-Whole numbers that hold every float of a type, so that the order of additions does not matter.
+"""Exact sums of floats: whole numbers that hold every float of a type, so that the order of
+additions does not matter.
 
 A finite float is a whole number of units, 2^-150 of float32 and 2^-1075 of float64. The sum of an
 element is a whole number, too, cut into words of 64 bits that stand for 2^0, 2^32, 2^64, ... units.
@@ -34,9 +33,8 @@ NAN, ABOVE, BELOW = 1, 2, 4  # bits of the last word: not a number, infinity, mi
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A type of floats.
-
-    Bits of a significand with its leading one, the largest exponent field, and words of an element.
+    """A type of floats: bits of a significand with its leading one, the largest exponent field, and
+    words of an element.
     """
 
     name: str
@@ -114,9 +112,8 @@ def add(kind: Format, words: Any, element: int, value: Any) -> None:
 
 
 def rounded(kind: Format, words: Any, element: int, before: Any) -> Any:
-    """An element with its sum.
-
-    `before` itself where the words are zero, else the nearest float to all of it, ties to even.
+    """An element with its sum: `before` itself where the words are zero, else the nearest float to
+    all of it, ties to even.
     """
     parts = [int(words[place(kind, element, w)]) for w in range(kind.words)]
     total, special = sum(p << WORD * n for n, p in enumerate(parts[:-1])), parts[-1]

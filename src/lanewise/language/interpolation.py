@@ -1,6 +1,5 @@
-"""`lw.interpolate` in ordinary Python, and what its edges are.
-
-The definition of what kernels compute.
+"""`lw.interpolate` in ordinary Python, and what its edges are: the definition of what kernels
+compute.
 
 Element i of a table lies at the coordinate i. Between two elements the value is a + w (b - a),
 along one axis after the other, the last axis first.

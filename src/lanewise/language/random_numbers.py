@@ -1,6 +1,5 @@
-"""Random numbers without a state, as ordinary Python.
-
-`lw.random(seed, step, ...)` of numbers and NumPy arrays.
+"""Random numbers without a state, as ordinary Python: `lw.random(seed, step, ...)` of numbers and
+NumPy arrays.
 
 A number is a function of a seed and some counters, by Philox4x32-10: J. K. Salmon, M. A. Moraes, R.
 O. Dror, D. E. Shaw, Parallel random
@@ -109,9 +108,8 @@ def _whole(name: str, value: Any) -> Any:
 
 
 def _integer(name: str, value: Any) -> tuple[Any, Any, bool]:
-    """The lower and the upper word of a whole number, and whether both count.
-
-    Those of 64 bits have two.
+    """The lower and the upper word of a whole number, and whether both count: those of 64 bits have
+    two.
     """
     array = _whole(name, value)
     if isinstance(value, int):
@@ -194,9 +192,8 @@ def random(seed: int, *counters: Any) -> Any:
 
 
 def random4(seed: int, *counters: Any) -> Any:
-    """Four independent float32 from 0 on and below 1, a `vec4`, at the price of one.
-
-    The first is that of `random`.
+    """Four independent float32 from 0 on and below 1, a `vec4`, at the price of one; the first is
+    that of `random`.
     """
     return _vector(*map(_unit, _draw("random4", seed, counters)))
 
@@ -208,9 +205,8 @@ def drandom(seed: int, *counters: Any) -> Any:
 
 
 def random_integer(low: Any, high: Any, seed: int, *counters: Any) -> Any:
-    """An int32 from low on and below high, each as likely to 1 in 2^32.
-
-    Low, where high is not above it. See `random`.
+    """An int32 from low on and below high, each as likely to 1 in 2^32; low, where high is not
+    above it. See `random`.
     """
     a, b, _, _ = _draw("random_integer", seed, counters)
     first, last = (_whole("random_integer", x) for x in (low, high))

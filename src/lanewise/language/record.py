@@ -38,9 +38,8 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One scalar of a record.
-
-    A scalar field (`mass`) or a component of a vector field (`position.x`).
+    """One scalar of a record: a scalar field (`mass`) or a component of a vector field
+    (`position.x`).
     """
 
     name: str
@@ -223,9 +222,8 @@ class RecordValue:
         device: str | None = None,
         host_layout: Layout | None = None,
     ) -> RecordArray[Self]:
-        """`count` records of zeros in `layout` on `device` (defaults.
-
-        The device's layout, the current device).
+        """`count` records of zeros in `layout` on `device` (defaults: the device's layout, the
+        current device).
 
         host_layout: that of a second side on the host, see `RecordArray.host`.
         """
@@ -242,9 +240,8 @@ class RecordValue:
 
 
 def _is_kept(value: Any, made: Any, kind: t.ValueType) -> bool:
-    """Whether `made`, of `kind`, is the number or the numbers that were given.
-
-    Nothing cut off, nothing that became infinite, no text.
+    """Whether `made`, of `kind`, is the number or the numbers that were given: nothing cut off,
+    nothing that became infinite, no text.
     """
     parts = value if np.ndim(value) else (value,)
     results: tuple[Any, ...] = tuple(made) if isinstance(kind, t.Vector) else (made,)
@@ -305,9 +302,8 @@ class _NoFields:
 
 
 class RecordBase(RecordValue):
-    """`lw.Record`, what record classes inherit from.
-
-    `class Body(lw.Record)` with lanewise types as annotations.
+    """`lw.Record`, what record classes inherit from: `class Body(lw.Record)` with lanewise types as
+    annotations.
 
     Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
     fields, for a reserved field name, and for a class that inherits from a record class.
@@ -325,9 +321,8 @@ class RecordBase(RecordValue):
 
 @dataclass_transform(kw_only_default=True)
 def record(cls: type[Any]) -> Any:
-    """Make a record class of a class whose annotations are lanewise types.
-
-    `lw.Record` is the spelling that editors understand.
+    """Make a record class of a class whose annotations are lanewise types; `lw.Record` is the
+    spelling that editors understand.
 
     Raises `RecordError` for an annotation that is no lanewise type, for anything in the class but
     fields, or for a reserved field name.

@@ -96,9 +96,8 @@ def target_of(device: str) -> Target:
 
 
 def is_gpu(device: str) -> bool:
-    """Whether a device (or a kind of devices) is a GPU.
-
-    Its threads come in blocks, its memory is its own.
+    """Whether a device (or a kind of devices) is a GPU: its threads come in blocks, its memory is
+    its own.
     """
     return target_of(device).has_blocks
 
@@ -134,9 +133,8 @@ def copies_asynchronously(arch: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What default plans ask of a device.
-
-    Its target, how many multiprocessors (or cores) it has, its widest SIMD registers.
+    """What default plans ask of a device: its target, how many multiprocessors (or cores) it has,
+    its widest SIMD registers.
 
     copies: whether a GPU copies to shared memory past the registers, see `copies_asynchronously`.
     """

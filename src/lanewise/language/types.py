@@ -1,6 +1,5 @@
-"""The types of the kernel language.
-
-Scalars, vectors of scalars, and fixed-size local arrays of scalars.
+"""The types of the kernel language: scalars, vectors of scalars, and fixed-size local arrays of
+scalars.
 """
 
 from __future__ import annotations
@@ -102,9 +101,8 @@ COMPONENTS = "xyzw"
 
 
 def component(axis: int) -> str:
-    """The name of a component.
-
-    X, y, z, w, and numbers behind them, where a result or a position has more than a vector.
+    """The name of a component: x, y, z, w, and numbers behind them, where a result or a position
+    has more than a vector.
     """
     return COMPONENTS[axis] if axis < len(COMPONENTS) else f"c{axis}"
 
@@ -115,9 +113,8 @@ def scalar_of(value_type: ValueType) -> Scalar:
 
 
 def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
-    """The names of the scalars that a value called `name` is made of.
-
-    `m`, or `p.x`, `p.y`, `p.z`.
+    """The names of the scalars that a value called `name` is made of: `m`, or `p.x`, `p.y`,
+    `p.z`.
     """
     match value_type:
         case Scalar():
@@ -139,9 +136,8 @@ def promote(a: Scalar, b: Scalar) -> Scalar:
 
 
 def float_of(scalar: Scalar) -> Scalar:
-    """The float type that a whole number or truth value becomes when an operation needs floats.
-
-    As wide as it is.
+    """The float type that a whole number or truth value becomes when an operation needs floats: as
+    wide as it is.
     """
     return scalar if scalar.is_float else F64 if scalar == I64 else F32
 

@@ -1,6 +1,5 @@
-"""The names of the kernel language as ordinary Python.
-
-Types, and the mathematics on scalars and vectors.
+"""The names of the kernel language as ordinary Python: types, and the mathematics on scalars and
+vectors.
 
 The functions compute in the type that the compiler computes in. Of Python numbers alone they give a
 Python number, which stays weak.
@@ -57,9 +56,8 @@ __all__ = [
 
 @dataclass(frozen=True)
 class PopulationsName:
-    """The annotation of a site's populations.
-
-    One scalar a direction of the lattice, indexed by directions.
+    """The annotation of a site's populations: one scalar a direction of the lattice, indexed by
+    directions.
 
     In ordinary Python they are a NumPy array whose first axis is the direction.
     """
@@ -115,9 +113,8 @@ def _place(what: str, index: Any) -> int:
 
 
 class Row(Generic[Element]):
-    """The values that belong to an item: `bins.
-
-    Lw.Row[lw.vec2]` as a parameter of a segmentwise function.
+    """The values that belong to an item: `bins: lw.Row[lw.vec2]` as a parameter of a segmentwise
+    function.
 
     `bins[k]` is one of them, `len(bins)` how many there are, and `lw.window(bins, first, 16)` are
     16 neighbours. What lies outside is not a number. In ordinary Python it is made of an array of
@@ -153,9 +150,8 @@ class Row(Generic[Element]):
 
 
 def window(row: Row[Element], first: int, size: int) -> Row[Element]:
-    """`size` neighbours of a row from `first` on.
-
-    None of them is a number unless all lie in the row.
+    """`size` neighbours of a row from `first` on; none of them is a number unless all lie in the
+    row.
 
     In a kernel `size` is a literal from 1 to 256, and an index into the window is a literal or made
     of variables of loops over literal
@@ -189,9 +185,8 @@ def populations_of_annotation(annotation: Any) -> t.Scalar | None:
 
 
 class Field(Generic[Element]):
-    """A number at each site of a lattice that a site reads at its neighbours: `psi.
-
-    Lw.Field[lw.f32]`, or `lw.f64`.
+    """A number at each site of a lattice that a site reads at its neighbours: `psi:
+    lw.Field[lw.f32]`, or `lw.f64`.
 
     `psi[q]` is that of the neighbour in direction q, `psi[0]` the site's own. In ordinary Python it
     is a NumPy array whose first axis is the direction, as populations are.
@@ -308,9 +303,8 @@ def _on_scalars(name: str, arguments: tuple[Any, ...]) -> Any:
 def _of_values(
     name: str, kinds: str = "numbers and vectors", count: int | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Where a function fails because an argument is no value, say so; looked at only then. count.
-
-    Of its arguments.
+    """Where a function fails because an argument is no value, say so; looked at only then. count:
+    of its arguments.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -350,9 +344,8 @@ def _is_value(x: Any, numbers: bool) -> bool:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The public form of a scalar function.
-
-    Of Python numbers, NumPy scalars and, by component, of vectors.
+    """The public form of a scalar function: of Python numbers, NumPy scalars and, by component, of
+    vectors.
     """
     # those of NumPy would take one more argument for an array to write to
     computed = SCALAR_FUNCTIONS[name]
@@ -384,9 +377,8 @@ def _function(name: str) -> Callable[..., Any]:
 
 @_of_values("select")
 def select(condition: Any, a: Any, b: Any) -> Any:
-    """`a` where the condition is true, else `b`, in the type that both have in common.
-
-    Kernels may compute both.
+    """`a` where the condition is true, else `b`, in the type that both have in common; kernels may
+    compute both.
     """
     vectors = (VectorValue, LiteralVector)
     lengths = [len(x) for x in (a, b) if isinstance(x, vectors)]

@@ -37,9 +37,8 @@ SCALARS_IN_WORDS = {
 
 
 class ScalarName:
-    """A scalar type as the user writes it: an annotation (`m.
-
-    Lw.f32`) and a conversion (`lw.f32(x)`).
+    """A scalar type as the user writes it: an annotation (`m: lw.f32`) and a conversion
+    (`lw.f32(x)`).
 
     An array is converted as a whole: a function of one element then computes many.
     """
@@ -85,9 +84,8 @@ SCALAR_NAMES = {scalar.name: ScalarName(scalar) for scalar in t.SCALARS}
 
 
 def literal_type(value: Any) -> t.Scalar | None:
-    """The type that a Python number has when it meets nothing.
-
-    None for a value that has a type of its own.
+    """The type that a Python number has when it meets nothing; None for a value that has a type of
+    its own.
     """
     if isinstance(value, np.generic) or not isinstance(value, (bool, int, float)):
         return None
@@ -110,9 +108,8 @@ def common_type(values: tuple[Any, ...]) -> t.Scalar:
 
 
 class VectorValue:
-    """An immutable vector of two to four scalars.
-
-    Arithmetic is by component, and a scalar meets every component.
+    """An immutable vector of two to four scalars; arithmetic is by component, and a scalar meets
+    every component.
     """
 
     type: ClassVar[t.Vector]
@@ -249,9 +246,8 @@ def _flattened(parts: tuple[Any, ...]) -> list[Any]:
 
 
 class LiteralVector:
-    """An immutable vector of two to four Python numbers.
-
-    Like them it takes the type of what it meets.
+    """An immutable vector of two to four Python numbers: like them it takes the type of what it
+    meets.
 
     Arithmetic with Python numbers gives another one; with a typed scalar or vector a vector of that
     type.
@@ -419,9 +415,8 @@ def type_of_annotation(annotation: Any) -> t.ValueType | None:
 
 
 def to_python_value(value: Any, value_type: t.ValueType) -> Any:
-    """`value` (a number, tuple or array) as a scalar or vector of `value_type`.
-
-    Raises `TypeError` when its shape does not fit.
+    """`value` (a number, tuple or array) as a scalar or vector of `value_type`; raises `TypeError`
+    when its shape does not fit.
     """
     if np.ndim(value) > isinstance(value_type, t.Vector):
         raise ArgumentTypeError(

@@ -1,4 +1,3 @@
-"""Text and memory become a call.
-
-The one place where pipeline, emission, runtime and tuned plans meet.
+"""Text and memory become a call: the one place where pipeline, emission, runtime and tuned plans
+meet.
 """

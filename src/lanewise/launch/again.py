@@ -109,9 +109,8 @@ class Again:
         self._sized = sized if closed is None else closed
 
     def take(self, arguments: tuple[Any, ...]) -> Given | None:
-        """The arguments of a call that is this one again, as many as it had.
-
-        None for another one.
+        """The arguments of a call that is this one again, as many as it had; None for another
+        one.
         """
         for position, number, cls in self._numbers:
             value = arguments[position]

@@ -36,9 +36,8 @@ class Tests(Protocol):
 
     @property
     def lowered(self) -> Lowered:
-        """The function that gives the first failure of an element as a number.
-
-        Its smallest counts.
+        """The function that gives the first failure of an element as a number; its smallest
+        counts.
         """
         ...
 
@@ -98,9 +97,8 @@ class Arguments:
 def name_arguments(
     signature: Signature, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Positional and named arguments by parameter.
-
-    Raises `ArgumentError` for missing, unknown or repeated ones.
+    """Positional and named arguments by parameter; raises `ArgumentError` for missing, unknown or
+    repeated ones.
     """
     kernel, names = signature.source.name, signature.names
     plain = names[: len(names) - len(signature.asked)]
@@ -198,9 +196,8 @@ def _different(kernel: str, kinds: Mapping[str, t.ValueType], arrays: Mapping[st
 
 
 def axes_of(shape: tuple[int, ...], kind: t.ValueType) -> tuple[int, ...]:
-    """The axes of the elements of an array of values with that shape.
-
-    Without that of the components.
+    """The axes of the elements of an array of values with that shape: without that of the
+    components.
     """
     return shape[:-1] if isinstance(kind, t.Vector) else shape
 
@@ -212,9 +209,8 @@ def flat(array: Any, kind: t.ValueType) -> Any:
 
 
 def device_without_records(there: str | None) -> str:
-    """Where a call without records runs; `there`.
-
-    The GPU that its arrays lie on, None if they are on the host.
+    """Where a call without records runs; `there`: the GPU that its arrays lie on, None if they are
+    on the host.
     """
     return default_device() if there is None else there
 
@@ -280,9 +276,8 @@ def _shape(elements: object, kind: t.ValueType) -> str:
 
 
 def _dimensions(value: Any) -> int:
-    """How many indices a value has.
-
-    -1 for what is no array, such as lists of different lengths or records.
+    """How many indices a value has; -1 for what is no array, such as lists of different lengths or
+    records.
     """
     try:
         dimensions: Any = getattr(value, "ndim", None)
@@ -345,9 +340,8 @@ def make_outputs(
     out: Any,
     axes: tuple[int, ...] = (),
 ) -> list[Any]:
-    """One result array for each kind, or the caller's own.
-
-    One array for a single result, a tuple of them for several.
+    """One result array for each kind, or the caller's own: one array for a single result, a tuple
+    of them for several.
 
     axes: of the elements, if there are several.
     """
@@ -374,9 +368,8 @@ def shape_of_result(
 def make_output(
     kernel: str, kind: t.ValueType, count: int, device: str, out: Any, axes: tuple[int, ...] = ()
 ) -> Any:
-    """A result array of shape (*axes,) or (*axes, components), or the caller's own after a check.
-
-    Of shape (n, ...) without axes.
+    """A result array of shape (*axes,) or (*axes, components), or the caller's own after a check;
+    of shape (n, ...) without axes.
     """
     shape, dtype = shape_of_result(kind, count, axes)
     module = array_module(device)

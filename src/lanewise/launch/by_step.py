@@ -32,9 +32,8 @@ class ByStep:
 
 @brief
 def by_step(function: Callable[[int], Any]) -> ByStep:
-    """A value that changes with the step of a loop, in `bind`: `shake=lw.by_step(lambda n.
-
-    N * dt)`.
+    """A value that changes with the step of a loop, in `bind`: `shake=lw.by_step(lambda n: n *
+    dt)`.
 
     `function(n)` gives the value of step n: one number or vector for all elements. It is called
     once for each step, up to 1,024 steps before that step runs, so it has to follow from n alone;

@@ -1,6 +1,5 @@
-"""Compiled: a kernel for given records, layouts, device and plan; and Call.
-
-The same with its arguments bound.
+"""Compiled: a kernel for given records, layouts, device and plan; and Call: the same with its
+arguments bound.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 
 
 class Tunable(Protocol):
-    """What measuring asks of a kernel.
-
-    Its parameters, and the work of measuring plans for a call.
+    """What measuring asks of a kernel: its parameters, and the work of measuring plans for a
+    call.
     """
 
     @property
@@ -69,9 +67,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What a call launches beside its kernel: a program, or code that is written by hand. behind.
-
-    The kernel, else before it.
+    """What a call launches beside its kernel: a program, or code that is written by hand. behind:
+    the kernel, else before it.
 
     environment: counts and values of the program, by IR name.
     """

@@ -1,6 +1,5 @@
-"""Arrays of values that a call was bound to a copy of.
-
-What is written to them later it does not see.
+"""Arrays of values that a call was bound to a copy of: what is written to them later it does not
+see.
 """
 
 from __future__ import annotations

@@ -53,9 +53,8 @@ SLAB_SITES, MOST_SLABS = 32_768, 64
 
 @dataclass(frozen=True, slots=True)
 class BoundArray:
-    """An array that takes part in a launch.
-
-    Its bytes on the device and where its leaves lie in them.
+    """An array that takes part in a launch: its bytes on the device and where its leaves lie in
+    them.
 
     check: raises `ArgumentError` where the array is no longer what was bound, and brings it up to
     date; None for memory that cannot change.
@@ -72,9 +71,8 @@ class BoundArray:
 def checks_of(
     arrays: Mapping[str, BoundArray], kernel: ir.Kernel
 ) -> tuple[Callable[[], None], ...]:
-    """What is asked and said before every launch of a kernel on these arrays.
-
-    First what all of them hold, then what will have changed.
+    """What is asked and said before every launch of a kernel on these arrays: first what all of
+    them hold, then what will have changed.
     """
     written = {a.name for a in kernel.arrays if a.written}
     checks = [b.check for b in arrays.values() if b.check is not None]
@@ -100,9 +98,8 @@ class Executable:
 
     @cached_property
     def source(self) -> str:
-        """The generated text for people, with the user's files and lines.
-
-        The compiled one has none (`generated_texts`).
+        """The generated text for people, with the user's files and lines; the compiled one has none
+        (`generated_texts`).
         """
         if not is_compiled(self.device):
             return print_kernel(self.program.reference)
@@ -123,17 +120,15 @@ class Executable:
 
     @cached_property
     def resizable(self) -> bool:
-        """Whether other arrays and values are but other arguments.
-
-        They are not packed, and need not lie apart.
+        """Whether other arrays and values are but other arguments: they are not packed, and need
+        not lie apart.
         """
         packed_values = any(a.name == UNIFORMS for k in self.program.kernels for a in k.arrays)
         return bool(self.kernels) and not packed_values and not _parted(self.program)
 
     def own_memory(self, grown: Callable[[], None] = nothing) -> OwnMemory | None:
-        """Room for what the launches have beside their arguments, if they have anything. grown.
-
-        See `OwnMemory`.
+        """Room for what the launches have beside their arguments, if they have anything. grown: see
+        `OwnMemory`.
         """
         return (
             OwnMemory(f"a bound call of {self.program.reference.name}", self.device, grown)
@@ -326,9 +321,8 @@ def generated_text(
 
 
 def _check_apart(program: Program, arrays: Arrays) -> None:
-    """Several kernels in place of one read what earlier ones may have written.
-
-    No array may lie in the memory of another.
+    """Several kernels in place of one read what earlier ones may have written: no array may lie in
+    the memory of another.
     """
     fields = _parted(program)
     if not fields:
@@ -378,9 +372,8 @@ def _slab_launch(
     arrays: Arrays,
     environment: Environment,
 ) -> Launch:
-    """The kernels of parts of the sites, slab by slab.
-
-    Sites at faces and walls while their neighbours are in the caches.
+    """The kernels of parts of the sites, slab by slab: sites at faces and walls while their
+    neighbours are in the caches.
     """
     count = int(environment[COUNT])
     slabs = max(1, min(MOST_SLABS, count // SLAB_SITES))

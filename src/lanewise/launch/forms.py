@@ -92,9 +92,8 @@ def extent_of(e: ir.Expression) -> Extent:
 
 @dataclass(frozen=True, slots=True)
 class Scalars:
-    """The counts and uniforms of a kernel, behind its buffers.
-
-    `first` is the position of the first of them.
+    """The counts and uniforms of a kernel, behind its buffers: `first` is the position of the first
+    of them.
     """
 
     first: int
@@ -108,9 +107,8 @@ class Scalars:
         return cls(first, numbers, tuple((p.name, n) for n, p in scalars[len(kernel.counts) :]))
 
     def fill(self, arguments: list[Any], environment: Environment) -> tuple[tuple[str, int], ...]:
-        """Put the numbers among the arguments that are known.
-
-        The names and positions of the others.
+        """Put the numbers among the arguments that are known; the names and positions of the
+        others.
         """
         unknown: list[tuple[str, int]] = []
         for name, position, number in self.numbers:
@@ -132,9 +130,8 @@ def _number(dtype: np.dtype[Any], *, host: bool) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class HostForm:
-    """A kernel for a CPU.
-
-    It runs over `extent` elements, of which other threads take pieces that are worth it.
+    """A kernel for a CPU: it runs over `extent` elements, of which other threads take pieces that
+    are worth it.
     """
 
     function: cpu.RangeKernel

@@ -1,6 +1,5 @@
-"""Programs on the disk.
-
-What the passes made of a reference kernel, and its text, for processes that start later.
+"""Programs on the disk: what the passes made of a reference kernel, and its text, for processes
+that start later.
 
 An entry is named by everything that decides a program: the reference kernel with all that it holds,
 the plan, the kind of device, the text of lanewise's own sources, and the versions of Python and
@@ -56,9 +55,8 @@ _PROTOCOL, _QUICK = 5, 1
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A program and the text that is compiled of each of its kernels.
-
-    None for a device that interprets.
+    """A program and the text that is compiled of each of its kernels; none for a device that
+    interprets.
     """
 
     program: Program
@@ -110,9 +108,8 @@ def _build(reference: ir.Kernel, plan: Decisions, device: str, begin: Begin) -> 
 
 
 def entry_name(reference: ir.Kernel, plan: Decisions, device: str) -> str | None:
-    """The name of a program's entry.
-
-    None for a kernel that later processes would not know again.
+    """The name of a program's entry; None for a kernel that later processes would not know
+    again.
     """
     sources, pattern = _sources(), _known(reference.pattern)
     if sources is None or pattern is None:
@@ -133,9 +130,8 @@ def entry_name(reference: ir.Kernel, plan: Decisions, device: str) -> str | None
 
 
 def _known(pattern: Pattern) -> tuple[str, ...] | None:
-    """What a pattern is, in texts.
-
-    None for one with code that is not lanewise's own, which may change and keep its name.
+    """What a pattern is, in texts; None for one with code that is not lanewise's own, which may
+    change and keep its name.
     """
     texts: list[str] = []
     for field in fields(pattern):
@@ -191,9 +187,8 @@ Accessors = tuple[Callable[[Any], Any], Callable[[Any, Any], None]]
 
 @cache
 def _slots(kind: type[Any]) -> tuple[Accessors, ...] | None:
-    """The slots of a dataclass in the order of its fields.
-
-    None for a class that is none, or that is pickled in a way of its own.
+    """The slots of a dataclass in the order of its fields; None for a class that is none, or that
+    is pickled in a way of its own.
 
     A program has tens of thousands of nodes: `dataclasses` asks for the fields of a frozen class
     anew for each of them.

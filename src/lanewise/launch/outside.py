@@ -1,6 +1,5 @@
-"""What is said of an index outside of its array.
-
-Before a call that cannot be right, and of an element or thread that a test found.
+"""What is said of an index outside of its array: before a call that cannot be right, and of an
+element or thread that a test found.
 """
 
 from __future__ import annotations

@@ -53,9 +53,8 @@ Holds = Callable[[Mapping[str, Any]], bool]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An array that a call makes.
-
-    Its name in the kernel, its type, how many elements it has, and their axes if there are several.
+    """An array that a call makes: its name in the kernel, its type, how many elements it has, and
+    their axes if there are several.
     """
 
     name: str
@@ -369,9 +368,8 @@ def shapes_of(results: Iterable[Result]) -> dict[str, Shape]:
 
 
 def _share(arrays: Mapping[str, Any]) -> bool:
-    """Whether some of the records are different parts of one array.
-
-    Then a first call says what is right.
+    """Whether some of the records are different parts of one array: then a first call says what is
+    right.
     """
     records = [a for a in arrays.values() if type(a) is RecordArray]
     if len(records) == 2 and records[0] is records[1]:

@@ -12,9 +12,8 @@ from lanewise.runtime.occupancy import LIMITS, occupancy
 
 
 def kernel_resources(executable: Executable, arch: str | None = None) -> dict[str, Any]:
-    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA.
-
-    Threads on a CPU.
+    """Registers, shared memory, stack, spills and occupancy of the main kernel on CUDA; threads on
+    a CPU.
     """
     match target_of(executable.device).name:
         case "cuda":

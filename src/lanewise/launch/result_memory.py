@@ -1,6 +1,5 @@
-"""Where the results of a call may lie.
-
-A kernel must not overwrite what it has yet to read for other elements.
+"""Where the results of a call may lie: a kernel must not overwrite what it has yet to read for
+other elements.
 
 Every call with `out` comes here, first calls and repeated ones.
 """
@@ -26,9 +25,8 @@ from lanewise.support.errors import ArgumentError
 def check_in_place(
     kernel: str, results: Sequence[Any], arrays: Mapping[str, Any], names: Iterable[str]
 ) -> None:
-    """Refuse results that share memory with each other, or with values of other elements.
-
-    Those are read while they are written.
+    """Refuse results that share memory with each other, or with values of other elements: those are
+    read while they are written.
 
     A result may replace a value of its own element: then the two arrays begin together and are as
     long. names: of the values among the arrays.

@@ -1,6 +1,5 @@
-"""Arrays whose elements have indices, as a call brings them.
-
-Contiguous, of the declared type, on one device; nothing is converted.
+"""Arrays whose elements have indices, as a call brings them: contiguous, of the declared type, on
+one device; nothing is converted.
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ NARROW = (
 
 
 def check_shaped(place: str, array: Any, kind: ArrayType, written: bool) -> None:
-    """Raise `ArgumentError` for what is no contiguous array of this type. `place`.
-
-    What the error is about.
+    """Raise `ArgumentError` for what is no contiguous array of this type. `place`: what the error
+    is about.
     """
     dtype = np.dtype(kind.element.dtype)
     wanted = (

@@ -27,10 +27,8 @@ _UNLIKE: Any = object()  # in place of a number: the way of a first call
 
 
 class Given:
-    """The arguments of a call.
-
-    Arrays by parameter, numbers by their IR names, and in `sizes` how large they are, in their
-    order.
+    """The arguments of a call: arrays by parameter, numbers by their IR names, and in `sizes` how
+    large they are, in their order.
 
     sized: what is launched, where it is filled in but for results and other arrays than records.
     records: what is among the arguments and, until `complete` is called, not among the arrays; by
@@ -67,9 +65,8 @@ def sizes_of(slots: Iterable[tuple[Slot, Any]]) -> tuple[Any, ...]:
 
 
 class SameRecords:
-    """The very same array of records, which has not changed in length. reads.
-
-    Of its fields, which are brought up to date.
+    """The very same array of records, which has not changed in length. reads: of its fields, which
+    are brought up to date.
     """
 
     __slots__ = ("_places", "_seen", "name", "reads")

@@ -30,9 +30,8 @@ def machine_of(device: str) -> Machine:
 
 
 def index_type(device: str) -> Scalar:
-    """32 bits on a GPU, where 64-bit arithmetic costs several instructions.
-
-    64 on a CPU, which counts in them.
+    """32 bits on a GPU, where 64-bit arithmetic costs several instructions; 64 on a CPU, which
+    counts in them.
     """
     return target_of(device).index
 
@@ -45,9 +44,8 @@ def compile_kernel(
     wish: Plan | None = None,
     arch: str | None = None,
 ) -> Executable:
-    """Shape a reference kernel by a complete plan and compile it.
-
-    With `arch` for that architecture, without a GPU.
+    """Shape a reference kernel by a complete plan and compile it; with `arch` for that
+    architecture, without a GPU.
 
     A compiler that caps the registers of a thread to fit one more block may spill them to memory.
     Unless the user (in `wish`) decided about that cap, such a kernel is compiled again without one

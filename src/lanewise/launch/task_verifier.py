@@ -1,6 +1,5 @@
-"""Whether a sequence is sound.
-
-Buffers are there, filled before they are read, and of known sizes.
+"""Whether a sequence is sound: buffers are there, filled before they are read, and of known
+sizes.
 """
 
 from __future__ import annotations

@@ -93,9 +93,8 @@ def changes(plan: Decisions) -> dict[str, Any]:
 
 
 def plan_from(values: Mapping[str, Any]) -> Decisions:
-    """The complete plan that `changes` describes.
-
-    Raises `ValueError` for fields or types that a plan does not have.
+    """The complete plan that `changes` describes; raises `ValueError` for fields or types that a
+    plan does not have.
     """
     neutral = NEUTRAL.as_dict()
     for name, value in values.items():

@@ -1,6 +1,5 @@
-"""The tuned plans that a kernel knows.
-
-What they belong to, the store on disk, and one look into it for each kind of call and process.
+"""The tuned plans that a kernel knows: what they belong to, the store on disk, and one look into it
+for each kind of call and process.
 
 A plan is used for calls with an equal key, and for no others. The store has one JSON file a key,
 written whole or not at all. It lies in the folder `tuned` beside the caches of compiled kernels
@@ -125,9 +124,8 @@ class Key:
 
 
 def size_class(count: int) -> int:
-    """The power of two that a number of elements is nearest to (by ratio).
-
-    14 for 11,586 to 23,170 elements.
+    """The power of two that a number of elements is nearest to (by ratio): 14 for 11,586 to 23,170
+    elements.
     """
     return round(math.log2(count)) if count > 0 else 0
 
@@ -174,9 +172,8 @@ class StoreWarning(LanewiseWarning):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tuned plan and how it came about.
-
-    `log` has the candidates with their times, as plain data.
+    """A tuned plan and how it came about: `log` has the candidates with their times, as plain
+    data.
     """
 
     plan: Decisions
@@ -214,9 +211,8 @@ def store_enabled() -> bool:
 
 
 def has_entries(kernel: str) -> bool:
-    """Whether anything was tuned for kernels of this name.
-
-    Where nothing was, a key need not be made.
+    """Whether anything was tuned for kernels of this name: where nothing was, a key need not be
+    made.
     """
     if not store_enabled():
         return False
@@ -285,9 +281,8 @@ def entry_from(data: dict[str, Any]) -> Entry:
 
 
 def write_entry(key: Key, entry: Entry) -> Path | None:
-    """Put an entry in place of an earlier one.
-
-    Of two writers the last one wins, and a reader sees one of them whole.
+    """Put an entry in place of an earlier one; of two writers the last one wins, and a reader sees
+    one of them whole.
 
     Returns the file, or None with a `StoreWarning` when it cannot be written.
     """

@@ -18,9 +18,8 @@ from lanewise.support.errors import RecordError
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoAS(Layout):
-    """AoS with the structure rounded up to `align` bytes (8 or 16).
-
-    Few wide loads instead of many narrow ones.
+    """AoS with the structure rounded up to `align` bytes (8 or 16): few wide loads instead of many
+    narrow ones.
     """
 
     align: int = 16

@@ -18,9 +18,8 @@ _WIDTHS = frozenset(1 << n for n in range(11))
 @frozen
 @dataclass(frozen=True, slots=True)
 class AoSoA(Layout):
-    """Each block holds `width` values of the first leaf, then `width` of the next.
-
-    SIMD lanes read whole words, one element stays near.
+    """Each block holds `width` values of the first leaf, then `width` of the next: SIMD lanes read
+    whole words, one element stays near.
     """
 
     width: int = 8

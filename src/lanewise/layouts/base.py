@@ -97,9 +97,8 @@ class Arrangement:
         return tuple(starts)
 
     def ends(self, starts: tuple[int, ...], count: int) -> tuple[int, ...]:
-        """The byte behind each buffer that starts there. Calls of new sizes ask.
-
-        What most buffers are comes first.
+        """The byte behind each buffer that starts there. Calls of new sizes ask: what most buffers
+        are comes first.
         """
         return tuple(
             [
@@ -129,9 +128,8 @@ class Arrangement:
         )
 
     def lanes(self, slot: Slot) -> int:
-        """How many scalars one vector load around this slot may bring (1, 2 or 4).
-
-        Aligned, whole, of one type.
+        """How many scalars one vector load around this slot may bring (1, 2 or 4): aligned, whole,
+        of one type.
         """
         buffer = self.buffers[slot.buffer]
         if buffer.width != 1:

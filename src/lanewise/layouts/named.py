@@ -91,9 +91,8 @@ def _unknown(name: str) -> InputError:
 
 
 def default_layout(record: Record, device: str) -> Layout:
-    """SoA for SIMD units, whose lanes read neighbours.
-
-    SoAoAS for GPUs, whose threads read up to 16 bytes at once.
+    """SoA for SIMD units, whose lanes read neighbours; SoAoAS for GPUs, whose threads read up to 16
+    bytes at once.
     """
     del record
     return SoAoAS() if target_of(device).has_blocks else SoA()

@@ -10,9 +10,8 @@ from lanewise.support.errors import VerificationError
 
 
 def prove(arrangement: Arrangement, count: int) -> None:
-    """Check every leaf of `count` elements byte by byte.
-
-    Raises `VerificationError` naming the first offender.
+    """Check every leaf of `count` elements byte by byte; raises `VerificationError` naming the
+    first offender.
     """
     owner: dict[int, str] = {}
     nbytes = arrangement.nbytes(count)
@@ -37,9 +36,8 @@ def prove(arrangement: Arrangement, count: int) -> None:
 
 
 def _prove_load(arrangement: Arrangement, slot: Slot, lanes: int, count: int) -> None:
-    """The load of `lanes` scalars round a slot.
-
-    Aligned, inside the allocation, over scalars of one type and of one element.
+    """The load of `lanes` scalars round a slot: aligned, inside the allocation, over scalars of one
+    type and of one element.
     """
     size = lanes * slot.type.size
     if lanes == 1:

@@ -84,9 +84,8 @@ class SoAoAS(Layout):
 
 
 def _named(name: str, left: Mapping[str, Leaf], leaves: Sequence[Leaf]) -> list[Leaf]:
-    """The leaves of a field, or the one component that is meant.
-
-    Raises `RecordError` when one is missing or was taken.
+    """The leaves of a field, or the one component that is meant; raises `RecordError` when one is
+    missing or was taken.
     """
     matches = [leaf for leaf in leaves if name in (leaf.field, leaf.name)]
     if not matches or any(leaf.name not in left for leaf in matches):

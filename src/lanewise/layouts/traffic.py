@@ -1,6 +1,5 @@
-"""What a layout makes of an access.
-
-Memory moved in whole sectors or cache lines, and the instructions that move it.
+"""What a layout makes of an access: memory moved in whole sectors or cache lines, and the
+instructions that move it.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ Addresses = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Of one element, on average.
-
-    Bytes moved, loads and stores, and lines of 128 bytes that those of a warp touch.
+    """Of one element, on average: bytes moved, loads and stores, and lines of 128 bytes that those
+    of a warp touch.
     """
 
     nbytes: float
@@ -69,9 +67,8 @@ def gathered(
     *,
     vector: bool,
 ) -> Traffic:
-    """Elements in no order.
-
-    Every unit serves one element only, and what is stored is read first.
+    """Elements in no order: every unit serves one element only, and what is stored is read
+    first.
     """
     read, written = tuple(read), tuple(written)
     touched = tuple(dict.fromkeys((*read, *written)))
@@ -99,9 +96,8 @@ def _addresses(arrangement: Arrangement, leaves: Iterable[str]) -> dict[str, Add
 
 
 def _places(arrangement: Arrangement, slot: Slot, starts: tuple[int, ...], count: int) -> Addresses:
-    """The bytes at which a leaf of the first `count` elements lies.
-
-    The affine form of `layouts/base.py`.
+    """The bytes at which a leaf of the first `count` elements lies: the affine form of
+    `layouts/base.py`.
     """
     buffer: Buffer = arrangement.buffers[slot.buffer]
     block, lane = np.divmod(np.arange(count, dtype=np.int64), buffer.width)
@@ -109,9 +105,8 @@ def _places(arrangement: Arrangement, slot: Slot, starts: tuple[int, ...], count
 
 
 def _units(addresses: dict[str, Addresses], leaves: tuple[str, ...] | None, unit: int) -> set[int]:
-    """The units that these leaves (None: all) lie in.
-
-    No leaf lies across two, since each is aligned to its size.
+    """The units that these leaves (None: all) lie in; no leaf lies across two, since each is
+    aligned to its size.
     """
     return {
         u

@@ -1,6 +1,5 @@
-"""Bound calls whose values change with the step.
-
-What they launch is made a piece of steps ahead.
+"""Bound calls whose values change with the step: what they launch is made a piece of steps
+ahead.
 """
 
 from __future__ import annotations

@@ -16,9 +16,8 @@ SINGLE = (
 
 @dataclass(frozen=True, slots=True)
 class CallRow:
-    """A call of a loop. steps: those that have it; runs: what launches it; note.
-
-    What that costs.
+    """A call of a loop. steps: those that have it; runs: what launches it; note: what that
+    costs.
     """
 
     name: str

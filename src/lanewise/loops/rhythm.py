@@ -123,9 +123,8 @@ class Rhythm:
         return left + whole * sum(self._advance(sites, kind) for kind in self.kinds)
 
     def after(self, kinds: Sequence[int], states: Sequence[tuple[bool, int]]) -> tuple[Any, ...]:
-        """How the sites stand after such steps.
-
-        Whether they are as they were set, and their step.
+        """How the sites stand after such steps: whether they are as they were set, and their
+        step.
         """
         made: list[tuple[bool, int]] = []
         for sites, (fresh, step) in zip(self.sites, states, strict=True):
@@ -140,9 +139,8 @@ class Rhythm:
     # ------------------------------------------------------------ parts of a run
 
     def schedule(self, step: int, end: int) -> list[tuple[Key, int]]:
-        """The steps from one to another.
-
-        Keys of parts in order, each with how often it is repeated.
+        """The steps from one to another: keys of parts in order, each with how often it is
+        repeated.
         """
         if self.steps == 1 and not self.sites:
             return [((self.kinds, ()), end - step)] if end > step else []

@@ -1,6 +1,5 @@
-"""Calls whose values change with the step, in graphs.
-
-The values of the steps of a graph lie in rows.
+"""Calls whose values change with the step, in graphs: the values of the steps of a graph lie in
+rows.
 
 A graph holds arguments, and here one of them is the address of a row: the k-th launch of a call in
 a graph reads row k (`uniforms="global"`). The values of many steps are computed ahead, into memory
@@ -42,9 +41,8 @@ def rows_of(call: Call, kernel: object) -> list[_Packed] | None:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """A launch, and where its values lie in a row. size.
-
-    Of a row in bytes, 0 where it reads none.
+    """A launch, and where its values lie in a row. size: of a row in bytes, 0 where it reads
+    none.
     """
 
     piece: Piece
@@ -68,9 +66,8 @@ def _packed(piece: Piece, kernel: ir.Kernel, environment: Mapping[str, Any]) -> 
 
 
 class _Table:
-    """The rows of one kernel.
-
-    `ahead` on the host, for all steps that are computed, and those that a graph reads.
+    """The rows of one kernel: `ahead` on the host, for all steps that are computed, and those that
+    a graph reads.
     """
 
     def __init__(self, kernel: _Packed, device: str, ahead: int, rows: int) -> None:

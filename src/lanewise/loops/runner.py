@@ -71,9 +71,8 @@ class Runner:
         self._parts[key] = Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
 
     def _step(self, kind: int, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
-        """The launches of a step.
-
-        Where something wants to know the step, the last one counts it.
+        """The launches of a step; where something wants to know the step, the last one counts
+        it.
         """
         calls: list[NamedLaunch] = []
         stand = dict(zip(map(id, self._rhythm.sites), states, strict=True))

@@ -1,6 +1,5 @@
-"""Steppers of lattice sites as tasks.
-
-What they launch depends on where the sites are in a cycle.
+"""Steppers of lattice sites as tasks: what they launch depends on where the sites are in a
+cycle.
 """
 
 from __future__ import annotations

@@ -8,9 +8,8 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A call, and the stage that a profile counts its kernel to.
-
-    What builds a search stays "build".
+    """A call, and the stage that a profile counts its kernel to; what builds a search stays
+    "build".
     """
 
     stage: str

@@ -22,9 +22,8 @@ def has_graphs(device: str) -> bool:
 
 
 class Clock:
-    """Which step a loop is in. begun: the step that a piece began with; done.
-
-    Steps of it so far.
+    """Which step a loop is in. begun: the step that a piece began with; done: steps of it so
+    far.
     """
 
     __slots__ = ("begun", "done")

@@ -1,6 +1,5 @@
-"""How long a CPU needs for the work of a kernel.
-
-Its SIMD pipes, its divider, the loads that SIMD lanes need, memory.
+"""How long a CPU needs for the work of a kernel: its SIMD pipes, its divider, the loads that SIMD
+lanes need, memory.
 """
 
 from __future__ import annotations

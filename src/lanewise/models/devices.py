@@ -1,6 +1,5 @@
-"""What the models know of a device.
-
-How much of everything it can do in a second, and what a launch costs.
+"""What the models know of a device: how much of everything it can do in a second, and what a launch
+costs.
 
 A GPU is read from its driver (`device_model`) or taken from a table, to plan for one that is not
 there (`table_model`). Of the CPU that this process runs on, LLVM tells the cores and the SIMD
@@ -85,9 +84,8 @@ class DeviceModel:
 
     @property
     def compiled_for(self) -> str | None:
-        """The architecture that code can be compiled for without the device.
-
-        None for a CPU, which is the one at hand.
+        """The architecture that code can be compiled for without the device; None for a CPU, which
+        is the one at hand.
         """
         return self.arch if self.target.has_blocks else None
 
@@ -98,9 +96,8 @@ class DeviceModel:
 
     @property
     def is_nominal(self) -> bool:
-        """Whether no unit is faster than this says, as a vendor's figures of a GPU.
-
-        Those of a CPU are measured here and now.
+        """Whether no unit is faster than this says, as a vendor's figures of a GPU: those of a CPU
+        are measured here and now.
         """
         return self.target.has_blocks
 
@@ -205,9 +202,8 @@ _TABLE = {
 
 
 def table_model(arch: str = "sm_90") -> DeviceModel:
-    """A typical device of an architecture, for planning without it.
-
-    Raises `DeviceError` for an unknown one.
+    """A typical device of an architecture, for planning without it; raises `DeviceError` for an
+    unknown one.
     """
     if arch not in _TABLE:
         raise DeviceError(
@@ -305,9 +301,8 @@ MANY = 1 << 30  # bytes, of a last cache that the system does not tell
 
 
 def last_cache_bytes() -> int:
-    """The caches of the highest level of all cores together, as Linux tells them.
-
-    More than any has where it does not.
+    """The caches of the highest level of all cores together, as Linux tells them; more than any has
+    where it does not.
     """
     found: dict[str, tuple[int, int]] = {}
     for index in Path("/sys/devices/system/cpu").glob("cpu[0-9]*/cache/index*"):
@@ -325,9 +320,8 @@ def last_cache_bytes() -> int:
 
 @interrupts_wait()
 def vector_bits() -> int:
-    """The width of the SIMD registers, from the processor's features.
-
-    512, 256, or 128 where nothing is known.
+    """The width of the SIMD registers, from the processor's features: 512, 256, or 128 where
+    nothing is known.
     """
     from llvmlite import binding
 
@@ -352,9 +346,8 @@ WIDE_GAIN = 1.4
 
 @interrupts_wait()
 def vector_gain() -> float:
-    """What operations of 512 bits gain over those of 256.
-
-    Nothing where the pipes have 256 (bench/results/cpu_gravity.md).
+    """What operations of 512 bits gain over those of 256: nothing where the pipes have 256
+    (bench/results/cpu_gravity.md).
     """
     from llvmlite import binding
 

@@ -1,6 +1,5 @@
-"""Formulas of papers, from counted instructions.
-
-What a kernel for each side of a branch gains, and what unrolling saves.
+"""Formulas of papers, from counted instructions: what a kernel for each side of a branch gains, and
+what unrolling saves.
 """
 
 from __future__ import annotations
@@ -11,9 +10,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One side of a branch.
-
-    Its share of the branched kernel's time in seconds, and its occupancy (0 to 1) on its own.
+    """One side of a branch: its share of the branched kernel's time in seconds, and its occupancy
+    (0 to 1) on its own.
     """
 
     seconds: float
@@ -54,9 +52,8 @@ def branch_splitting_speedup(
 
 @dataclass(frozen=True, slots=True)
 class LoopCosts:
-    """Instructions of one thread.
-
-    Once (`setup`, S), for each tile (`block`, B), and for each source (`inner`, P).
+    """Instructions of one thread: once (`setup`, S), for each tile (`block`, B), and for each
+    source (`inner`, P).
     """
 
     setup: float

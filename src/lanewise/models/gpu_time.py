@@ -1,6 +1,5 @@
-"""How long a GPU needs for the work of a kernel.
-
-Its busiest unit, slowed by what latency is left uncovered.
+"""How long a GPU needs for the work of a kernel: its busiest unit, slowed by what latency is left
+uncovered.
 """
 
 from __future__ import annotations
@@ -49,9 +48,8 @@ BASE_REGISTERS = 23  # addresses and temporaries, beside the values that a loop 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """Seconds of one kernel without its launch; what its units are expected to do; its occupancy.
-
-    The share of its busiest unit.
+    """Seconds of one kernel without its launch; what its units are expected to do; its occupancy;
+    the share of its busiest unit.
     """
 
     seconds: float
@@ -62,9 +60,8 @@ class KernelTime:
 
 
 def estimated_registers(work: KernelWork) -> int:
-    """Registers of a thread, guessed from the values that the innermost loop holds.
-
-    For kernels that are not compiled.
+    """Registers of a thread, guessed from the values that the innermost loop holds; for kernels
+    that are not compiled.
     """
     words = max((r.words for r in work.regions), default=0)
     return min(255, -(-(BASE_REGISTERS + words) // 8) * 8)
@@ -96,9 +93,8 @@ def unit_cycles(
 
 
 def busy_cycles(units: dict[str, float], instructions: Instructions, device: DeviceModel) -> float:
-    """Cycles that a warp occupies its multiprocessor.
-
-    Those of the busiest unit, and more where several are busy.
+    """Cycles that a warp occupies its multiprocessor: those of the busiest unit, and more where
+    several are busy.
     """
     loads = (SHARED_LOAD_SLOTS - 1) * instructions["shared load"] / device.schedulers
     return sum((c + loads * (u == "issue")) ** NORM for u, c in units.items()) ** (1 / NORM)
@@ -138,9 +134,8 @@ def memory_seconds(
 
 
 def _store_sectors(work: KernelWork, region: Region, key: str) -> float:
-    """Sectors that the L2 cache is asked to write.
-
-    No cache before it joins what several stores put into one sector.
+    """Sectors that the L2 cache is asked to write: no cache before it joins what several stores put
+    into one sector.
     """
     keys = {b.name: f"{b.array}/{b.buffer}/write" for b in work.kernel.buffers}
     stores = [
@@ -167,9 +162,8 @@ def kernel_time(
     registers: int,
     shared_bytes: int,
 ) -> KernelTime:
-    """The time of one kernel.
-
-    What its busiest multiprocessor does, wave by wave, beside what memory does.
+    """The time of one kernel: what its busiest multiprocessor does, wave by wave, beside what
+    memory does.
     """
     warps_per_block = -(-work.threads // WARP)
     accesses = [(a, r.executions) for r in work.regions for a in r.accesses]
@@ -208,9 +202,8 @@ def kernel_time(
 
 
 def _reached(inner: Region | None, warps: float, device: DeviceModel) -> float:
-    """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1.
-
-    Latency has to be covered by others' work.
+    """The share of a multiprocessor that `warps` warps keep busy, from 0 to 1: latency has to be
+    covered by others' work.
     """
     if inner is None:
         return PEAK

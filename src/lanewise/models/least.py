@@ -1,6 +1,5 @@
-"""The least time that a program can take on a device.
-
-Only what is certain to be done counts, each unit at full speed.
+"""The least time that a program can take on a device: only what is certain to be done counts, each
+unit at full speed.
 
 Branches and loops that data decide count as left out, and places that data tell as one place for
 all. Of memory counts what the last cache cannot have kept from the launch before. So no run is
@@ -85,9 +84,8 @@ def _passes(access: Access) -> float:
 
 
 def _moved(work: KernelWork, counts: Mapping[str, float]) -> dict[str, float]:
-    """Bytes of every buffer that surely go through the L2 cache.
-
-    No more than the buffer has, each once.
+    """Bytes of every buffer that surely go through the L2 cache: no more than the buffer has, each
+    once.
     """
     warps = work.blocks * -(-work.threads // WARP)
     moved: dict[str, float] = {}

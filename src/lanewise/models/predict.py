@@ -173,9 +173,8 @@ def _time(
 
 
 def _cap(work: KernelWork, device: DeviceModel, plan: Decisions) -> int:
-    """The most registers that a plan and its launch bounds leave a thread.
-
-    What does not fit is spilled, and not counted.
+    """The most registers that a plan and its launch bounds leave a thread; what does not fit is
+    spilled, and not counted.
     """
     available = device.limits.registers if device.limits else MAX_REGISTERS * work.threads
     blocks = max(1, work.kernel.grid.min_blocks if work.kernel.grid else 1)

@@ -1,6 +1,5 @@
-"""The least time that a piece of work can take on a device.
-
-The busiest of its units at full speed, and the bytes that it touches.
+"""The least time that a piece of work can take on a device: the busiest of its units at full speed,
+and the bytes that it touches.
 
 A step over the sites of a lattice takes what it moves through memory, over the bandwidth that such
 kernels reach. That is a model of what sites do, not of the text of their kernels: there the
@@ -46,9 +45,8 @@ def bound_of(seconds: Mapping[str, float]) -> Bound:
 
 
 def bound_in_sequence(bounds: list[Bound]) -> Bound:
-    """The bound of several pieces of work, one after the other.
-
-    Times add, the limiter is that of the longest.
+    """The bound of several pieces of work, one after the other: times add, the limiter is that of
+    the longest.
     """
     if not bounds:
         return bound_of({})
@@ -59,9 +57,8 @@ def bound_in_sequence(bounds: list[Bound]) -> Bound:
 
 
 def footprint(work: KernelWork, key: str, counts: Mapping[str, float]) -> float | None:
-    """Bytes of one buffer of an array, by its key in `Region.sectors`.
-
-    None when its length is not known.
+    """Bytes of one buffer of an array, by its key in `Region.sectors`; None when its length is not
+    known.
     """
     name, number, _ = key.split("/")
     kernel = work.kernel

@@ -68,9 +68,8 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
 
 
 def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernels of the two sides, in the order in which they have to run.
-
-    Raises `PlanError` for functions without such a branch.
+    """The kernels of the two sides, in the order in which they have to run; raises `PlanError` for
+    functions without such a branch.
     """
     if reason := legal(kernel, fast_math=fast_math):
         raise refuse("branch splitting", kernel, reason)

@@ -1,6 +1,5 @@
-"""Measure how long the records of an element take to arrive.
-
-Read the clock before its loads, and when their values were used.
+"""Measure how long the records of an element take to arrive: read the clock before its loads, and
+when their values were used.
 
     load body[$i]: ...; $result = f(...); store $result[$i]
 ->  $clock.start = @clock
@@ -60,9 +59,8 @@ def legal(kernel: ir.Kernel) -> str | None:
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """Add the array `$cycles`.
-
-    One i64 a warp, the cycles from the loads of its first element to the end of its function.
+    """Add the array `$cycles`: one i64 a warp, the cycles from the loads of its first element to
+    the end of its function.
     """
     if reason := legal(kernel):
         raise refuse("clocking", kernel, reason)
@@ -128,9 +126,8 @@ def _when_known(values: list[ir.Local], body: ir.Block) -> ir.If:
 
 
 def _when_equal(values: list[ir.Local], body: ir.Block) -> ir.If:
-    """What runs once these values have been computed.
-
-    A value equals itself, unless it is not a number.
+    """What runs once these values have been computed: a value equals itself, unless it is not a
+    number.
     """
     for value in values[1:]:
         body = (ir.If(ir.Compare("==", value, value), body),)

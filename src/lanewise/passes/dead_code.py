@@ -1,7 +1,5 @@
-"""Drop what nobody reads.
-
-Assignments, parameters of functions, and the leaves that were loaded for them; and what no path
-reaches.
+"""Drop what nobody reads: assignments, parameters of functions, and the leaves that were loaded for
+them; and what no path reaches.
 
 unused = source.mass * 2.0; return d.x; d.x = 0.0   ->   return d.x
 load source[j]: position.x, mass                   ->   load source[j]: position.x

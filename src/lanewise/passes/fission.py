@@ -44,9 +44,8 @@ def legal(kernel: ir.Kernel, *, fast_math: bool = False) -> str | None:
 
 
 def apply(kernel: ir.Kernel, *, fast_math: bool = False) -> tuple[ir.Kernel, ...]:
-    """The kernels of the parts, in the order in which they have to run.
-
-    Raises `PlanError` when there is one part only.
+    """The kernels of the parts, in the order in which they have to run; raises `PlanError` when
+    there is one part only.
     """
     parts = _parts(kernel, fast_math)
     if isinstance(parts, str):
@@ -80,9 +79,8 @@ def _part(kernel: ir.Kernel, outputs: tuple[Output, ...], fast_math: bool) -> _P
 
 
 def _parts(kernel: ir.Kernel, fast_math: bool) -> list[_Part] | str:
-    """One part for each output, or for several that have to stay together.
-
-    The reason, when none is left to be apart.
+    """One part for each output, or for several that have to stay together; the reason, when none is
+    left to be apart.
     """
     outputs = _outputs(kernel)
     if len(outputs) < 2:
@@ -121,9 +119,8 @@ def _bound(a: _Part, b: _Part, parts: list[_Part]) -> str | None:
 
 
 def _overwriting(part: _Part, parts: list[_Part]) -> list[_Part]:
-    """The parts that have to run after a part.
-
-    They overwrite what it reads, or what one of them reads.
+    """The parts that have to run after a part: they overwrite what it reads, or what one of them
+    reads.
     """
     later: list[_Part] = []
     waiting = [part]

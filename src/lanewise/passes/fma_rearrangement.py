@@ -95,9 +95,8 @@ class _Rearrangement:
                 return [(negative, other)]
 
     def _instructions(self, e: ir.Expression) -> int:
-        """Additions, multiplications and fused multiply-adds of a sum as it is contracted.
-
-        Not those within its terms.
+        """Additions, multiplications and fused multiply-adds of a sum as it is contracted; not
+        those within its terms.
         """
         x = self._seen(e)
         while isinstance(x, ir.Unary) and x.operator == "-":

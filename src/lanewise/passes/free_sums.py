@@ -1,6 +1,5 @@
-"""Mark the sums of a thread's loop as free.
-
-A CPU may then add neighbouring rounds in the lanes of SIMD registers.
+"""Mark the sums of a thread's loop as free: a CPU may then add neighbouring rounds in the lanes of
+SIMD registers.
 
     for k in range(n): s = s + a * x    ->   the same, with a sum that may be added in any order
 Only the sum itself: what is added is computed as it is written. Legal where rounds can be shared

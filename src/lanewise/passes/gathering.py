@@ -1,6 +1,5 @@
-"""Read the records of an array through an array of indices.
-
-Element i of the kernel takes record `$index[i]`.
+"""Read the records of an array through an array of indices: element i of the kernel takes record
+`$index[i]`.
 
     load body[$i]: position.x, mass
 ->  load $index[$i]: $place; load body[$place]: position.x, mass The language has no such access of

@@ -1,6 +1,5 @@
-"""Accesses that are made where their indices are inside.
-
-What `checks=True` makes of those that are not proved.
+"""Accesses that are made where their indices are inside: what `checks=True` makes of those that are
+not proved.
 
 load a[i + 1]: a_1   ->   a_1 = 0; if i + 1 < $a.shape0: load a[i + 1]: a_1
                           else: $outside = min($outside, 3 << 51 + 1 << 50 + (i + 1))
@@ -72,9 +71,8 @@ def failure(number: int) -> Failure:
 def guarded(
     body: ir.Block, guards: Guards, kinds: Mapping[str, Scalar], count: Callable[[str], Scalar]
 ) -> ir.Block:
-    """The statements of a thread with these tests. kinds: of the elements of arrays. count.
-
-    The type of the lengths of an array.
+    """The statements of a thread with these tests. kinds: of the elements of arrays. count: the
+    type of the lengths of an array.
     """
     tests: dict[int, list[tuple[int, Side]]] = {}
     for site, dimension, side in guards:

@@ -69,9 +69,8 @@ def _pair(kernel: ir.Kernel) -> ir.Apply:
 
 
 class _Motion:
-    """Finds the invariants of a pair function.
-
-    `moved` maps the name of each to its value, in order of text.
+    """Finds the invariants of a pair function: `moved` maps the name of each to its value, in order
+    of text.
     """
 
     def __init__(self, kernel: ir.Kernel, outer: ir.Parallel) -> None:

@@ -1,6 +1,5 @@
-"""Keep what the rounds of a panel write in registers, for the later rounds that read it.
-
-Scalar replacement across rounds.
+"""Keep what the rounds of a panel write in registers, for the later rounds that read it: scalar
+replacement across rounds.
 
     for i in range(first, first + rounds): s = b[i, x]; for k in range(first, i): s -= l[i, k] *
     b[k, x]; b[i, x] = s / l[i, i]
@@ -51,9 +50,8 @@ def legal(kernel: ir.Kernel, rounds: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, rounds: int) -> ir.Kernel:
-    """The kernel of a panel that keeps its rounds in registers, where there are so many.
-
-    Raises `PlanError` where it does not fit.
+    """The kernel of a panel that keeps its rounds in registers, where there are so many; raises
+    `PlanError` where it does not fit.
     """
     if reason := legal(kernel, rounds):
         raise refuse("keeping of rounds", kernel, reason)

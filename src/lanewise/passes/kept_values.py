@@ -1,6 +1,5 @@
-"""Keep values that several loops over one range compute alike.
-
-An exponential or a quotient is computed once, and read again.
+"""Keep values that several loops over one range compute alike: an exponential or a quotient is
+computed once, and read again.
 
     for k in range(n): load a[y, k]: u; s += exp(u - m)          for k in range(n): load a[y, k]: v;
     store c[y, k] = exp(v - m) / s
@@ -42,9 +41,8 @@ NOTHING = "no two of its loops over one range, from 0 on, compute the same value
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value that several loops compute.
-
-    What it is in the words of the first of them, and the numbers of the loops.
+    """A value that several loops compute: what it is in the words of the first of them, and the
+    numbers of the loops.
     """
 
     name: str
@@ -101,9 +99,8 @@ def values_of(kernel: ir.Kernel, body: ir.Block, loops: dict[int, Shareable]) ->
 def kept(
     kernel: ir.Kernel, loop: ir.For, number: int, values: tuple[Value, ...], lane: ir.Expression
 ) -> ir.Block:
-    """The body of a loop that keeps the values (the first of their loops) or reads them. lane.
-
-    The point among those of a block.
+    """The body of a loop that keeps the values (the first of their loops) or reads them. lane: the
+    point among those of a block.
     """
     block = loop.body
     for value in values:
@@ -154,9 +151,8 @@ def _with_value(
 
 
 class _Loads:
-    """What the variables of a loop's round stand for.
-
-    Elements of arrays that the kernel does not write, and values made of them.
+    """What the variables of a loop's round stand for: elements of arrays that the kernel does not
+    write, and values made of them.
     """
 
     def __init__(self, kernel: ir.Kernel, loop: ir.For, first: ir.For) -> None:

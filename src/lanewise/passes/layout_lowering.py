@@ -216,9 +216,8 @@ class _Lowering:
     def _index_across(
         self, array: ir.ArrayArgument, row: _Group, index: ir.Expression
     ) -> ir.Expression:
-        """The place of a group of neighbouring records, counted in such groups.
-
-        `index` is that of the first.
+        """The place of a group of neighbouring records, counted in such groups; `index` is that of
+        the first.
         """
         buffer = array.arrangement.buffers[row.buffer]
         if buffer.width == 1:
@@ -253,9 +252,8 @@ class _Lowering:
         )
 
     def _copies(self, s: ir.CopyAsync) -> ir.Block:
-        """As few copies as both layouts allow.
-
-        Neighbours in one that are neighbours in the other go together, up to 16 bytes.
+        """As few copies as both layouts allow: neighbours in one that are neighbours in the other
+        go together, up to 16 bytes.
         """
         to, source = self.kernel.array(s.array), self.kernel.array(s.source)
         copies: dict[ir.CopyLanes, None] = {}
@@ -377,9 +375,8 @@ def _keeps_names(s: ir.LoadRecord) -> bool:
 
 
 def _alike(to: _Group, lane: int, source: _Group, source_lane: int, lanes: int) -> bool:
-    """Whether that many lanes of one group may be copied from those of the other.
-
-    The same leaves, or lanes that nobody reads.
+    """Whether that many lanes of one group may be copied from those of the other: the same leaves,
+    or lanes that nobody reads.
     """
     pieces = to.slots[lane : lane + lanes], source.slots[source_lane : source_lane + lanes]
     if any(len(piece) < lanes for piece in pieces):

@@ -45,9 +45,8 @@ def _statement(s: ir.Statement) -> ir.Block:
 
 
 def _taken(load: ir.Load, then: list[ir.Statement]) -> tuple[str, ...]:
-    """The variables that take what a load brings, lane by lane.
-
-    None if anything else is done there.
+    """The variables that take what a load brings, lane by lane; none if anything else is done
+    there.
     """
     into = [s.name for s in then if isinstance(s, ir.Assign)]
     read = [

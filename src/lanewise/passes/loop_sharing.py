@@ -38,9 +38,8 @@ INSIDE, SLICE, LANE = own("inside"), own("slice"), own("lane")
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll.
-
-    Of the shared loops.
+    """How the threads of a block share loops: `slices` threads for each of `lanes` points. unroll:
+    of the shared loops.
 
     keep: elements of a row, read by several loops over one range, that are kept in shared memory
     from the first one on.
@@ -195,9 +194,8 @@ def _is_rewritten(body: ir.Block, last: int) -> bool:
 
 
 def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: int = 1) -> ir.Kernel:
-    """Blocks of `lanes` points, each with `slices` threads.
-
-    Raises `PlanError` where no loop can be shared.
+    """Blocks of `lanes` points, each with `slices` threads; raises `PlanError` where no loop can be
+    shared.
     """
     if reason := legal(kernel):
         raise refuse("slicing", kernel, reason)
@@ -223,9 +221,8 @@ def apply(kernel: ir.Kernel, sharing: Sharing, *, min_blocks: int = 0, parts: in
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Elements of an array that several loops over one range read.
-
-    With which indices, in the words of the first loop.
+    """Elements of an array that several loops over one range read: with which indices, in the words
+    of the first loop.
     """
 
     name: str
@@ -244,9 +241,8 @@ class Row:
 
 
 def rows_of(kernel: ir.Kernel, loops: dict[int, Shareable]) -> tuple[Row, ...]:
-    """The rows that are worth keeping.
-
-    Of arrays that the kernel does not write, read by several loops that begin at 0.
+    """The rows that are worth keeping: of arrays that the kernel does not write, read by several
+    loops that begin at 0.
     """
     written = {s.array for s in statements(kernel.body) if isinstance(s, ir.StoreElement)}
     kinds = {a.name: a.leaves[0].type for a in kernel.arrays}
@@ -380,9 +376,8 @@ class _Writer:
     def guard(
         self, storing: ir.Expression | None, loading: ir.Expression | None
     ) -> Callable[[ir.Statement], ir.Block]:
-        """A rule for stores, and for loads of what the kernel writes.
-
-        They are those of points that there are.
+        """A rule for stores, and for loads of what the kernel writes: they are those of points that
+        there are.
         """
 
         def visit(s: ir.Statement) -> ir.Block:
@@ -433,9 +428,8 @@ class _Writer:
     # ------------------------------------------------------------ rounds
 
     def rounds(self, loop: ir.For, number: int, kept: frozenset[str]) -> ir.Block:
-        """The rounds of this thread, in the loop of this number.
-
-        Those on kept rows, those beyond, and what is left over of wide ones.
+        """The rounds of this thread, in the loop of this number: those on kept rows, those beyond,
+        and what is left over of wide ones.
         """
         across, capacity = self.across, self.sharing.keep
         if any(number in v.loops for v in self.values):
@@ -501,9 +495,8 @@ class _Writer:
         return renamed
 
     def with_rows(self, body: ir.Block, loop: ir.For, number: int) -> ir.Block:
-        """Loads of rows that several loops read.
-
-        The first one keeps them, the others take what was kept.
+        """Loads of rows that several loops read: the first one keeps them, the others take what was
+        kept.
         """
         done: list[ir.Statement] = []
         lane, at = ir.Local(LANE, self.index), ir.Local(loop.variable, loop.start.type)

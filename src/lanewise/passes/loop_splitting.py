@@ -217,9 +217,8 @@ def _share(
 def _rows(
     loop: ir.For, number: ir.Expression, count: ir.Expression, *, neighbours: bool
 ) -> tuple[ir.Block, ir.For]:
-    """What is computed once, and the rounds of one part of a loop over rows.
-
-    Neighbours, or every `count`-th one.
+    """What is computed once, and the rounds of one part of a loop over rows: neighbours, or every
+    `count`-th one.
     """
     if not neighbours:
         return (), _turns(loop, number, count)
@@ -237,9 +236,8 @@ def _turns(loop: ir.For, number: ir.Expression, count: ir.Expression) -> ir.For:
 def _chunk(
     loop: ir.For, number: ir.Expression, count: ir.Expression, name: str, multiple: int = WHOLE
 ) -> tuple[ir.Block, ir.Expression, ir.Expression]:
-    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits.
-
-    Chunks reach beyond the end.
+    """Neighbouring rounds: where those of one part begin and end. Places are computed in 64 bits:
+    chunks reach beyond the end.
 
     multiple: of which their numbers are, but for the last part.
     """

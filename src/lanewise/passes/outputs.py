@@ -37,9 +37,8 @@ from lanewise.ir.traverse import (
 
 
 def keep_outputs(f: ir.Function, results: list[int], changed: set[str]) -> ir.Function:
-    """The function that gives these results (by position) and changes these parameters.
-
-    Others are parameters of its own use.
+    """The function that gives these results (by position) and changes these parameters; others are
+    parameters of its own use.
     """
 
     def trim(block: ir.Block) -> ir.Block:
@@ -137,9 +136,8 @@ def sliced(block: ir.Block, outputs: set[str], root: Callable[[ir.Statement], bo
 
 @dataclass(frozen=True, slots=True)
 class _Slice:
-    """Walks backwards with the variables whose values are still wanted (`live`).
-
-    `loop` are those wanted where a loop goes on or ends.
+    """Walks backwards with the variables whose values are still wanted (`live`); `loop` are those
+    wanted where a loop goes on or ends.
     """
 
     outputs: frozenset[str]

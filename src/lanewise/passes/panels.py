@@ -58,9 +58,8 @@ def legal(kernel: ir.Kernel, panel: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, panel: int) -> tuple[ir.Kernel, ir.Kernel]:
-    """The kernel that runs ahead of each panel of so many rounds, and the kernel of the panel.
-
-    Raises `PlanError` where it does not fit.
+    """The kernel that runs ahead of each panel of so many rounds, and the kernel of the panel;
+    raises `PlanError` where it does not fit.
     """
     if reason := legal(kernel, panel):
         raise refuse("blocking of recurrences", kernel, reason)
@@ -218,9 +217,8 @@ class _Panels:
 
 
 def _without(block: ir.Block, names: set[str]) -> ir.Block:
-    """A block without those of these variables that only their own assignments read.
-
-    What they begin with is for the panel.
+    """A block without those of these variables that only their own assignments read: what they
+    begin with is for the panel.
     """
     used = {
         n for s in statements(block) for e in expressions(s) for n in reads(e) if n not in writes(s)

@@ -77,9 +77,8 @@ def apply(kernel: ir.Kernel, how: str) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """What one thread stages of a tile.
-
-    One source, loaded if `condition` holds, and its place in the tile.
+    """What one thread stages of a tile: one source, loaded if `condition` holds, and its place in
+    the tile.
     """
 
     load: ir.LoadRecord
@@ -143,9 +142,8 @@ class _Prefetch:
         return (*block[:first], *bound, *begin, *rest)
 
     def _end(self, last: ir.For) -> tuple[ir.Expression, ir.Block]:
-        """The number of the first source that is not to be loaded.
-
-        Behind the last one, or behind the last tile of a part.
+        """The number of the first source that is not to be loaded: behind the last one, or behind
+        the last tile of a part.
         """
         count = ir.Local(count_of(_pieces(last)[0].load.array), last.stop.type)
         match last.stop:

@@ -142,9 +142,8 @@ class _Approximation:
                 return e
 
     def _named(self, e: ir.Expression) -> ir.Expression:
-        """A name for an expression that is needed several times.
-
-        None for what the condition of a loop computes anew.
+        """A name for an expression that is needed several times; none for what the condition of a
+        loop computes anew.
         """
         if isinstance(e, ir.Local | ir.Literal) or self.repeated:
             return e
@@ -156,9 +155,8 @@ class _Approximation:
     def _inverted(
         self, factors: list[ir.Expression]
     ) -> tuple[list[ir.Expression], list[ir.Expression]]:
-        """One over those factors that are square roots, or the square of one among them.
-
-        And the other factors.
+        """One over those factors that are square roots, or the square of one among them; and the
+        other factors.
         """
         roots = {
             x: inverse

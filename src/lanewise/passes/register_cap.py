@@ -1,6 +1,5 @@
-"""Cap the registers of a thread, so that more threads fit a multiprocessor.
-
-What does not fit is spilled to memory.
+"""Cap the registers of a thread, so that more threads fit a multiprocessor; what does not fit is
+spilled to memory.
 
     grid 256 threads                        __global__ void __launch_bounds__(256)
     gravity_kernel(...)

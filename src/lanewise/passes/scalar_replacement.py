@@ -1,6 +1,5 @@
-"""Make variables of the elements of a local array whose every index is a literal.
-
-Registers instead of addressed memory.
+"""Make variables of the elements of a local array whose every index is a literal: registers instead
+of addressed memory.
 
     a: f32[3]; a[0] = x; y = a[0] + a[2]   ->   a.0 = 0.0; a.2 = 0.0; a.0 = x; y = a.0 + a.2
 An array with an index known only at run time stays as it is, and so does one with an index outside

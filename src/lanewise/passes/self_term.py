@@ -132,9 +132,8 @@ def _two_loops(s: ir.Statement) -> ir.Block:
 
 
 def _without_test(f: ir.Function) -> ir.Function:
-    """The function in which no pair is one of an element with itself.
-
-    `map_functions` drops the argument with the parameter.
+    """The function in which no pair is one of an element with itself; `map_functions` drops the
+    argument with the parameter.
     """
 
     def answer(e: ir.Expression) -> ir.Expression:

@@ -1,6 +1,5 @@
-"""Stage every tile of sources in shared memory.
-
-Each thread of the block loads some, all threads read them all.
+"""Stage every tile of sources in shared memory: each thread of the block loads some, all threads
+read them all.
 
     for tile: for k: s = load source[tile * T + k]; ...
 ->  for tile: tile_source[thread] = load source[tile * T + thread]; barrier; for k: s = load
@@ -43,9 +42,8 @@ def source_load(kernel: ir.Kernel) -> ir.LoadRecord | None:
 
 
 def apply(kernel: ir.Kernel, tile: int, threads: int) -> ir.Kernel:
-    """Stage tiles of `tile` sources by `threads` threads.
-
-    Raises `PlanError` when that is not possible.
+    """Stage tiles of `tile` sources by `threads` threads; raises `PlanError` when that is not
+    possible.
     """
     reason, load = legal(kernel, tile, threads), source_load(kernel)
     if reason or load is None:
@@ -80,9 +78,8 @@ def bytes_of_source(leaves: tuple[Leaf, ...]) -> int:
 
 
 def _arrange(leaves: tuple[Leaf, ...]) -> Arrangement:
-    """Groups of at most 16 bytes.
-
-    Whole fields, unless a vector of float64 would leave gaps that its components fill.
+    """Groups of at most 16 bytes: whole fields, unless a vector of float64 would leave gaps that
+    its components fill.
     """
     by_field = SoAoAS().arrange(leaves)
     apart = SoAoAS().arrange([replace(x, name=x.name.replace(".", "_")) for x in leaves])
@@ -118,9 +115,8 @@ def _stage(
     place: ir.Expression,
     limit: ir.Expression | None,
 ) -> ir.Block:
-    """LoadRecord one source into its place in the tile.
-
-    In the last, partial tile only if there is one.
+    """LoadRecord one source into its place in the tile; in the last, partial tile only if there is
+    one.
     """
     index = build.add(build.multiply(ir.Local(s.variable, s.start.type), tile), place)
     staged = [ir.Local(own(f"staged.{leaf.name}"), leaf.type) for leaf in leaves]

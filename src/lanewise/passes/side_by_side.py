@@ -48,9 +48,8 @@ def legal(kernel: ir.Kernel, width: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, width: int) -> ir.Kernel:
-    """`width` targets in a loop.
-
-    Raises `PlanError` for a kernel whose loop over sources is cut up.
+    """`width` targets in a loop; raises `PlanError` for a kernel whose loop over sources is cut
+    up.
     """
     if reason := legal(kernel, width):
         raise refuse("targets side by side", kernel, reason)

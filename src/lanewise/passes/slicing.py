@@ -40,9 +40,8 @@ def legal(kernel: ir.Kernel, slices: int, tile: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
-    """Divide every tile among `slices` groups of threads.
-
-    Raises `PlanError` when that is not possible.
+    """Divide every tile among `slices` groups of threads; raises `PlanError` when that is not
+    possible.
     """
     if reason := legal(kernel, slices, tile):
         raise refuse("slicing", kernel, reason)
@@ -79,9 +78,8 @@ def apply(kernel: ir.Kernel, slices: int, tile: int) -> ir.Kernel:
 
 
 def apply_to_lists(kernel: ir.Kernel, slices: int) -> ir.Kernel:
-    """The same for loops over lists of any length.
-
-    Slice s takes their items s, s + slices, s + 2 slices, ...
+    """The same for loops over lists of any length: slice s takes their items s, s + slices, s + 2
+    slices, ...
     """
     loop = find_parallel(kernel, LANE)
     if loop is None:

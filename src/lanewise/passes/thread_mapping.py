@@ -47,9 +47,8 @@ def apply(
     lanes: int | None = None,
     min_blocks: int = 0,
 ) -> ir.Kernel:
-    """`lanes` x `targets` elements belong to a block.
-
-    Without `lanes` each thread has one element, or `targets` neighbours.
+    """`lanes` x `targets` elements belong to a block; without `lanes` each thread has one element,
+    or `targets` neighbours.
     """
     if reason := legal(kernel, threads):
         raise refuse("mapping to threads", kernel, reason)
@@ -82,9 +81,8 @@ def apply(
 
 
 def apply_serial(kernel: ir.Kernel, **others: int) -> ir.Kernel:
-    """One thread of the whole GPU computes every element in a loop.
-
-    What a port to a GPU starts from, never a fast plan.
+    """One thread of the whole GPU computes every element in a loop: what a port to a GPU starts
+    from, never a fast plan.
 
     `others` are decisions that divide work among threads; each must be at its neutral value.
     """

@@ -77,9 +77,8 @@ def _name(name: str, r: int, targets: int) -> str:
 
 
 def varying_names(loop: ir.Parallel, same: tuple[str, ...] = ()) -> set[str]:
-    """The variables whose value depends on the element.
-
-    Those that are the `same` for all elements of a thread do not.
+    """The variables whose value depends on the element; those that are the `same` for all elements
+    of a thread do not.
     """
     varying = {loop.variable}
     while True:

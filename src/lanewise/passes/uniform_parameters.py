@@ -1,6 +1,5 @@
-"""Where the values lie that all elements share.
-
-Arguments of the launch, or an array in global memory.
+"""Where the values lie that all elements share: arguments of the launch, or an array in global
+memory.
 
 "constant"   kernel f(..., softening2: f32): ...          arguments of a launch lie in constant
 memory: nothing changes "global" ->  kernel f(..., $uniforms): load $uniforms[0]:
@@ -65,9 +64,8 @@ def apply(kernel: ir.Kernel, choice: Choice) -> ir.Kernel:
 def packed(
     kernel: ir.Kernel, values: Mapping[str, Any]
 ) -> tuple[ir.ArrayArgument, np.ndarray[Any, Any]] | None:
-    """The array of uniforms of a kernel, and its bytes for these values (by name).
-
-    None when it has no such array.
+    """The array of uniforms of a kernel, and its bytes for these values (by name); None when it has
+    no such array.
     """
     array = next((a for a in kernel.arrays if a.name == UNIFORMS), None)
     if array is None:

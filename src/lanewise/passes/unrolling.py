@@ -1,6 +1,5 @@
-"""Write the innermost loop over sources out several times.
-
-Fewer tests and jumps, more loads in flight.
+"""Write the innermost loop over sources out several times: fewer tests and jumps, more loads in
+flight.
 
     for k in range(T): ...   ->   for k in range(T): ...  # unroll 8
 The loop is marked; the emitter spells it (`#pragma unroll`), and the compiler's own remainder loop

@@ -24,9 +24,8 @@ MOST = 4  # elements of one access
 def width(
     kernel: ir.Kernel, body: ir.Block, indices: tuple[str, ...], loops: tuple[ir.For, ...]
 ) -> int:
-    """How many rounds of these loops should go together.
-
-    As many as the accesses along them can bring at once, or 1.
+    """How many rounds of these loops should go together: as many as the accesses along them can
+    bring at once, or 1.
     """
     plain = all(x.step == ir.Literal(1, x.step.type) for x in loops)
     if not plain or any(isinstance(s, ir.Continue) for x in loops for s in statements(x.body)):

@@ -1,4 +1,3 @@
-"""The wings: all that belongs to one pattern lies in its folder.
-
-Builder, kernel, calls, passes and structures of its own.
+"""The wings: all that belongs to one pattern lies in its folder: builder, kernel, calls, passes and
+structures of its own.
 """

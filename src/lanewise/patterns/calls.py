@@ -82,9 +82,8 @@ CHECKS = "checks"  # of calls of most: test every index before the run
 
 
 def _check_names(signature: Signature, options: tuple[str, ...]) -> None:
-    """Refuse a parameter that has the name of a keyword of calls.
-
-    Which of the two a call means would be a guess.
+    """Refuse a parameter that has the name of a keyword of calls: which of the two a call means
+    would be a guess.
     """
     for a in signature.source.tree.args.args:
         if a.arg in (*KEYWORDS, *options, *signature.asked):
@@ -151,9 +150,8 @@ class Wing:
 
 
 class Derived(Protocol):
-    """What makes another kernel of a function.
-
-    Its name, its parameters, and the typed function that runs in place of the user's.
+    """What makes another kernel of a function: its name, its parameters, and the typed function
+    that runs in place of the user's.
     """
 
     @property
@@ -163,8 +161,7 @@ class Derived(Protocol):
 
 
 class Calls:
-    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name.
-
+    """The calls of one function. `kernel` is what its user holds, `bind` its method of that name;
     `derived`: of what is made of it.
     """
 
@@ -297,9 +294,8 @@ class Calls:
         own: Mapping[str, Slot] = NOTHING,
         classify: Classify | None = None,
     ) -> None:
-        """Keep a call for those like it. own: slots of the pattern's. classify.
-
-        The arguments of a call, checked, if not by `given`.
+        """Keep a call for those like it. own: slots of the pattern's. classify: the arguments of a
+        call, checked, if not by `given`.
         """
         if self._program(arguments) is not None:
             self.remember_as(
@@ -319,9 +315,8 @@ class Calls:
         own: Mapping[str, Slot] = NOTHING,
         classify: Classify | None = None,
     ) -> None:
-        """Keep a call that runs this program for its arguments. results, numbers.
-
-        See `sizing.Plain`.
+        """Keep a call that runs this program for its arguments. results, numbers: see
+        `sizing.Plain`.
         """
         sizing = Sizing(
             classify or self.given, self.bound, program, self._plain(arguments, results, numbers)
@@ -385,9 +380,8 @@ class Calls:
         )
 
     def _program(self, arguments: Arguments) -> Program | None:
-        """What calls like this one run, without the caller's plan.
-
-        None where that is no program for all of them.
+        """What calls like this one run, without the caller's plan; None where that is no program
+        for all of them.
         """
         compiled = self.specialise(arguments, None)
         executable = compiled.executable
@@ -403,9 +397,8 @@ class Calls:
         )
 
     def _chosen_alone(self, arguments: Arguments, plan: Decisions) -> bool:
-        """Whether calls like this one have this plan.
-
-        A tuned one that does not hold for these values may hold for the next ones.
+        """Whether calls like this one have this plan: a tuned one that does not hold for these
+        values may hold for the next ones.
         """
         tuned = self._tuned(arguments, None)
         return tuned is None or tuned.plan == plan
@@ -428,9 +421,8 @@ class Calls:
         return both(self._holding(compiled, arguments), besides)
 
     def _holding(self, compiled: Compiled, arguments: Arguments) -> Holds | None:
-        """Whether what was proved of a pair of an element with itself holds for other values.
-
-        None where nothing was.
+        """Whether what was proved of a pair of an element with itself holds for other values; None
+        where nothing was.
         """
         proof, environment = compiled.executable.program.self_term, self.environment(arguments)
         locals_ = (
@@ -594,9 +586,8 @@ class Calls:
         return None if tuned is None else self._compile(arguments, tuned, plan)
 
     def _compile(self, arguments: Arguments, chosen: Plan | None, wish: Plan | None) -> Compiled:
-        """`chosen` by the caller or by tuning; `wish`.
-
-        The plan that the caller asked for, open fields and all.
+        """`chosen` by the caller or by tuning; `wish`: the plan that the caller asked for, open
+        fields and all.
         """
         complete = complete_plan(chosen, machine_of(arguments.device), self.work(arguments))
         key = (self.kind(arguments), complete)
@@ -718,9 +709,8 @@ def _rounding(arrays: int) -> tuple[Beside, ...]:
 
 
 def _around(arguments: Arguments) -> Callable[[dict[str, Any], Launch], None] | None:
-    """What a call like this one does with its arrays, by name, and the launch of its kernel.
-
-    None where it launches that and no more.
+    """What a call like this one does with its arrays, by name, and the launch of its kernel; None
+    where it launches that and no more.
     """
     if arguments.tests is not None or (arguments.instead is None and not arguments.summed):
         return None

@@ -78,9 +78,8 @@ def apply(kernel: ir.Kernel, targets: int) -> ir.Kernel:
 
 
 def suited(kernel: ir.Kernel) -> int:
-    """How many elements a thread should have where there are very many.
-
-    Those of little work that read few bytes.
+    """How many elements a thread should have where there are very many: those of little work that
+    read few bytes.
 
     Records that are updated where they lie have one: in memory that is read and written alike more
     did not help (the same results).

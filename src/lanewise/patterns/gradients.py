@@ -1,6 +1,5 @@
-"""What gradients of elements and of pairs have in common.
-
-The names that they are taken with respect to, and cotangents as parameters.
+"""What gradients of elements and of pairs have in common: the names that they are taken with
+respect to, and cotangents as parameters.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ Places = tuple[tuple[int, Asked], ...]
 
 @dataclass(frozen=True, slots=True)
 class Sought(Generic[K]):
-    """The kernel that is differentiated, and with respect to what. single.
-
-    One name was given, not several.
+    """The kernel that is differentiated, and with respect to what. single: one name was given, not
+    several.
     """
 
     kernel: K
@@ -58,9 +56,8 @@ class Sought(Generic[K]):
         return self.calls.kept
 
     def variables(self) -> tuple[Variable, ...]:
-        """What the names stand for.
-
-        Raises `ArgumentError` and `CompileError` as `patterns.variables` does.
+        """What the names stand for; raises `ArgumentError` and `CompileError` as
+        `patterns.variables` does.
         """
         kept, key = self.kept(), ("variables", self.names)
         if key not in kept:
@@ -76,9 +73,8 @@ class Sought(Generic[K]):
             )
 
     def ordered(self, results: Mapping[int, Any]) -> Any:
-        """What a call returns.
-
-        The only derivative, or a tuple of them in the order of the names.
+        """What a call returns: the only derivative, or a tuple of them in the order of the
+        names.
         """
         every = tuple(results[n] for n in range(len(self.names)))
         return every[0] if self.single else every
@@ -95,9 +91,8 @@ def gradient_name(kernel: str) -> str:
 
 
 def cotangent_kinds(results: list[t.ValueType] | None) -> dict[str, t.ValueType]:
-    """The cotangents of a function's results by name.
-
-    Those of floats, numbered where there are several results.
+    """The cotangents of a function's results by name: those of floats, numbered where there are
+    several results.
     """
     single = len(results or []) == 1
     named = (

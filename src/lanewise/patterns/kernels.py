@@ -1,6 +1,5 @@
-"""What users hold of a function under a pattern.
-
-An object that is called, compiled, bound and tuned.
+"""What users hold of a function under a pattern: an object that is called, compiled, bound and
+tuned.
 
 `kernel_of(wing)` makes a decorator of a wing, which is all that a new pattern needs; the patterns
 of lanewise give their kernels further methods.
@@ -49,9 +48,8 @@ class Engine(Protocol):
 
 
 class CallSignature:
-    """What `help` and editors show of a kernel's call.
-
-    The parameters of its function, whose records come as arrays, and its own options.
+    """What `help` and editors show of a kernel's call: the parameters of its function, whose
+    records come as arrays, and its own options.
 
     A descriptor, as a kernel's class has no such signature itself.
     """
@@ -130,9 +128,8 @@ class AbstractKernel(ABC):
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Any:
-        """Run on all elements.
-
-        An array of results, of shape (n,) or (n, components), a tuple of them, or None.
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of
+        them, or None.
         """
         try:
             return self._run(arguments, named, out, plan)
@@ -232,9 +229,8 @@ class AbstractKernel(ABC):
 
     @brief
     def gradient(self, wrt: Any) -> Any:
-        """Derivatives, which kernels of pairs and of elements have.
-
-        Raises `ArgumentError` for all others.
+        """Derivatives, which kernels of pairs and of elements have; raises `ArgumentError` for all
+        others.
         """
         raise no_gradient(self.__name__, self._calls.wing.pattern.name)
 
@@ -251,9 +247,8 @@ class AbstractKernel(ABC):
 
 
 def _untested(kernel: str, arguments: Arguments) -> Arguments:
-    """Arguments of what runs nothing.
-
-    Raises `ArgumentError` where tests of indices were asked for.
+    """Arguments of what runs nothing; raises `ArgumentError` where tests of indices were asked
+    for.
     """
     if arguments.tests is not None:
         raise ArgumentError(

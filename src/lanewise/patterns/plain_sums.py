@@ -1,6 +1,5 @@
-"""Functions that do nothing else but add what one array holds where another one says.
-
-Elementwise, or threadwise with one index.
+"""Functions that do nothing else but add what one array holds where another one says: elementwise,
+or threadwise with one index.
 
 def deposit(place: lw.i32, v: lw.f32, sums: lw.Array1[lw.f32]): lw.scatter_add(sums, place, v) def
 deposited(i: lw.index, place: lw.Array1[lw.i32], v: lw.Array1[lw.f32], sums: lw.Array1[lw.f32]):

@@ -14,9 +14,8 @@ from lanewise.support.errors import CompileError
 
 
 def result_arrays(lowered: Lowered) -> list[tuple[str, t.ValueType]]:
-    """The names and types of the arrays that hold the results.
-
-    Their elements are the function's results with a mark in front.
+    """The names and types of the arrays that hold the results; their elements are the function's
+    results with a mark in front.
     """
     reduced = lowered.reduced
     single = len(reduced) == 1

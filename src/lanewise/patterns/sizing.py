@@ -60,9 +60,8 @@ class Plain:
     plan_class: Callable[[int], Hashable]
 
     def of(self, arrays: Mapping[str, Any]) -> tuple[Mapping[str, int], tuple[int, ...]] | None:
-        """The counts and the axes of a call with these arrays.
-
-        None where they do not go together.
+        """The counts and the axes of a call with these arrays; None where they do not go
+        together.
         """
         axes: tuple[int, ...] = ()
         values: dict[str, Any] = {}

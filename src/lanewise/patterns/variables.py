@@ -1,6 +1,5 @@
-"""What a gradient is asked for.
-
-Names such as "position", "source.mass" or "softening2", found among the parameters of a function.
+"""What a gradient is asked for: names such as "position", "source.mass" or "softening2", found
+among the parameters of a function.
 """
 
 from __future__ import annotations
@@ -43,9 +42,8 @@ class Variable:
 
 
 def names_of(kernel: str, wrt: Any) -> tuple[str, ...]:
-    """The names that were asked for.
-
-    Raises `ArgumentError` for anything else, for none and for one that comes twice.
+    """The names that were asked for; raises `ArgumentError` for anything else, for none and for one
+    that comes twice.
     """
     try:
         names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
@@ -102,9 +100,8 @@ def check_results(signature: Signature, lowered: Lowered) -> None:
 
 
 def _check_elements_alone(signature: Signature, lowered: Lowered) -> None:
-    """Raise `CompileError` for functions that depend on more than fields and values.
-
-    On tables, or on indices of elements.
+    """Raise `CompileError` for functions that depend on more than fields and values: on tables, or
+    on indices of elements.
     """
     source, wanted = signature.source, "a function of fields and values"
     for name in signature.arrays:
@@ -230,9 +227,8 @@ def _read(signature: Signature, lowered: Lowered) -> list[str]:
 
 
 def cotangent_kinds(lowered: Lowered) -> dict[str, t.ValueType]:
-    """The names and types of the cotangents, one for each result that is a float.
-
-    `cotangent` where there is one result.
+    """The names and types of the cotangents, one for each result that is a float; `cotangent` where
+    there is one result.
     """
     single = len(lowered.results) == 1
     named = ((COTANGENT if single else f"{COTANGENT}{n}", k) for n, k in enumerate(lowered.results))

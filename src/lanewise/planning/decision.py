@@ -1,6 +1,5 @@
-"""What is declared of a decision.
-
-Its name, its neutral value, the values worth trying, and a sentence for each of them.
+"""What is declared of a decision: its name, its neutral value, the values worth trying, and a
+sentence for each of them.
 
 A field of `Plan` is declared once, by `decision(...)`. The neutral plan, the catalogue of
 optimisations, explanations, the axes of tuning and the command line read that declaration.
@@ -81,9 +80,8 @@ class Optimisation:
     field: str = ""  # of the plan; known when the plan is
 
     def values(self, kind: str, pattern: HasElements) -> tuple[Any, ...]:
-        """The values worth trying on a "cuda" or "cpu" device for a pattern.
-
-        None when it is of no use there.
+        """The values worth trying on a "cuda" or "cpu" device for a pattern; none when it is of no
+        use there.
         """
         blocks = target_of(kind).has_blocks
         if pattern.over_pairs:
@@ -97,9 +95,8 @@ class Optimisation:
         return self.elementwise if blocks else self.elementwise_cpu
 
     def place_of(self, kind: str, pattern: HasElements) -> Place:
-        """Where kernels of a pattern can have it.
-
-        On this kind of device ("here"), only on a "gpu" or a "cpu", or "nowhere".
+        """Where kernels of a pattern can have it: on this kind of device ("here"), only on a "gpu"
+        or a "cpu", or "nowhere".
         """
         if self._suits(kind, pattern):
             return "here"

@@ -581,9 +581,8 @@ class Plan(Generic[Open]):
         return result
 
     def __eq__(self, other: object) -> bool:
-        """Plans are equal that say the same.
-
-        A wish that leaves nothing open equals the decisions that it leads to.
+        """Plans are equal that say the same: a wish that leaves nothing open equals the decisions
+        that it leads to.
         """
         return _values(self) == _values(other) if isinstance(other, Plan) else NotImplemented
 
@@ -591,9 +590,8 @@ class Plan(Generic[Open]):
         return hash(_values(self))
 
     def __repr__(self) -> str:
-        """The wish for such a plan, for decisions too.
-
-        What is printed can be handed to a kernel.
+        """The wish for such a plan, for decisions too: what is printed can be handed to a
+        kernel.
         """
         return f"Plan({', '.join(f'{n}={v!r}' for n, v in self.as_dict().items())})"
 

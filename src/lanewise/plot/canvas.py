@@ -1,6 +1,5 @@
-"""A dark figure and its PNG file.
-
-The look that all pictures of lanewise share, saved atomically.
+"""A dark figure and its PNG file: the look that all pictures of lanewise share, saved
+atomically.
 """
 
 from __future__ import annotations

@@ -174,9 +174,8 @@ def find_ffmpeg(path: Path) -> str:
 
 
 def _bundled() -> str | None:
-    """The one of the wheel, which is known to encode H.264.
-
-    None where the wheel is not installed or brings none.
+    """The one of the wheel, which is known to encode H.264; None where the wheel is not installed
+    or brings none.
     """
     if importlib.util.find_spec("imageio_ffmpeg") is None:
         return None
@@ -187,9 +186,8 @@ def _bundled() -> str | None:
 
 
 class Mp4Encoder:
-    """Frames go through a pipe.
-
-    H.264 wants even sizes, so a last row or column is doubled where needed.
+    """Frames go through a pipe; H.264 wants even sizes, so a last row or column is doubled where
+    needed.
     """
 
     def __init__(self, target: Path, size: tuple[int, int], fps: float, ffmpeg: str) -> None:

@@ -1,6 +1,5 @@
-"""A field on lattice sites as an RGB picture.
-
-Resampled, coloured and with its obstacles, by NumPy and Pillow alone.
+"""A field on lattice sites as an RGB picture: resampled, coloured and with its obstacles, by NumPy
+and Pillow alone.
 
 The colours are perceptually uniform, made in the colour space OKLab: equal steps of a value look
 equally large. `speed` goes from the dark of the figure through blue to a pale gold, `vorticity`
@@ -76,9 +75,8 @@ def resample(
 def colour(
     field: NDArray[np.float32], fluid: NDArray[np.float32] | None, scale: Scale, enlarged: float
 ) -> NDArray[Any]:
-    """RGB (height, width, 3) uint8, the upper row first, of a resampled field.
-
-    Y of the lattice points upwards.
+    """RGB (height, width, 3) uint8, the upper row first, of a resampled field; y of the lattice
+    points upwards.
 
     Args:
         field: from `resample`.

@@ -1,6 +1,5 @@
-"""A line of text as pixels, by Pillow and the font that comes with matplotlib.
-
-A thousand times faster than a figure.
+"""A line of text as pixels, by Pillow and the font that comes with matplotlib: a thousand times
+faster than a figure.
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ class Key:
 
 
 def text_strip(text: str, width: int, height: int, key: Key | None = None) -> NDArray[np.uint8]:
-    """(2 height, width, 3).
-
-    `text` in letters of `height` pixels, smaller if it would not fit, on the figures' dark.
+    """(2 height, width, 3): `text` in letters of `height` pixels, smaller if it would not fit, on
+    the figures' dark.
 
     With a `key`, what the colours mean stands at the right, if there is room for it.
     """

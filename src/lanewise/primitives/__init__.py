@@ -1,4 +1,3 @@
-"""Whole arrays, whose elements have to do with each other.
-
-Prefix sums and histograms, on a CPU and on a GPU.
+"""Whole arrays, whose elements have to do with each other: prefix sums and histograms, on a CPU and
+on a GPU.
 """

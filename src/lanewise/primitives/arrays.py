@@ -14,9 +14,8 @@ from lanewise.support.errors import ArgumentError
 
 
 def check_row(place: str, array: Any, types: tuple[str, ...], advice: str) -> None:
-    """Refuse what is no contiguous array of shape (n,) of one of these types. advice.
-
-    What to do about another type.
+    """Refuse what is no contiguous array of shape (n,) of one of these types. advice: what to do
+    about another type.
     """
     known = is_array(array)
     if (

@@ -77,10 +77,8 @@ KEEP = """                prefetch_to_store(kept, at + uint64(16))
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A round of values in buckets.
-
-    Of each place what it is within its bucket, the values, and where the buckets of each tile
-    begin.
+    """A round of values in buckets: of each place what it is within its bucket, the values, and
+    where the buckets of each tile begin.
 
     first, last: whether it is that round.
     """
@@ -263,10 +261,8 @@ value_buckets_kernel(const Place *places, const float *values, float *kept, unsi
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """How places are split.
-
-    Elements of a bucket (a power of two), threads of a block, places of a thread, blocks of a
-    multiprocessor.
+    """How places are split: elements of a bucket (a power of two), threads of a block, places of a
+    thread, blocks of a multiprocessor.
 
     blocks: as many as find room at once; with more, those that come later would leave the GPU half
     empty. place: their type in CUDA.
@@ -297,9 +293,8 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """Buckets: where the values are, the places within a bucket, how many each has. room.
-
-    For as many; memory: what holds all of them.
+    """Buckets: where the values are, the places within a bucket, how many each has. room: for as
+    many; memory: what holds all of them.
     """
 
     kept: int
@@ -326,9 +321,8 @@ def split_text(split: Split, *, wide: int) -> str:
 
 
 def fits(count: int, elements: int, room: int) -> bool:
-    """Whether buckets of so many elements pay.
-
-    Few elements meet in any case, and of many values buckets are filled well.
+    """Whether buckets of so many elements pay: few elements meet in any case, and of many values
+    buckets are filled well.
     """
     return FEW <= count <= LARGEST and elements <= room * BUCKETS
 

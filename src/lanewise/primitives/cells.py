@@ -1,6 +1,5 @@
-"""The kernels that fill cells on a GPU.
-
-Count, two for a scan, fill, and two that put each cell in order.
+"""The kernels that fill cells on a GPU: count, two for a scan, fill, and two that put each cell in
+order.
 
 Atomics hand out places within a cell in any order; the last two passes rank its members by index,
 so that the order never depends on the race. Members of crowded cells are sorted, a cell a block;

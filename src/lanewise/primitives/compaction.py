@@ -1,6 +1,5 @@
-"""Stable compaction of plain arrays.
-
-The rows whose mask is true, in their order, on a CPU and on a GPU.
+"""Stable compaction of plain arrays: the rows whose mask is true, in their order, on a CPU and on a
+GPU.
 
 On a CPU tiles are counted, then each copies its rows to where those before it end. Of a tile that
 keeps little the places are listed before anything is copied: a row far from the last one waits for
@@ -133,9 +132,8 @@ ROW = """for k in range(kept.shape[1]):
 
 
 def _starts(mask: Any) -> Any:
-    """Where the rows of each tile begin among those that are kept.
-
-    The last entry is their number.
+    """Where the rows of each tile begin among those that are kept; the last entry is their
+    number.
     """
     tiles = -(-len(mask) // HOST_TILE)
     starts = np.zeros(tiles + 1, np.int64)
@@ -155,9 +153,8 @@ def _copy_on_host(values: Any, mask: Any, starts: Any, kept: Any, copy: str) -> 
 
 
 def _eight(mask: Any) -> Any:
-    """A mask as words of eight of its elements, as many as are whole.
-
-    Most of a mask that keeps little are zero.
+    """A mask as words of eight of its elements, as many as are whole: most of a mask that keeps
+    little are zero.
     """
     aligned = mask if mask.ctypes.data % 8 == 0 else mask.copy()
     return aligned.view(np.uint8)[: len(mask) // 8 * 8].view(np.uint64)

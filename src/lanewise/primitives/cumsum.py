@@ -40,9 +40,8 @@ ADVICE = ".astype(...) converts it, to int64 where sums get large"
 
 @settings_by_name
 def cumsum(values: Any, *, exclusive: bool = False, out: Any = None) -> Any:
-    """The prefix sums of an array: element i of the result is `values[0] +.
-
-    + values[i]`, without `values[i]` if `exclusive`.
+    """The prefix sums of an array: element i of the result is `values[0] + ... + values[i]`,
+    without `values[i]` if `exclusive`.
 
     values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32, int64, float32 or
     float64. The result has its type, and lies where it does; a GPU is not waited for. out: an array
@@ -382,9 +381,8 @@ WIDE = 16  # bytes of an access
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """How elements are divided: threads of a block, accesses of a thread, tiles of a group.
-
-    Blocks of a multiprocessor, at least.
+    """How elements are divided: threads of a block, accesses of a thread, tiles of a group; blocks
+    of a multiprocessor, at least.
     """
 
     threads: int
@@ -412,9 +410,8 @@ TILES = {
 def text_of(
     dtype: np.dtype[Any], tiles: Tiles, *, exclusive: bool, read_wide: bool, write_wide: bool
 ) -> str:
-    """The text for elements of a type. read_wide, write_wide.
-
-    The arrays begin at a multiple of 16 bytes.
+    """The text for elements of a type. read_wide, write_wide: the arrays begin at a multiple of 16
+    bytes.
     """
     return TEXT.format(
         element=ELEMENTS[dtype.name],

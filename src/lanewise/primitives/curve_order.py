@@ -103,9 +103,8 @@ def _defines(points: Kind, leaf: int, items: int) -> str:
 
 
 def _coordinates(points: Kind) -> str:
-    """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`.
-
-    What wrapping rounds away.
+    """`raw`: a coordinate as it lies in memory; `coordinate`: within the world; `wrapping_margin`:
+    what wrapping rounds away.
     """
     cases: list[str] = []
     for axis, leaf in enumerate(points.leaves):

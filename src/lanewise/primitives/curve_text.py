@@ -1,6 +1,5 @@
-"""CUDA text of the curve order.
-
-Keys along a Hilbert curve, and the boxes of leaves and of the tree above them.
+"""CUDA text of the curve order: keys along a Hilbert curve, and the boxes of leaves and of the tree
+above them.
 
 Quantiles first. A few far elements must not use up the bits of the keys, and a crowd must not fall
 into few cells: so a coordinate becomes a cell by its rank, read off the quantiles of 1024 elements

@@ -1,6 +1,5 @@
-"""The sums of floats that kernels scatter to.
-
-Words beside an array while a kernel runs, and the rounding of them after it.
+"""The sums of floats that kernels scatter to: words beside an array while a kernel runs, and the
+rounding of them after it.
 
 Words become floats on a CPU by a loop over the planes that are used, on a GPU by a thread for each
 element.
@@ -44,9 +43,8 @@ def summed(
     launch: Callable[[], None],
     turns: Turns | None = None,
 ) -> Callable[[], None]:
-    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words.
-
-    Of those that are added to.
+    """A launch whose sums are rounded behind it. arrays: in one row each, by name; words: of those
+    that are added to.
 
     turns: at the words, where the launch may be called again and by several threads.
     """

@@ -1,6 +1,5 @@
-"""Exact sums of floats into the elements of an array at places that another array tells.
-
-By way of buckets, on a CPU and on a GPU.
+"""Exact sums of floats into the elements of an array at places that another array tells: by way of
+buckets, on a CPU and on a GPU.
 
 On a CPU an element has two whole numbers of 64 bits, which most values are split into by additions.
 
@@ -398,9 +397,8 @@ def fits_on_gpu(count: int, elements: int) -> bool:
 
 
 def add_on_gpu(places: Any, values: Any, words: Any, elements: int) -> None:
-    """Add values of float32 at places of int32, both arrays of CuPy, to the words of exact sums.
-
-    Places outside are left out.
+    """Add values of float32 at places of int32, both arrays of CuPy, to the words of exact sums;
+    places outside are left out.
     """
     device, count = device_of(values), int(values.size)
     addresses, to = (address(places), address(values)), address(words)

@@ -34,9 +34,8 @@ MOST = 2**31 - 1  # bins
 
 @settings_by_name
 def histogram(values: Any, *, bins: int, out: Any = None) -> Any:
-    """How often each of the numbers 0 to `bins - 1` occurs in an array.
-
-    Others are not counted, so the counts add up to those that are.
+    """How often each of the numbers 0 to `bins - 1` occurs in an array; others are not counted, so
+    the counts add up to those that are.
 
     values: a contiguous array of NumPy or CuPy of shape (n,) of int32, uint32 or int64. The result
     has shape (bins,) and int64, and lies where the values do; a GPU is not waited for. out: such an
@@ -167,9 +166,8 @@ histogram_kernel(const Access *values, Count *counts, long long accesses, int re
 
 @cache
 def text_of(dtype: np.dtype[Any], *, shared: bool, wide: int, narrow: bool = False) -> str:
-    """The text for values of a type. wide.
-
-    Bytes of an access, of which the array begins at a multiple. narrow: counts have 32 bits.
+    """The text for values of a type. wide: bytes of an access, of which the array begins at a
+    multiple. narrow: counts have 32 bits.
     """
     count = "unsigned int" if narrow else "unsigned long long"
     return TEXT.format(

@@ -1,6 +1,5 @@
-"""Records moved within a device, all fields at once.
-
-Those that a mask keeps, in their order, or those of a list.
+"""Records moved within a device, all fields at once: those that a mask keeps, in their order, or
+those of a list.
 
 On a GPU the mask is counted first (`primitives.mask_count`), which says where each block begins to
 write. A block lists the places of its records that stay in shared memory, and neighbouring threads
@@ -222,9 +221,8 @@ def _pieces(source: Records, to: Records) -> dict[int, list[tuple[int, ...]]]:
 
 
 class KeptOnDevice:
-    """What a mask keeps of records on a GPU. `count`.
-
-    How many, the only thing that comes to the host.
+    """What a mask keeps of records on a GPU. `count`: how many, the only thing that comes to the
+    host.
     """
 
     __slots__ = ("_counted", "count")
@@ -308,9 +306,8 @@ def _pointers(source: Arrangement, to: Arrangement) -> str:
 
 
 def _moves(source: Arrangement, to: Arrangement, indent: str) -> str:
-    """All loads, then the stores of what they bring.
-
-    Whole structures where both sides have the same ones, else leaf by leaf.
+    """All loads, then the stores of what they bring: whole structures where both sides have the
+    same ones, else leaf by leaf.
     """
     loads: list[str] = []
     stores: list[str] = []

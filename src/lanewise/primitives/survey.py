@@ -54,9 +54,8 @@ extern "C" __global__ void __launch_bounds__({threads}) survey_kernel(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """What was seen. unsound, outside.
-
-    The first element that is not finite, and the first beyond the bounds, or None.
+    """What was seen. unsound, outside: the first element that is not finite, and the first beyond
+    the bounds, or None.
 
     sample: shape (samples, axes), on the host.
     """
@@ -68,9 +67,8 @@ class Survey:
 
 @lru_cache(maxsize=16)
 def sampled(count: int) -> NDArray[np.int64] | None:
-    """Which of `count` elements the sample has.
-
-    Evenly from all, but in no step with what repeats in them. None: all of them.
+    """Which of `count` elements the sample has: evenly from all, but in no step with what repeats
+    in them. None: all of them.
     """
     if count <= SAMPLE:
         return None
@@ -141,9 +139,8 @@ def survey_launch(
     bounds: Sequence[tuple[float, float]],
     first: int,
 ) -> None:
-    """The same look without a sample and without a wait. first.
-
-    The address of two uint32 that take the elements; they begin as `NONE`.
+    """The same look without a sample and without a wait. first: the address of two uint32 that take
+    the elements; they begin as `NONE`.
     """
     kernel = get_device(device).load(text, "survey", THREADS)
     nowhere = 0
@@ -179,9 +176,8 @@ def _on_device(device: str, count: int) -> Any:
 
 
 def coordinate_text(arrangement: Arrangement, leaf: str, column: str, index: str) -> str:
-    """The expression for a coordinate of type T of element `index`.
-
-    `column` points at that of the first element, as bytes.
+    """The expression for a coordinate of type T of element `index`; `column` points at that of the
+    first element, as bytes.
     """
     slot = arrangement.slot(leaf)
     buffer = arrangement.buffers[slot.buffer]

@@ -56,9 +56,8 @@ def whole_text(number: int | None) -> str:
 
 
 def add_on_host(places: Any, values: Any, array: Any, *, number: int = 1) -> None:
-    """Add whole numbers to the elements of an array (m,), in its type.
-
-    Where `values` is None, `number` at each place.
+    """Add whole numbers to the elements of an array (m,), in its type; where `values` is None,
+    `number` at each place.
     """
     add: Any = cpu.own_kernel(whole_text(number if values is None else None), "bucket_sums")
     buckets = buckets_of(array.size, HOST_ROOM)
@@ -112,9 +111,8 @@ bucket_counts_kernel(const unsigned short *places, const unsigned int *lengths, 
 
 @cache
 def split_of(place: str, size: int, number: int) -> Split:
-    """How places of a type of NumPy are split. size: bytes of a sum; number.
-
-    What is added for each of them.
+    """How places of a type of NumPy are split. size: bytes of a sum; number: what is added for each
+    of them.
     """
     beyond = f"atomicAdd(sums + p, (Sum){number}ll)"
     return Split(

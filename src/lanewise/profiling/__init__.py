@@ -1,6 +1,5 @@
-"""Where the time goes.
-
-Spans on the host, sampled steps, a table of shares, and a trace for Perfetto.
+"""Where the time goes: spans on the host, sampled steps, a table of shares, and a trace for
+Perfetto.
 """
 
 from lanewise.profiling.profile import Profile, span

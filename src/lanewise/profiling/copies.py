@@ -1,6 +1,5 @@
-"""Copies between the two sides of arrays, as a profile counts them.
-
-Those that are made within one of its spans.
+"""Copies between the two sides of arrays, as a profile counts them: those that are made within one
+of its spans.
 """
 
 from __future__ import annotations

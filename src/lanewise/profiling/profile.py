@@ -34,9 +34,8 @@ MOST_EVENTS = 200_000  # kept for the trace, about 30 megabytes of JSON; the tab
 
 @dataclass(slots=True)
 class Total:
-    """All spans of a stage and name.
-
-    How many, how long without the spans within them, and the bytes that they moved.
+    """All spans of a stage and name: how many, how long without the spans within them, and the
+    bytes that they moved.
     """
 
     count: int = 0
@@ -101,9 +100,8 @@ class Profile:
 
     @checked()
     def span(self, stage: str, *, name: str = "", nbytes: int = 0) -> AbstractContextManager[None]:
-        """A context whose time is that of a stage of the host's work; `nbytes`.
-
-        What it moves or writes.
+        """A context whose time is that of a stage of the host's work; `nbytes`: what it moves or
+        writes.
         """
         return _Span(self, stage, name, nbytes)
 

@@ -1,6 +1,5 @@
-"""The `run` of a simulation.
-
-Pieces of steps, with a progress bar on a terminal and in a notebook, and looks in between.
+"""The `run` of a simulation: pieces of steps, with a progress bar on a terminal and in a notebook,
+and looks in between.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ REFRESH = 0.1  # seconds between two looks at the bar
 
 @contextmanager
 def progress_bar(title: str, steps: int, *, shown: bool) -> Generator[Callable[[int], None]]:
-    """Within it a bar, if it shall be shown.
-
-    Call what it gives with the steps that have been taken.
+    """Within it a bar, if it shall be shown; call what it gives with the steps that have been
+    taken.
 
     In a notebook it is a piece of HTML in the output of the cell, elsewhere a line on standard
     error.
@@ -117,9 +115,8 @@ def take_steps(
     shown: bool,
     most: int | None = None,
 ) -> None:
-    """`advance(n)` until all `steps` are taken, at most `most` at a time.
-
-    `look()` after every `every` of them and after the last.
+    """`advance(n)` until all `steps` are taken, at most `most` at a time; `look()` after every
+    `every` of them and after the last.
 
     shown: with a bar of this title.
     """

@@ -1,6 +1,5 @@
-"""Times of a sequence of launches that is repeated.
-
-Whole, and launch by launch in the repetitions that are sampled.
+"""Times of a sequence of launches that is repeated: whole, and launch by launch in the repetitions
+that are sampled.
 
 A step may take two microseconds, a reading of a clock a tenth of one. So only every n-th repetition
 is measured launch by launch, n such that this takes at most `SHARE` of the time; all of them
@@ -18,9 +17,8 @@ SHARE = 0.005  # of the time of the steps that sampling may take
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a sample costs beside its launches, in nanoseconds.
-
-    Once, and for every launch of the sequence.
+    """What a sample costs beside its launches, in nanoseconds: once, and for every launch of the
+    sequence.
     """
 
     sample: int
@@ -35,9 +33,8 @@ DEVICE_COST = Cost(30_000, 4_000)
 
 
 def interval(nanoseconds: int, launches: int, cost: Cost) -> int:
-    """How many repetitions lie between two samples, when one takes that many nanoseconds.
-
-    1 samples all of them.
+    """How many repetitions lie between two samples, when one takes that many nanoseconds: 1 samples
+    all of them.
     """
     allowed = max(1.0, SHARE * nanoseconds)
     return max(1, math.ceil((cost.sample + launches * cost.launch) / allowed))
@@ -76,9 +73,8 @@ class Sequence:
         self.since += repetitions
 
     def add(self, marks: list[int], weight: int) -> None:
-        """Take up a sample that stands for `weight` repetitions.
-
-        Readings in ns, before the first launch and after each.
+        """Take up a sample that stands for `weight` repetitions: readings in ns, before the first
+        launch and after each.
         """
         self.sampled += 1
         self.weight += weight
@@ -125,9 +121,8 @@ class Loop:
         return made
 
     def divided(self) -> list[tuple[Sequence, float]]:
-        """Those that were run, and the nanoseconds of each.
-
-        Those of all, divided as the samples say.
+        """Those that were run, and the nanoseconds of each: those of all, divided as the samples
+        say.
         """
         taken = [s for s in self.sequences if s.repetitions]
         estimates = [s.estimate for s in taken]

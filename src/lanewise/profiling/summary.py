@@ -1,6 +1,5 @@
-"""What a profile found, as plain data and as a table for people.
-
-Every stage's seconds and share of the whole, and how it was sampled.
+"""What a profile found, as plain data and as a table for people: every stage's seconds and share of
+the whole, and how it was sampled.
 """
 
 from __future__ import annotations

@@ -308,9 +308,8 @@ class RecordArray(Generic[B]):
         )
 
     def _checked(self, field: Field, value: Any) -> Any:
-        """Values on the device that fit the field's shape and type.
-
-        A uniform argument is allowed.
+        """Values on the device that fit the field's shape and type; a uniform argument is
+        allowed.
         """
         name = f"{self._record.name}.{field.name}"
         values = brought(name, value, self._device)
@@ -492,9 +491,8 @@ class RecordArray(Generic[B]):
             )
 
     def _rows(self, value: Any, count: int) -> RecordArray:
-        """`count` records of a value that is assigned.
-
-        An array of its own, or one in other memory.
+        """`count` records of a value that is assigned: an array of its own, or one in other
+        memory.
         """
         if isinstance(value, RecordValue):
             self._check_row("...", value)
@@ -632,9 +630,8 @@ class RecordArray(Generic[B]):
 
     @brief
     def compact(self, mask: Any) -> int:
-        """Keep the records for which `mask`, bool of shape (n,), is true, in their order.
-
-        How many there are.
+        """Keep the records for which `mask`, bool of shape (n,), is true, in their order; how many
+        there are.
 
         The capacity stays, and the records go to memory of the same size: in place threads would
         overwrite what others still have to read. From a GPU nothing comes to the host but that
@@ -722,9 +719,8 @@ class RecordArray(Generic[B]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of `to_structured()`.
-
-        A structure of fields, those of vectors with the shape (components,).
+        """The dtype of `to_structured()`: a structure of fields, those of vectors with the shape
+        (components,).
         """
         from lanewise.records.interchange import dtype_of
 
@@ -743,9 +739,8 @@ class RecordArray(Generic[B]):
         return structured(self, copy)
 
     def dataframe(self) -> Any:
-        """A copy as a table of pandas.
-
-        A column for each scalar, `mass`, `position_x`, `position_y`, ...
+        """A copy as a table of pandas: a column for each scalar, `mass`, `position_x`,
+        `position_y`, ...
 
         Raises `ArgumentError` where pandas is not installed.
         """
@@ -755,9 +750,8 @@ class RecordArray(Generic[B]):
 
     @brief
     def contiguous(self, field: str) -> Any:
-        """A copy of a field, of shape (n,) or (n, components), on the same device.
-
-        C-contiguous, for libraries that take no strides.
+        """A copy of a field, of shape (n,) or (n, components), on the same device: C-contiguous,
+        for libraries that take no strides.
         """
         from lanewise.records.interchange import contiguous
 
@@ -827,9 +821,8 @@ class RecordArray(Generic[B]):
 
     @property
     def host(self) -> RecordArray[B]:
-        """The same records on the host, as an array of records on "cpu".
-
-        The host's side, which an array on a GPU has from now on.
+        """The same records on the host, as an array of records on "cpu": the host's side, which an
+        array on a GPU has from now on.
 
         What is read on one side after the other one has changed is copied there then, field by
         field, and nothing else is. Fields of the host's side are read-only arrays; assigning
@@ -916,8 +909,7 @@ class RecordArray(Generic[B]):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its fields, layout and device: it comes back on the same device, or not at all.
-
+        """Its fields, layout and device: it comes back on the same device, or not at all;
         `.to("cpu")` before is for other machines.
         """
         cls = self._python_class
@@ -952,9 +944,8 @@ class RecordArray(Generic[B]):
 
 
 def _described(row: Any) -> str:
-    """What stands where a record should.
-
-    Another record with its fields, as a class that was made anew has the old name.
+    """What stands where a record should: another record with its fields, as a class that was made
+    anew has the old name.
     """
     return f"one of {row.__record__}" if isinstance(row, RecordValue) else type(row).__name__
 
@@ -990,9 +981,8 @@ def checked_layout(layout: Any) -> Layout:
 
 
 def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
-    """The records of several arrays, one after the other, in an array of its own.
-
-    In the layout and on the device of the first.
+    """The records of several arrays, one after the other, in an array of its own: in the layout and
+    on the device of the first.
 
     Raises `ArgumentError` for none, and for arrays of different records or on different devices.
     """
@@ -1017,9 +1007,8 @@ def concatenate(arrays: Sequence[RecordArray]) -> RecordArray:
 
 
 def places_of(array: RecordArray) -> FieldViews:
-    """Where the records of an array are. It is another object after every change in length.
-
-    Who has bound memory sees that by it.
+    """Where the records of an array are. It is another object after every change in length: who has
+    bound memory sees that by it.
 
     Raises `ArgumentError` for a view of an array that was changed in length since.
     """
@@ -1037,9 +1026,8 @@ def owner_of(array: RecordArray) -> RecordArray:
 
 
 def side_of(array: RecordArray) -> Side:
-    """Which side of its array this is.
-
-    Who reads or changes fields says so to it, see `Side.read` and `Side.write`.
+    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read`
+    and `Side.write`.
     """
     return array._side  # pyright: ignore[reportPrivateUsage]
 
@@ -1088,9 +1076,8 @@ def progression_of(array: RecordArray) -> tuple[int, int]:
 
 
 def stood_for(array: RecordArray) -> RecordArray:
-    """The array whose elements these are.
-
-    Another one for a copy that a kernel gets in its place.
+    """The array whose elements these are: another one for a copy that a kernel gets in its
+    place.
     """
     original = array._stands_for  # pyright: ignore[reportPrivateUsage]
     return array if original is None else original
@@ -1115,9 +1102,8 @@ def overlapping(one: RecordArray, other: RecordArray) -> bool:
 
 
 def meet(a: range, b: range) -> bool:
-    """Whether two ranges with positive steps have a number in common.
-
-    By the Chinese remainder theorem.
+    """Whether two ranges with positive steps have a number in common: by the Chinese remainder
+    theorem.
     """
     first, last = max(a[0], b[0]), min(a[-1], b[-1])
     divisor = math.gcd(a.step, b.step)

@@ -12,9 +12,8 @@ from lanewise.support.errors import brief
 
 @brief
 def compact(array: Any, mask: Any) -> Any:
-    """The elements of an array whose mask is true, in their order, as a new array.
-
-    `fast = lw.compact(bodies, speed > limit)`.
+    """The elements of an array whose mask is true, in their order, as a new array: `fast =
+    lw.compact(bodies, speed > limit)`.
 
     array: an array of records in any layout, or a contiguous array of NumPy or CuPy of any type and
     shape (n, ...), whose rows are kept or left out. mask: a contiguous array of bool of shape (n,)

@@ -25,9 +25,8 @@ from lanewise.support.errors import ArgumentError, LanewiseError
 
 
 def brought(name: str, value: Any, device: str) -> Any:
-    """An array-like as an array on the device.
-
-    The error says which argument or field it was for.
+    """An array-like as an array on the device; the error says which argument or field it was
+    for.
     """
     check_unmasked(name, value)
     try:
@@ -73,9 +72,8 @@ def check_type(name: str, array: Any, kind: t.ValueType) -> None:
 
 
 def rounded(name: str, values: Any, dtype: Any) -> Any:
-    """Values as they can be stored.
-
-    The array itself where no conversion can fail, else a converted copy.
+    """Values as they can be stored: the array itself where no conversion can fail, else a converted
+    copy.
 
     Refuses finite floats that become infinite, before anything is stored.
     """
@@ -218,9 +216,8 @@ class FieldViews:
         return view, divmod(self.first + index * self.step, view.shape[1])
 
     def gathered(self, field: Field) -> Any:
-        """A copy of shape (count,) or (count, components), read-only.
-
-        Nobody should hope that writes go through.
+        """A copy of shape (count,) or (count, components), read-only: nobody should hope that
+        writes go through.
         """
         columns = [self.column(leaf) for leaf in t.leaves(field.name, field.type)]
         stacked = isinstance(field.type, t.Vector)
@@ -239,9 +236,8 @@ class FieldViews:
         )
 
     def column(self, leaf: str) -> Any:
-        """A leaf of all records, of shape (count,).
-
-        A view where the layout has no blocks, else perhaps a copy.
+        """A leaf of all records, of shape (count,): a view where the layout has no blocks, else
+        perhaps a copy.
         """
         if not self.count:
             return self._none(leaf)
@@ -250,9 +246,8 @@ class FieldViews:
             return self.blocks(leaf).reshape(-1)[self.first : last + 1 : self.step]
 
     def take(self, leaf: str, places: Any) -> Any:
-        """A copy of a leaf of some records.
-
-        `places` are whole numbers below count, on the device.
+        """A copy of a leaf of some records; `places` are whole numbers below count, on the
+        device.
         """
         with on(self.device):
             view, at = self._at(leaf, places)

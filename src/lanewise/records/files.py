@@ -1,6 +1,5 @@
-"""`lw.save` and `lw.load`: arrays in an HDF5 file, with what they are.
-
-Records, their fields and types, the layout.
+"""`lw.save` and `lw.load`: arrays in an HDF5 file, with what they are: records, their fields and
+types, the layout.
 
 Each array is a group. One of records has a dataset for each field, of shape (n,) or (n,
 components); a ragged one has the values or records of all lists one after the other and the offsets
@@ -57,8 +56,7 @@ TYPES: dict[str, t.ValueType] = {
 @settings_by_name
 @checked(InputError)
 def save(path: FilePath, array: Any = None, /, *, overwrite: bool = False, **arrays: Any) -> None:
-    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step.
-
+    """Write an array, or several by their names, to an HDF5 file (.h5, .hdf5), in one step:
     `lw.save("run.h5", bodies)`.
 
     An array is one of records in any layout, also a view or an empty one, a ragged one, or an array
@@ -279,9 +277,8 @@ def _classes(record: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _check_asked(file: Any, names: list[str], record: Any, classes: dict[str, Any]) -> None:
-    """Refuse a class for an array that holds no records.
-
-    One class for all is that of those that do.
+    """Refuse a class for an array that holds no records; one class for all is that of those that
+    do.
     """
     without = [n for n in names if "fields" not in file[n].attrs]
     asked = [n for n in without if n in classes]
@@ -390,9 +387,8 @@ def _type(text: str, name: str) -> t.ValueType:
 
 
 def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordValue]:
-    """The class that records of a file belong to.
-
-    The caller's, the one of that name where it is loaded, or one made for them.
+    """The class that records of a file belong to: the caller's, the one of that name where it is
+    loaded, or one made for them.
     """
     module, qualname = _text(group, "module"), _text(group, "class")
     found = named_object(module, qualname) if cls is None else cls
@@ -408,9 +404,8 @@ def _class_of(group: Any, name: str, record: Record, cls: Any) -> type[RecordVal
 
 
 def _differences(file: Record, known: Record) -> str:
-    """How the fields of a file differ from those of a class, in words.
-
-    The order does not matter.
+    """How the fields of a file differ from those of a class, in words; the order does not
+    matter.
     """
     found = [
         f"{f.name!r} is {f.type} in the file and {other.type} in the class"

@@ -1,6 +1,5 @@
-"""Records in the forms of other libraries.
-
-NumPy's structured arrays, pandas' tables, contiguous arrays of one field.
+"""Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous
+arrays of one field.
 
 A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS.
 Tables and the rest are copies, and say so.
@@ -39,9 +38,8 @@ ALIGNED = 16
 
 
 def dtype_of(array: RecordArray) -> np.dtype[Any]:
-    """The dtype of `to_structured`.
-
-    As the records lie, where they are structures, else as those of AoS.
+    """The dtype of `to_structured`: as the records lie, where they are structures, else as those of
+    AoS.
     """
     return _structure(array.record, places_of(array).arrangement) or structure_of(array.record)
 
@@ -54,9 +52,8 @@ def structure_of(record: Record) -> np.dtype[Any]:
 
 
 def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None:
-    """The dtype that a record has where all of it lies in one structure, its vectors in one piece.
-
-    Else None.
+    """The dtype that a record has where all of it lies in one structure, its vectors in one piece;
+    else None.
     """
     if len(arrangement.buffers) != 1 or arrangement.buffers[0].width != 1:
         return None

@@ -1,6 +1,5 @@
-"""What stands in the brackets of an array of records.
-
-A number, a slice, a mask, or whole numbers.
+"""What stands in the brackets of an array of records: a number, a slice, a mask, or whole
+numbers.
 """
 
 from __future__ import annotations
@@ -98,9 +97,8 @@ def places_of_mask(name: str, mask: Any, count: int, device: str) -> Places:
 
 
 def checked_mask(name: str, mask: Any, count: int, device: str) -> Any:
-    """A mask of as many records, on the device.
-
-    Raises `ArgumentError` for another shape or type.
+    """A mask of as many records, on the device; raises `ArgumentError` for another shape or
+    type.
     """
     mask = brought(f"the mask of an array of {name}", mask, device)
     if mask.dtype.kind != "b" or mask.shape != (count,):
@@ -147,9 +145,8 @@ def _checked_places(name: str, array: Any, count: int) -> Places:
 
 
 def check_distinct(name: str, places: Places) -> None:
-    """Refuse to assign to a record twice.
-
-    Which of the values it would hold is nobody's choice on a GPU.
+    """Refuse to assign to a record twice: which of the values it would hold is nobody's choice on a
+    GPU.
     """
     if places.distinct or not len(places):
         return

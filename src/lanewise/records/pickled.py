@@ -1,6 +1,5 @@
-"""What pickle calls to make arrays and rows again. It finds these functions by their names here.
-
-They stay.
+"""What pickle calls to make arrays and rows again. It finds these functions by their names here:
+they stay.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ def restored_row(module: str, qualname: str, record: Record, fields: Mapping[str
 
 
 def record_class(module: str, qualname: str, record: Record) -> type[RecordValue]:
-    """The record class of this name.
-
-    Made again from its fields where there is none, as for classes of functions and notebooks.
+    """The record class of this name; made again from its fields where there is none, as for classes
+    of functions and notebooks.
 
     Raises `RecordError` where the class of this name has other fields now.
     """

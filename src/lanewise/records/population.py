@@ -90,9 +90,8 @@ class Population:
         return self._next_id
 
     def _look_at_ids(self) -> None:
-        """Ids are the user's to write, by assignments, views and kernels.
-
-        Who came may have numbers that are no longer free.
+        """Ids are the user's to write, by assignments, views and kernels; who came may have numbers
+        that are no longer free.
         """
         self._next_id = max(self._next_id, _free(self._records, self._ids))
 
@@ -113,9 +112,8 @@ class Population:
         newborn: Callable[[RecordArray], object] | None = None,
         **named: Any,
     ) -> Turnover:
-        """Run a kernel over the records, and do what it returns.
-
-        `kernel(records, *arguments)` is an array of `lw.Fate`.
+        """Run a kernel over the records, and do what it returns: `kernel(records, *arguments)` is
+        an array of `lw.Fate`.
         """
         _check_callable("a kernel", kernel)
         return self.apply(kernel(self._records, *arguments, **named), newborn=newborn)
@@ -124,9 +122,8 @@ class Population:
     def apply(
         self, fates: Any, *, newborn: Callable[[RecordArray], object] | None = None
     ) -> Turnover:
-        """Do what fates say.
-
-        An array of whole numbers of shape (n,), as a kernel with the result `lw.Fate` returns it.
+        """Do what fates say: an array of whole numbers of shape (n,), as a kernel with the result
+        `lw.Fate` returns it.
 
         newborn: called with the array of those that are born, before they join, where there are
         any: a kernel may make something else of the copies of their parents. They have their ids by

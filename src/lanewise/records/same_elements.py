@@ -1,6 +1,5 @@
-"""Which elements of two arrays of records are one element.
-
-What `lw.same` asks of parts of one array, and of a part and its whole.
+"""Which elements of two arrays of records are one element: what `lw.same` asks of parts of one
+array, and of a part and its whole.
 
 Both arrays are progressions through one memory: element i of the targets lies at t + i T, element j
 of the sources at s + j S. They are one where i T + (t - s) = j S. Arrays that are copies of each
@@ -38,9 +37,8 @@ class Shared:
 
 
 def shared_elements(target: RecordArray, source: RecordArray) -> Shared | None:
-    """How the elements of two arrays correspond.
-
-    None where the arrays are the same records, or have none in common.
+    """How the elements of two arrays correspond; None where the arrays are the same records, or
+    have none in common.
     """
     if (
         not _of_one_memory(target, source)
@@ -61,17 +59,15 @@ def shared_elements(target: RecordArray, source: RecordArray) -> Shared | None:
 
 
 def are_parts(one: RecordArray, other: RecordArray) -> bool:
-    """Whether both are parts of one memory, but not the same records.
-
-    What is right for one such pair need not be for the next.
+    """Whether both are parts of one memory, but not the same records: what is right for one such
+    pair need not be for the next.
     """
     return _of_one_memory(one, other) and not are_same(one, other)
 
 
 def _of_one_memory(one: RecordArray, other: RecordArray) -> bool:
-    """Whether an element of one may be one of the other. Repeated calls ask.
-
-    What most arrays are comes first.
+    """Whether an element of one may be one of the other. Repeated calls ask: what most arrays are
+    comes first.
     """
     if one is other or places_of(one).data is places_of(other).data:
         return True
@@ -88,9 +84,8 @@ def _of_one_memory(one: RecordArray, other: RecordArray) -> bool:
 def _progressions(
     target: RecordArray, source: RecordArray
 ) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where both begin, and their steps.
-
-    In records of the array that owns them, or in bytes of memory that others own.
+    """Where both begin, and their steps: in records of the array that owns them, or in bytes of
+    memory that others own.
     """
     if places_of(target).data is places_of(source).data or side_of(target).sides is not None:
         return progression_of(target), progression_of(source)
@@ -98,9 +93,8 @@ def _progressions(
 
 
 def _in_bytes(array: RecordArray) -> tuple[int, int]:
-    """The address of the first record, and how far apart they are.
-
-    (0, 0) of records that do not lie one behind the other.
+    """The address of the first record, and how far apart they are; (0, 0) of records that do not
+    lie one behind the other.
     """
     places = places_of(array)
     buffers = places.arrangement.buffers

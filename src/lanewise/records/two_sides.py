@@ -1,6 +1,5 @@
-"""The two sides of an array of records, on the device and on the host.
-
-Copied field by field when one reads what the other has changed.
+"""The two sides of an array of records, on the device and on the host: copied field by field when
+one reads what the other has changed.
 
 Of every field at least one side is current; `late` says which side is not. Reading a field on a
 side brings it there if it is late, and changing it makes it late on the other one. An array that
@@ -76,9 +75,8 @@ class Side:
     # ------------------------------------------------------------ what is handed out
 
     def field(self, record: Record, views: FieldViews, field: Field) -> Any:
-        """A field for the user: a view that may be written to, on the host's side a read-only one.
-
-        Else a copy.
+        """A field for the user: a view that may be written to, on the host's side a read-only one;
+        else a copy.
         """
         bit = bit_of(record, field.name)
         self.read(bit)
@@ -95,9 +93,8 @@ class Side:
         return views.gathered(field) if view is None else view
 
     def memory(self, views: FieldViews) -> Any:
-        """The allocation for the user, all of whose fields may be written to.
-
-        On the host's side it is read-only.
+        """The allocation for the user, all of whose fields may be written to; on the host's side it
+        is read-only.
         """
         self.read(EVERY)
         return (
@@ -222,9 +219,8 @@ class Sides:
         self._arrays[side] = weakref.ref(array)
 
     def moved(self, side: int, places: FieldViews, capacity: int) -> Any:
-        """All records of one side lie elsewhere, or are others.
-
-        The other side gets memory for as many, and is late.
+        """All records of one side lie elsewhere, or are others; the other side gets memory for as
+        many, and is late.
 
         Returns the array of records of the other side, which is to lie at `places`, or None where
         nobody has it.
@@ -306,9 +302,8 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
 
 
 def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
-    """A field as an array on the host, for reading at once.
-
-    No loan is given, and the other side stays as it is.
+    """A field as an array on the host, for reading at once: no loan is given, and the other side
+    stays as it is.
     """
     bit = bit_of(record, field.name)
     side.read(bit)

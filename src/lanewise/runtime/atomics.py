@@ -1,6 +1,5 @@
-"""Scatters of the threads of a CPU.
-
-An element of an array is combined with a value in one step that no other thread interrupts.
+"""Scatters of the threads of a CPU: an element of an array is combined with a value in one step
+that no other thread interrupts.
 
 Generated kernels call `lw_scatter_add(array, place, value)` and its kin; `language.scatter` says
 what they compute. Whole numbers take one instruction of the processor. Minima and maxima of floats

@@ -1,6 +1,5 @@
-"""The disk cache of machine code.
-
-One folder a version, one file an entry, and nothing in it is believed unseen.
+"""The disk cache of machine code: one folder a version, one file an entry, and nothing in it is
+believed unseen.
 
 An entry is read when its folders and its file belong to this user (or root) and nobody else may
 write them, and when its bytes fit the checksum that was written with them. Anything else is made
@@ -29,9 +28,8 @@ _SAID: set[str] = set()  # what was said of a cache in this process
 
 
 class CacheWarning(LanewiseWarning):
-    """The cache of compiled kernels cannot be used, or not be written.
-
-    Kernels are compiled in every process.
+    """The cache of compiled kernels cannot be used, or not be written: kernels are compiled in
+    every process.
     """
 
 
@@ -61,9 +59,8 @@ def content_key(*parts: str) -> str:
 
 
 def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
-    """A hash of the Python files of a folder and of those in it, by their bytes.
-
-    None if they cannot be read.
+    """A hash of the Python files of a folder and of those in it, by their bytes; None if they
+    cannot be read.
 
     Times and sizes satisfy Python for its own compiled files, but builds that give all files one
     time share a cache, too.
@@ -84,9 +81,8 @@ def sources_key(root: Path, without: Collection[str] = ()) -> str | None:
 
 
 def read_entry(name: str) -> bytes | None:
-    """The content of an entry, such as "cuda/gravity-0123.cubin".
-
-    None where there is none that can be believed.
+    """The content of an entry, such as "cuda/gravity-0123.cubin"; None where there is none that can
+    be believed.
 
     A damaged one is removed: emptied or cut short, as a power cut leaves files, or changed.
     """
@@ -137,9 +133,8 @@ def _digest(name: str, content: bytes) -> bytes:
 
 
 def read_own(path: Path) -> bytes | None:
-    """The bytes of a plain file that nobody but this user (or root) can have written.
-
-    None for any other.
+    """The bytes of a plain file that nobody but this user (or root) can have written; None for any
+    other.
     """
     flags = (
         os.O_RDONLY

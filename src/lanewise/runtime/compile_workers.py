@@ -1,6 +1,5 @@
-"""Kernels are compiled side by side, by processes.
-
-A compiler that is written in Python does one thing at a time in each.
+"""Kernels are compiled side by side, by processes: a compiler that is written in Python does one
+thing at a time in each.
 
 The processes are forks of this one, so that they begin at once, with the compiler loaded. They are
 forked when the first kernel is
@@ -68,9 +67,8 @@ class _Worker:
 
 @dataclass(eq=False)
 class _Batch:
-    """What a block prepares. waiting: this process does nothing else. calls.
-
-    Of kernels that were missing when they were prepared.
+    """What a block prepares. waiting: this process does nothing else. calls: of kernels that were
+    missing when they were prepared.
     """
 
     thread: int
@@ -87,9 +85,8 @@ _OPEN: list[_Batch] = []  # the batch of this process, while there is one
 
 @contextmanager
 def side_by_side() -> Generator[None]:
-    """Within the block, kernels that are bound are compiled side by side.
-
-    At its end all of them are there.
+    """Within the block, kernels that are bound are compiled side by side; at its end all of them
+    are there.
 
     A block within another one belongs to it.
     """
@@ -107,9 +104,8 @@ def side_by_side() -> Generator[None]:
 
 
 def settle() -> None:
-    """Wait until all that was bound so far is compiled. The workers end.
-
-    What is bound later is compiled at once.
+    """Wait until all that was bound so far is compiled. The workers end: what is bound later is
+    compiled at once.
     """
     if is_open():
         batch = _OPEN[0]
@@ -120,9 +116,8 @@ def settle() -> None:
 
 
 def need(kernels: Sequence[Any]) -> None:
-    """Wait until these kernels are compiled, which are to run.
-
-    In threads that would begin to compile them themselves.
+    """Wait until these kernels are compiled, which are to run: in threads that would begin to
+    compile them themselves.
     """
     if not _OPEN or not is_open():
         return

@@ -1,6 +1,5 @@
-"""Who wants to know that a kernel is being compiled.
-
-Nothing else takes seconds at the first start and none at the second.
+"""Who wants to know that a kernel is being compiled: nothing else takes seconds at the first start
+and none at the second.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ _BEGUN: list[str] = []  # kernels that this process compiled, in order
 
 @contextmanager
 def observed(observer: CompilationObserver) -> Generator[None]:
-    """Tell `observer` of every kernel that is compiled meanwhile, in any thread.
-
-    What is read from the cache is none.
+    """Tell `observer` of every kernel that is compiled meanwhile, in any thread; what is read from
+    the cache is none.
     """
     _OBSERVERS.append(observer)
     try:
@@ -47,9 +45,8 @@ def observed(observer: CompilationObserver) -> Generator[None]:
 
 
 def begin(name: str, waiting: int | None = None) -> None:
-    """Say that the compiler begins with a kernel that no cache has; `waiting`.
-
-    How many more are known to follow.
+    """Say that the compiler begins with a kernel that no cache has; `waiting`: how many more are
+    known to follow.
     """
     _BEGUN.append(name)
     LOGGER.info("compiling %s (kernel %d of this process)", name, len(_BEGUN))

@@ -35,9 +35,8 @@ _LOADING = threading.Lock()
 
 
 def load_kernel(text: str, name: str) -> RangeKernel:
-    """The function `<name>_kernel` of a generated module.
-
-    Equal code gives one function as long as somebody holds it.
+    """The function `<name>_kernel` of a generated module; equal code gives one function as long as
+    somebody holds it.
 
     The text itself is executed, never a file. Its machine code is kept in the cache of compiled
     kernels.
@@ -54,18 +53,16 @@ _HEAD = re.compile(r'\A"""[^"]*"""\n')
 
 
 def code_of(text: str) -> str:
-    """A generated text without its head, which names the plan.
-
-    Plans that come to the same have the same code.
+    """A generated text without its head, which names the plan: plans that come to the same have the
+    same code.
     """
     return _HEAD.sub("", text)
 
 
 @cache
 def own_kernel(text: str, name: str) -> RangeKernel:
-    """`load_kernel` of a text of lanewise's own, of which there are few.
-
-    It stays for the life of the process.
+    """`load_kernel` of a text of lanewise's own, of which there are few; it stays for the life of
+    the process.
     """
     return load_kernel(text, name)
 
@@ -104,9 +101,8 @@ def _compile(held: Any, signature: Any) -> Any:
 
 
 def _no_extensions() -> None:
-    """Numba's packages of other makers.
-
-    Generated text has none of their types, and what it calls comes with Numba.
+    """Numba's packages of other makers: generated text has none of their types, and what it calls
+    comes with Numba.
     """
 
 
@@ -152,9 +148,8 @@ def _machine_code(request: tuple[str, str, Any]) -> bytes:
 @cache
 @interrupts_wait()
 def _keep_compiler_over_forks() -> None:
-    """A fork waits until no thread compiles.
-
-    The child would find the compiler locked, half way through something, for ever.
+    """A fork waits until no thread compiles: the child would find the compiler locked, half way
+    through something, for ever.
 
     Ctrl-C waits until the locks are free again: Python goes on after an exception of these
     functions, and the locks would stay taken.
@@ -184,9 +179,8 @@ def _keep_compiler_over_forks() -> None:
 
 @interrupts_wait()
 def width_problem(bits: int) -> str | None:
-    """Why kernels cannot use SIMD registers of that many bits here, or None.
-
-    0 leaves the choice to the compiler.
+    """Why kernels cannot use SIMD registers of that many bits here, or None; 0 leaves the choice to
+    the compiler.
     """
     if not bits:
         return None
@@ -207,9 +201,8 @@ if hasattr(os, "register_at_fork"):
 
 
 def spans(extent: int, threads: int, grain: int) -> list[list[tuple[int, int]]]:
-    """A span of 0..extent for each thread, equally long, in pieces that become shorter.
-
-    Half of what is left of the span, or `grain`.
+    """A span of 0..extent for each thread, equally long, in pieces that become shorter: half of
+    what is left of the span, or `grain`.
 
     A thread goes through its own span first: one piece continues the other, so that what a stencil
     has read of its neighbours is read once. Who is done takes what is left of the others' spans, so
@@ -270,9 +263,8 @@ class RangeLaunch:
         run_range(self.kernel, arguments, self.extent, self.grain)
 
     def flat(self, arguments: tuple[Any, ...]) -> Callable[[], None]:
-        """The run with these arguments as one function.
-
-        Of few elements the compiled kernel itself.
+        """The run with these arguments as one function: of few elements the compiled kernel
+        itself.
         """
         compile_workers.need((self.kernel,))
         if self.extent <= self.grain:
@@ -282,9 +274,8 @@ class RangeLaunch:
 
 @dataclass(frozen=True, slots=True)
 class Slabbed:
-    """A kernel over a list of places, and where the part of each slab of them begins.
-
-    The last entry is the end.
+    """A kernel over a list of places, and where the part of each slab of them begins; the last
+    entry is the end.
     """
 
     kernel: RangeKernel
@@ -293,9 +284,8 @@ class Slabbed:
 
 
 def run_slabs(work: Sequence[Slabbed]) -> None:
-    """Run all kernels on one slab after the other.
-
-    What one of them leaves in the caches the next one finds there.
+    """Run all kernels on one slab after the other: what one of them leaves in the caches the next
+    one finds there.
 
     The kernels may run in any order, and slabs at the same time. No kernels are no work: of sites
     that are all walls, say.

@@ -89,9 +89,8 @@ class Elsewhere:
 
 
 def _passed(stream: Any) -> Any:
-    """An event behind what a stream of the current device has to do.
-
-    None while a graph is captured, when nothing runs.
+    """An event behind what a stream of the current device has to do; None while a graph is
+    captured, when nothing runs.
     """
     if stream.is_capturing():
         return None
@@ -141,9 +140,8 @@ def device_of(array: Any) -> str:
 
 
 def _begin_thread() -> None:
-    """Give this thread the context of its device.
-
-    CuPy leaves a device that is the current one alone, and the driver needs a context.
+    """Give this thread the context of its device: CuPy leaves a device that is the current one
+    alone, and the driver needs a context.
     """
     runtime = cupy().cuda.runtime
     runtime.setDevice(runtime.getDevice())
@@ -365,9 +363,8 @@ class Replay:
 
 
 class Marks:
-    """Events that a graph records between its launches.
-
-    Readings of the device's clock, taken anew by every replay.
+    """Events that a graph records between its launches: readings of the device's clock, taken anew
+    by every replay.
 
     Nodes that record events (CUDA Programming Guide, "Cross-stream Dependencies and Events";
     `CU_EVENT_RECORD_EXTERNAL`).
@@ -421,9 +418,8 @@ def _seconds(start: Any, stop: Any) -> float:
 
 
 def copy_to_graphs(device: str, to: int, source: int, nbytes: int) -> None:
-    """Put a copy of pinned memory of the host on the stream of the graphs.
-
-    Those launched before are done with what was there.
+    """Put a copy of pinned memory of the host on the stream of the graphs: those launched before
+    are done with what was there.
     """
     with use(device):
         runtime = cupy().cuda.runtime

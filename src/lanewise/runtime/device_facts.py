@@ -1,6 +1,5 @@
-"""What a device is called, down to versions that decide how fast kernels are.
-
-What a driver tells.
+"""What a device is called, down to versions that decide how fast kernels are; what a driver
+tells.
 """
 
 from __future__ import annotations

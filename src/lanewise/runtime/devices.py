@@ -1,6 +1,5 @@
-"""Devices by name: "cpu", "cuda", "cuda:1", "python".
-
-Which one is the default, and what is missing for CUDA.
+"""Devices by name: "cpu", "cuda", "cuda:1", "python"; which one is the default, and what is missing
+for CUDA.
 """
 
 from __future__ import annotations
@@ -81,9 +80,8 @@ _STARTED_IN: list[int] = []  # the process in which the CUDA driver was started;
 
 
 def cuda_started() -> None:
-    """Note that this process uses the CUDA driver.
-
-    Raises `DeviceError` in a child forked after its parent had done so.
+    """Note that this process uses the CUDA driver; raises `DeviceError` in a child forked after its
+    parent had done so.
     """
     check_not_forked()
     if not _STARTED_IN:
@@ -96,9 +94,8 @@ def cuda_is_started() -> bool:
 
 
 def check_not_forked() -> None:
-    """Raises `DeviceError` where CUDA would crash or hang.
-
-    The driver's state does not survive a fork.
+    """Raises `DeviceError` where CUDA would crash or hang: the driver's state does not survive a
+    fork.
     """
     if _STARTED_IN and _STARTED_IN[0] != os.getpid():
         raise DeviceError(
@@ -163,9 +160,8 @@ def cuda_device_count() -> int:
 
 
 def cpu_threads() -> int:
-    """Threads that CPU kernels run on.
-
-    `$LANEWISE_THREADS`, or the cores that this process may use.
+    """Threads that CPU kernels run on: `$LANEWISE_THREADS`, or the cores that this process may
+    use.
     """
     if chosen := os.environ.get("LANEWISE_THREADS"):
         if not chosen.isdigit() or int(chosen) < 1:

@@ -1,7 +1,5 @@
-"""Fields that are read-only.
-
-Copies where the layout has no view of them, and those of the host's side. Writers are told what to
-do.
+"""Fields that are read-only: copies where the layout has no view of them, and those of the host's
+side. Writers are told what to do.
 
 NumPy has arrays that are read-only. CuPy has none, so on a GPU a copy is of a subclass of CuPy's
 arrays that refuses what would write to it.
@@ -121,9 +119,8 @@ class Flags:
 
 @cache
 def device_copy_class(base: type[Any]) -> type[Any]:
-    """The class of read-only copies for a library whose own arrays are always writable.
-
-    A subclass of `base`.
+    """The class of read-only copies for a library whose own arrays are always writable: a subclass
+    of `base`.
 
     A copy and its views refuse methods and operators that write, and calls of the library with one
     of them among the arguments and as `out`. What they are computed to is an ordinary array: it has
@@ -223,9 +220,8 @@ def _pointer_class(base: type[Any]) -> type[Any]:
 
 
 def field_copy(values: Any, advice: str) -> Any:
-    """A new array as a read-only copy of a field. advice.
-
-    What a writer should do, for the error.
+    """A new array as a read-only copy of a field. advice: what a writer should do, for the
+    error.
     """
     if isinstance(values, np.ndarray):
         locked: Any = values.view()
@@ -247,9 +243,8 @@ def device_copy(values: Any, advice: str) -> Any:
 
 
 def is_writable(array: Any) -> bool:
-    """Whether what is written to an array is kept.
-
-    Arrays of CuPy say nothing, and are, unless they are copies of fields.
+    """Whether what is written to an array is kept: arrays of CuPy say nothing, and are, unless they
+    are copies of fields.
     """
     return bool(getattr(array.flags, "writeable", True))
 

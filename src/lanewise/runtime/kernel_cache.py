@@ -39,9 +39,8 @@ def _runtime() -> str:
 
 
 class KernelCache(_Cache):
-    """What a dispatcher asks before it compiles, and tells what it has compiled.
-
-    An entry for each signature and processor.
+    """What a dispatcher asks before it compiles, and tells what it has compiled: an entry for each
+    signature and processor.
 
     key: of the text that the kernel is generated from. Numba rebuilds machine code for a function
     of a module that it imports by
@@ -107,9 +106,8 @@ class KernelCache(_Cache):
 
 
 class Capture(KernelCache):
-    """Takes what a dispatcher compiles, and gives nothing.
-
-    In a process that compiles for another one.
+    """Takes what a dispatcher compiles, and gives nothing: in a process that compiles for another
+    one.
 
     content: what was compiled; b"" where it cannot be taken.
     """

@@ -64,9 +64,8 @@ def shorten(kernel: Any, key: str) -> None:
 
 
 def _may_allocate(function: Any, asked: tuple[Any, ...] = ()) -> bool:
-    """Whether a function may make arrays, by NumPy, a method of one or what it calls.
-
-    Others need not count who holds theirs.
+    """Whether a function may make arrays, by NumPy, a method of one or what it calls; others need
+    not count who holds theirs.
     """
     names, known = set(function.__code__.co_names), function.__globals__
     if "np" in names or not names <= {"shape", "size", *known, *dir(builtins), *dir(math)}:
@@ -133,9 +132,8 @@ class _ShortWay(CompilerBase):
 
 @contextlib.contextmanager
 def _without_collections() -> Generator[None]:
-    """Compiling makes much that stays, and nothing that cannot wait.
-
-    Looking through all of it again and again is a tenth of the time.
+    """Compiling makes much that stays, and nothing that cannot wait: looking through all of it
+    again and again is a tenth of the time.
     """
     if not gc.isenabled():
         yield
@@ -148,9 +146,8 @@ def _without_collections() -> Generator[None]:
 
 
 class _Interpreter(Interpreter):
-    """Numba's reader of bytecode, which need not look for what generated text has not.
-
-    `with`, `try` and dictionaries.
+    """Numba's reader of bytecode, which need not look for what generated text has not: `with`,
+    `try` and dictionaries.
     """
 
     def post_process(self, peepholes: Any, func_ir: Any) -> Any:
@@ -170,9 +167,8 @@ class _Translate(TranslateByteCode):
 
 
 def _drop_caches(table: dict[int, Any]) -> None:
-    """Take out the room that CPython 3.11 keeps for itself between instructions.
-
-    More than half of what Numba would read one by one.
+    """Take out the room that CPython 3.11 keeps for itself between instructions: more than half of
+    what Numba would read one by one.
     """
     before: Any = None
     for each in tuple(table.values()):
@@ -186,9 +182,8 @@ def _drop_caches(table: dict[int, Any]) -> None:
 
 @register_pass(mutates_CFG=False, analysis_only=True)
 class _Lifetimes(IRLegalization):
-    """Numba's marks where a variable is not needed any more, at which it counts who holds an array.
-
-    Where nothing is counted, none.
+    """Numba's marks where a variable is not needed any more, at which it counts who holds an array;
+    where nothing is counted, none.
     """
 
     _name = "lanewise_lifetimes"

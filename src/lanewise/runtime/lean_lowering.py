@@ -1,6 +1,5 @@
-"""Numba's lowering of generated text to LLVM.
-
-The statements that such text has, without what others need.
+"""Numba's lowering of generated text to LLVM: the statements that such text has, without what
+others need.
 
 Elements of arrays are reached by two instructions in place of some twenty that LLVM would remove
 again; nothing is loaded to be forgotten, no statement is spelled for messages that nobody asked
@@ -251,9 +250,8 @@ class _Library(JITCodeLibrary):
 
 
 class _InnerLibrary(_Library):
-    """A function that others are compiled with.
-
-    It is optimised as a part of them, and no machine code is made of it alone.
+    """A function that others are compiled with: it is optimised as a part of them, and no machine
+    code is made of it alone.
     """
 
     def _finalize_final_module(self) -> None:

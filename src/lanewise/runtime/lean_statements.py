@@ -35,9 +35,8 @@ _COMPUTED = ("call", "binop", "unary", "getitem", "static_getitem")
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class FewerStatements(FunctionPass):
-    """Literals, functions and copies, as above.
-
-    Comparisons are no longer asked whether they are true.
+    """Literals, functions and copies, as above; comparisons are no longer asked whether they are
+    true.
     """
 
     _name = "lanewise_fewer_statements"

@@ -91,9 +91,8 @@ MOST_KNOWN = 4096  # then it starts anew: asking again costs a millisecond at mo
 
 
 class _Remembering:
-    """A typing context that knows what it was asked before.
-
-    Of functions that are neither compiled nor made for a call.
+    """A typing context that knows what it was asked before: of functions that are neither compiled
+    nor made for a call.
     """
 
     def __init__(self, context: Any) -> None:
@@ -127,9 +126,8 @@ def remembered(function: Any, arguments: Any, ask: Callable[[], Any]) -> Any:
 
 @contextlib.contextmanager
 def calls_remembered() -> Generator[None]:
-    """Lowering asks operators again what they give.
-
-    The compiler's lock is held, so that nobody else asks meanwhile.
+    """Lowering asks operators again what they give; the compiler's lock is held, so that nobody
+    else asks meanwhile.
     """
     functions: Any = types.Function
     plain = functions.get_call_type

@@ -57,8 +57,7 @@ def loses_sign(ptx: str) -> bool:
 
 
 def apart(text: str) -> str:
-    """A text whose minima and maxima of i32 the compiler takes as they are.
-
-    Lines keep their numbers.
+    """A text whose minima and maxima of i32 the compiler takes as they are; lines keep their
+    numbers.
     """
     return _APART + text

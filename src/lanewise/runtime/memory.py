@@ -26,9 +26,8 @@ def available_memory(device: str) -> int:
 
 
 def require_memory(device: str, nbytes: int, what: str) -> None:
-    """Refuse, before anything is allocated, what cannot fit.
-
-    Raises `DeviceError` with both figures.
+    """Refuse, before anything is allocated, what cannot fit; raises `DeviceError` with both
+    figures.
     """
     if nbytes > (available := available_memory(device)):
         raise DeviceError(
@@ -57,9 +56,8 @@ def allocate(device: str, nbytes: int, what: str, *, zeroed: bool = True) -> Any
 
 
 def allocate_beside(device: str, nbytes: int, what: str) -> Any:
-    """Zeroed bytes of the host that a device copies from and to without a detour.
-
-    Aligned for every layout.
+    """Zeroed bytes of the host that a device copies from and to without a detour; aligned for every
+    layout.
 
     For a GPU the system never moves them. Raises `DeviceError` where there is no room for them.
     """
@@ -74,9 +72,8 @@ def allocate_beside(device: str, nbytes: int, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Several pieces of memory in one allocation.
-
-    `pieces[name]` is a view of its bytes, `addresses[name]` where they begin.
+    """Several pieces of memory in one allocation: `pieces[name]` is a view of its bytes,
+    `addresses[name]` where they begin.
     """
 
     whole: Any
@@ -117,17 +114,15 @@ def overlap(a: Any, b: Any) -> bool:
 
 
 def copy_bytes(device: str, to: Any, source: Any) -> None:
-    """Copy a whole contiguous array to another one of as many bytes.
-
-    On a GPU on the current stream, so that a graph may hold it.
+    """Copy a whole contiguous array to another one of as many bytes; on a GPU on the current
+    stream, so that a graph may hold it.
     """
     get_device(device).copy(to, source)
 
 
 def array_module(device: str) -> Any:
-    """The library of arrays on a device.
-
-    NumPy, or CuPy with functions that allocate and compute there.
+    """The library of arrays on a device: NumPy, or CuPy with functions that allocate and compute
+    there.
     """
     return get_device(device).arrays
 
@@ -145,9 +140,8 @@ def device_of(array: Any) -> str:
 
 
 def on(device: str) -> AbstractContextManager[Any]:
-    """A context in which arrays of a device are computed with.
-
-    On a GPU their methods and operators run on the current one.
+    """A context in which arrays of a device are computed with: on a GPU their methods and operators
+    run on the current one.
     """
     return get_device(device).use()
 
@@ -156,9 +150,8 @@ DLPACK_CUDA = (2, 13)  # kinds of memory: of a GPU, and of one that the host can
 
 
 def home(value: Any) -> str | None:
-    """The GPU that an array of any library lies on.
-
-    None for what lies on the host, or is no array.
+    """The GPU that an array of any library lies on; None for what lies on the host, or is no
+    array.
     """
     if isinstance(value, type | np.ndarray | np.generic):
         return None
@@ -211,9 +204,8 @@ def _of_gpu(value: Any) -> Any:
 
 
 def _moved(array: Any, device: str) -> Any:
-    """An array of CuPy on `device`.
-
-    Itself where it lies there, else a copy, which is there when this returns.
+    """An array of CuPy on `device`: itself where it lies there, else a copy, which is there when
+    this returns.
     """
     if (source := device_of(array)) == device:
         return array
@@ -256,9 +248,8 @@ def copy_whole(to: Any, source: Any) -> None:
 
 
 def read_only(array: Any) -> Any:
-    """An array that was made for its reader.
-
-    On the host nobody can write to it and hope for an effect. CuPy has no such arrays.
+    """An array that was made for its reader: on the host nobody can write to it and hope for an
+    effect. CuPy has no such arrays.
     """
     if isinstance(array, np.ndarray):
         array.flags.writeable = False

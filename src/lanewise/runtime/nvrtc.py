@@ -164,9 +164,8 @@ def _read(entry: str, name: str) -> Cubin | None:
 
 
 def _compile(text: str, name: str, arch: str, switches: Switches) -> tuple[bytes, str]:
-    """The machine code and what the compiler and its assembler said.
-
-    In this process, or while that compiles in one of its own.
+    """The machine code and what the compiler and its assembler said: in this process, or while that
+    compiles in one of its own.
     """
     asked = {
         "library": _library(),
@@ -324,9 +323,8 @@ class _Section:
 
 
 def code_resources(code: bytes, entry: str) -> CodeResources:
-    """The resources of the kernel `entry` in a cubin.
-
-    Raises ValueError for bytes that are no cubin with such a kernel.
+    """The resources of the kernel `entry` in a cubin; raises ValueError for bytes that are no cubin
+    with such a kernel.
     """
     try:
         return _resources(code, entry.encode())

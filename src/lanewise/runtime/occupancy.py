@@ -1,6 +1,5 @@
-"""How many warps of a kernel a multiprocessor holds at once, and what keeps it from holding more.
-
-As the driver counts.
+"""How many warps of a kernel a multiprocessor holds at once, and what keeps it from holding more:
+as the driver counts.
 
 The rules are those of NVIDIA's occupancy calculator. A warp takes registers in units of 256. A
 block's warps are dealt to four parts of the multiprocessor, each with a quarter of the registers,

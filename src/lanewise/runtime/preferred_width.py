@@ -1,6 +1,5 @@
-"""How wide the vectors are that LLVM chooses by itself for a processor.
-
-It is asked to compile a loop.
+"""How wide the vectors are that LLVM chooses by itself for a processor: it is asked to compile a
+loop.
 
 Processors with registers of 512 bits differ in that: LLVM takes 256 for most of Intel's, whose
 clocks went down with wide ones, and 512 for AMD's.
@@ -36,9 +35,8 @@ _REGISTERS = {"zmm": 512, "ymm": 256, "xmm": 128}  # as assembly language for x8
 @cache
 @interrupts_wait()
 def preferred_bits(processor: str, features: str = "") -> int:
-    """The bits of the widest registers of a vectorised loop for a processor, by LLVM's names.
-
-    128 where LLVM writes no x86.
+    """The bits of the widest registers of a vectorised loop for a processor, by LLVM's names; 128
+    where LLVM writes no x86.
     """
     from llvmlite import binding
 

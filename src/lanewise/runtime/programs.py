@@ -31,9 +31,8 @@ class Part:
 
 
 class Rows(Protocol):
-    """Values that change from step to step, in memory that graphs read.
-
-    A graph holds where they lie, not what they are.
+    """Values that change from step to step, in memory that graphs read: a graph holds where they
+    lie, not what they are.
     """
 
     def capture(self) -> None:
@@ -66,9 +65,8 @@ def repeat(calls: Sequence[Work], times: int) -> None:
 
 
 def in_graphs(repetitions: int, long: int = LONG_GRAPH) -> list[tuple[int, int]]:
-    """Repetitions as graphs, of which the long ones have `long`.
-
-    (repetitions in a graph, how often it is launched).
+    """Repetitions as graphs, of which the long ones have `long`: (repetitions in a graph, how often
+    it is launched).
     """
     if long == 1:
         return [(1, repetitions)] if repetitions else []
@@ -96,9 +94,8 @@ class NamedLaunch:
 
 
 class Checks:
-    """What is asked before a schedule runs.
-
-    Whether the memory that launches are bound to is still that of their arrays.
+    """What is asked before a schedule runs: whether the memory that launches are bound to is still
+    that of their arrays.
 
     A graph would go on with the memory of before. Which launches know is found out once for a part,
     since a schedule has a part often.

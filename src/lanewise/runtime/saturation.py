@@ -1,6 +1,5 @@
-"""Conversions of floats to whole numbers with one meaning.
-
-The nearest limit beyond the type, 0 for NaN.
+"""Conversions of floats to whole numbers with one meaning: the nearest limit beyond the type, 0 for
+NaN.
 
 LLVM leaves its plain conversion open where the number does not fit. Where a float holds both
 limits, the number is brought between them before; LLVM's own saturating conversion does the same
@@ -37,9 +36,8 @@ def _saturating(number: Any, operation: str) -> Any:
 
 
 def _between(builder: Any, x: Any, target: Any) -> Any:
-    """A float64 between the limits of a signed type of 32 bits, and converted.
-
-    Comparisons with NaN are false.
+    """A float64 between the limits of a signed type of 32 bits, and converted; comparisons with NaN
+    are false.
     """
     low, high = (ir.Constant(x.type, float(limit)) for limit in (-(2**31), 2**31 - 1))
     x = builder.select(

@@ -361,9 +361,8 @@ def _put(count: int) -> Any:
 
 
 def _shuffle(count: int, distance: int, group: int) -> Any:
-    """The number of the lane `distance` behind, its own where its group of lanes ends.
-
-    Of the first of the group for 0.
+    """The number of the lane `distance` behind, its own where its group of lanes ends; of the first
+    of the group for 0.
     """
 
     def shuffle(typing_context: Any, value: Any) -> Any:
@@ -418,9 +417,8 @@ def _load(count: int) -> Any:
 
 
 def _prefetch(*, stores: bool, near: int) -> Any:
-    """Ask for what lies at a place, which may be beyond the end. near: how close to the core.
-
-    3 is its first cache, 2 its second one.
+    """Ask for what lies at a place, which may be beyond the end. near: how close to the core; 3 is
+    its first cache, 2 its second one.
     """
 
     def prefetch(typing_context: Any, array: Any, place: Any) -> Any:
@@ -518,9 +516,8 @@ def _store_some(count: int) -> Any:
 
 
 def _stream(count: int, *, parts: bool = True) -> Any:
-    """A store past the caches where `far` says so and a line of memory is written whole.
-
-    The line is not read before.
+    """A store past the caches where `far` says so and a line of memory is written whole: the line
+    is not read before.
 
     parts: whether a register that lies in two lines is stored so, too: where the next one follows
     at once, and completes the second.
@@ -569,9 +566,8 @@ def _stream(count: int, *, parts: bool = True) -> Any:
 
 
 def _stream_some(count: int) -> Any:
-    """A store in some lanes of a register, past the caches where `far` says so.
-
-    Pieces of `EVEN` bytes, and single elements beside them.
+    """A store in some lanes of a register, past the caches where `far` says so: pieces of `EVEN`
+    bytes, and single elements beside them.
 
     A core puts together what follows each other: a line whose first part ends a row goes to memory
     whole with what begins the next row. Through a cache the second part would wait until the line
@@ -673,9 +669,8 @@ def _past(builder: Any, value: Any, pointer: Any, align: int) -> None:
 
 
 def _is_far(typing_context: Any, array: Any) -> Any:
-    """Whether an array is larger than the caches of a core.
-
-    What is written to it is read from memory whoever reads it.
+    """Whether an array is larger than the caches of a core: what is written to it is read from
+    memory whoever reads it.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -803,8 +798,7 @@ def _operation(count: int, name: str, fast: bool) -> Any:
 
 
 def lanes(count: int, *names: str, fast: bool = False) -> tuple[Any, ...]:
-    """Operations on registers of so many lanes, by their names. fast.
-
-    With every algebraic shortcut.
+    """Operations on registers of so many lanes, by their names. fast: with every algebraic
+    shortcut.
     """
     return tuple(_operation(count, name, fast) for name in names)

@@ -1,6 +1,5 @@
-"""What the operations of `simd.py` are made of.
-
-Constants in all lanes, and functions of LLVM and of processors on registers.
+"""What the operations of `simd.py` are made of: constants in all lanes, and functions of LLVM and
+of processors on registers.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ def called(
 
 
 def scaling_lanes(builder: Any, count: int) -> int:
-    """How many lanes the instruction of AVX-512 takes that multiplies by powers of two.
-
-    0 where there is none for registers of `count`.
+    """How many lanes the instruction of AVX-512 takes that multiplies by powers of two; 0 where
+    there is none for registers of `count`.
     """
     codegen = cast("Any", cpu_target.target_context).codegen()
     # that code is compiled for, possibly fewer than the CPU has

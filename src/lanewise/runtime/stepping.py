@@ -47,9 +47,8 @@ class _HostProgram:
 
 
 def _as_graphs(parts: Parts, schedule: Schedule) -> list[tuple[Hashable, int, int]]:
-    """A schedule by graphs.
-
-    The key of the part, repetitions in a graph, how often it is launched.
+    """A schedule by graphs: the key of the part, repetitions in a graph, how often it is
+    launched.
     """
     return [
         (key, size, n) for key, many in schedule for size, n in in_graphs(many, parts[key].long)
@@ -182,9 +181,8 @@ def make_stepper(device: str, calls: Many[Work], profile: Profile | None = None)
 
 
 class ProfiledHostProgram:
-    """The calls one after the other. `wait`: for what a call started on a device.
-
-    It ends every call whose time is taken.
+    """The calls one after the other. `wait`: for what a call started on a device; it ends every
+    call whose time is taken.
     """
 
     def __init__(self, parts: Parts, profile: Profile, wait: Work | None = None) -> None:
@@ -233,9 +231,8 @@ class ProfiledHostProgram:
 
 @dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A sample whose events a graph records that was launched. began.
-
-    The clock when the event `origin` was recorded.
+    """A sample whose events a graph records that was launched. began: the clock when the event
+    `origin` was recorded.
     """
 
     marks: cuda.Marks
@@ -278,9 +275,8 @@ class _GraphPart:
         repeat(self._calls, count - count // 2 - 1)
 
     def launch(self, size: int, began: int, origin: Any) -> None:
-        """`origin`: an event that was recorded when the clock said `began`.
-
-        None in a run that needs no sample.
+        """`origin`: an event that was recorded when the clock said `began`; None in a run that
+        needs no sample.
         """
         times = self.times
         if times.wait > 0 or origin is None:
@@ -359,9 +355,8 @@ class ProfiledGraphProgram:
 
 
 def _sample_is_due(todo: Many[tuple[_GraphPart, int, int]]) -> bool:
-    """Whether one of these graphs will be launched when its part waits no longer.
-
-    If one is, then the part's last one is.
+    """Whether one of these graphs will be launched when its part waits no longer; if one is, then
+    the part's last one is.
     """
     passed: dict[_GraphPart, int] = {}
     before_last: dict[_GraphPart, int] = {}

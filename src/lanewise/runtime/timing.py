@@ -1,6 +1,5 @@
-"""Times of short work.
-
-Many repetitions between two readings of a clock, in seconds for one repetition.
+"""Times of short work: many repetitions between two readings of a clock, in seconds for one
+repetition.
 """
 
 from __future__ import annotations

@@ -21,9 +21,8 @@ NEEDED = {256: ("avx2", "AVX2"), 512: ("avx512f", "AVX-512")}
 
 @cache
 def _host() -> tuple[str, dict[str, bool]]:
-    """The name and features of this CPU. LLVM is asked once.
-
-    It answers under a lock, which a fork may find held for ever.
+    """The name and features of this CPU. LLVM is asked once: it answers under a lock, which a fork
+    may find held for ever.
     """
     return binding.get_host_cpu_name(), dict(binding.get_host_cpu_features())
 
@@ -39,9 +38,8 @@ def _attribute(bits: int) -> str:
 
 
 def width_of(function: Any) -> int:
-    """Bits of the registers of a machine function.
-
-    Those that it is marked with, else 256 is assumed.
+    """Bits of the registers of a machine function: those that it is marked with, else 256 is
+    assumed.
     """
     return 512 if _attribute(512) in function.attributes else 256
 

@@ -1,6 +1,5 @@
-"""Many steps as whole ones.
-
-Ctrl-C waits for the end of a step, and a state that was left within one is used no more.
+"""Many steps as whole ones: Ctrl-C waits for the end of a step, and a state that was left within
+one is used no more.
 
 States change in place, so an interruption within a step would leave half of one.
 """
@@ -65,9 +64,8 @@ class WholeSteps:
         self._unfinished = None
 
     def take(self, step: int, steps: int, run: Callable[[int], None]) -> None:
-        """`steps` steps after step `step`.
-
-        `run(n)` takes n of them, waits for them, and counts them.
+        """`steps` steps after step `step`; `run(n)` takes n of them, waits for them, and counts
+        them.
 
         After Ctrl-C the steps that were begun are finished and counted, then KeyboardInterrupt is
         raised (or the handler of a host program called). Pressed twice it raises at once, and then,
@@ -101,9 +99,8 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 class Interruption:
-    """Keeps Ctrl-C back from the handler that it is meant for.
-
-    Python's own, or that of a host program.
+    """Keeps Ctrl-C back from the handler that it is meant for: Python's own, or that of a host
+    program.
     """
 
     def __init__(self, handler: Handler) -> None:
@@ -116,9 +113,8 @@ class Interruption:
         return bool(self._kept)
 
     def note(self, number: int, frame: FrameType | None) -> None:
-        """The first Ctrl-C is kept.
-
-        With a second one both go on at once, for whoever cannot wait for the step to end.
+        """The first Ctrl-C is kept; with a second one both go on at once, for whoever cannot wait
+        for the step to end.
         """
         self._kept.append((number, frame))
         if len(self._kept) > 1:
@@ -127,9 +123,8 @@ class Interruption:
             self.deliver()
 
     def deliver(self) -> None:
-        """Hand on what was kept. Python's own handler raises KeyboardInterrupt.
-
-        Another one may return, and work goes on.
+        """Hand on what was kept. Python's own handler raises KeyboardInterrupt; another one may
+        return, and work goes on.
         """
         kept, self._kept = self._kept, []
         for number, frame in kept:
@@ -137,9 +132,8 @@ class Interruption:
 
 
 class _Deferral:
-    """A context manager by hand, since single steps in a loop enter one each.
-
-    A generator takes three times as long.
+    """A context manager by hand, since single steps in a loop enter one each: a generator takes
+    three times as long.
     """
 
     __slots__ = ("_before", "_interruption")

@@ -1,6 +1,5 @@
-"""Simulations that people use as they are. Each lives in a folder of its own.
-
-Its physics, files, views, and its command.
+"""Simulations that people use as they are. Each lives in a folder of its own: its physics, files,
+views, and its command.
 """
 
 from __future__ import annotations

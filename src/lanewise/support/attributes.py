@@ -32,9 +32,8 @@ def near(name: str, names: Iterable[str]) -> str:
 
 
 def unknown(what: str, name: object, names: Iterable[str], *, more: str = "") -> str:
-    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`.
-
-    More: what stands behind the names.
+    """`unknown integrator 'leepfrog'; did you mean 'leapfrog'? wanted one of euler, leapfrog`;
+    more: what stands behind the names.
     """
     listed = list(names)
     asked = near(name, listed) if isinstance(name, str) else ""
@@ -47,9 +46,8 @@ def public_names(cls: type[Any]) -> list[str]:
 
 
 def sealed(reasons: Mapping[str, str] = NOTHING, *, made: str = "") -> Callable[[C], C]:
-    """A class decorator: only slots and properties with a setter are assigned.
-
-    All else raises `AttributeError`.
+    """A class decorator: only slots and properties with a setter are assigned; all else raises
+    `AttributeError`.
 
     A class without slots keeps what is its own under names with an underscore before them, and
     nothing else.
@@ -123,9 +121,8 @@ def settings_by_name(function: F) -> F:
 
 
 def frozen(cls: C) -> C:
-    """A decorator above a frozen dataclass.
-
-    Assignments are refused in words, also of names that it does not have.
+    """A decorator above a frozen dataclass: assignments are refused in words, also of names that it
+    does not have.
     """
     fields = tuple(cls.__dataclass_fields__)
     named = [f for f in cls.__dataclass_fields__.values() if f.init]
@@ -176,9 +173,8 @@ def _refusal(cls: type[Any], name: str, reasons: Mapping[str, str], made: str) -
 
 
 def describe(thing: object, about: str) -> None:
-    """Give an object that users name a docstring of its own, beside that of its class.
-
-    `help` shows it.
+    """Give an object that users name a docstring of its own, beside that of its class: `help` shows
+    it.
     """
     if about:
         object.__setattr__(thing, "__doc__", about)

@@ -1,6 +1,5 @@
-"""What users hand in, checked where it enters.
-
-Types by the annotations of what they call, arrays from anywhere.
+"""What users hand in, checked where it enters: types by the annotations of what they call, arrays
+from anywhere.
 
 `@checked` stands above constructors, methods and functions that users call. Numbers of NumPy become
 Python's, sequences tuples. What is out of range is checked by the callee. A value without a name
@@ -40,9 +39,8 @@ class Unfit(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an annotation stands for.
-
-    How it is called in a message, and `fit`, which gives the value as it is used or raises `Unfit`.
+    """What an annotation stands for: how it is called in a message, and `fit`, which gives the
+    value as it is used or raises `Unfit`.
     """
 
     wanted: str
@@ -152,9 +150,8 @@ _PLAIN = (int, float, str, type(None))
 def _plainly_fit(
     positional: tuple[Any, ...], named: dict[str, Any], kinds: dict[str, Kind]
 ) -> bool:
-    """Whether all arguments but `self` are plain values that fit as they are.
-
-    What calls in a time loop mostly look like.
+    """Whether all arguments but `self` are plain values that fit as they are: what calls in a time
+    loop mostly look like.
 
     False says nothing: then the call is looked at in full.
     """
@@ -252,9 +249,8 @@ def host_array(
 
 
 def check_unmasked(place: str, value: Any, error: type[LanewiseError] = ArgumentError) -> None:
-    """Refuse a masked array with masked elements.
-
-    They would silently become what lies under the mask.
+    """Refuse a masked array with masked elements: they would silently become what lies under the
+    mask.
     """
     if isinstance(value, np.ma.MaskedArray) and (masked := int(np.ma.count_masked(value))):
         raise error(

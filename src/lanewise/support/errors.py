@@ -55,9 +55,8 @@ def _blank(text: str) -> str:
 
 
 def _columns(text: str) -> int:
-    """The columns that text takes.
-
-    Two for wide East Asian characters, none for combining accents.
+    """The columns that text takes: two for wide East Asian characters, none for combining
+    accents.
     """
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
@@ -110,9 +109,8 @@ class CompileError(LanewiseError):
         super().__init__("\n".join(lines))
 
     def in_call(self, call: str) -> CompileError:
-        """The same error with one more call on the way to it, for example `square(x.
-
-        Vec3) in physics.py:12`.
+        """The same error with one more call on the way to it, for example `square(x: vec3) in
+        physics.py:12`.
         """
         return CompileError(
             self.message,
@@ -149,30 +147,26 @@ class InputError(LanewiseError, ValueError):
 
 
 class StateError(LanewiseError):
-    """A simulation was stopped within a step, by a second Ctrl-C or an error.
-
-    Its arrays belong to no step.
+    """A simulation was stopped within a step, by a second Ctrl-C or an error: its arrays belong to
+    no step.
     """
 
 
 class VerificationError(LanewiseError):
-    """A kernel touched what is not there, or was in a race.
-
-    Or the IR is inconsistent, which is an error in lanewise.
+    """A kernel touched what is not there, or was in a race; or the IR is inconsistent, which is an
+    error in lanewise.
     """
 
 
 class LanewiseWarning(UserWarning):
-    """The base of all warnings of lanewise.
-
-    `warnings.filterwarnings("error", category=lw.LanewiseWarning)` stops at each.
+    """The base of all warnings of lanewise: `warnings.filterwarnings("error",
+    category=lw.LanewiseWarning)` stops at each.
     """
 
 
 class FileWarning(LanewiseWarning):
-    """A file holds something that lanewise passes over, or lacks what newer ones have.
-
-    What is read may not be what was meant.
+    """A file holds something that lanewise passes over, or lacks what newer ones have: what is read
+    may not be what was meant.
     """
 
 

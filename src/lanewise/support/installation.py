@@ -1,6 +1,5 @@
-"""The command that installs an optional part of lanewise, as lanewise itself was installed.
-
-No index may have it.
+"""The command that installs an optional part of lanewise, as lanewise itself was installed: no
+index may have it.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ def install(extra: str) -> str:
 
 
 def command(extra: str, origin: dict[str, Any] | None) -> str:
-    """The same by what pip noted of the installation (direct_url.json, PEP 610).
-
-    None where it came from an index.
+    """The same by what pip noted of the installation (direct_url.json, PEP 610); None where it came
+    from an index.
     """
     if origin is None:
         return f"pip install '{NAME}[{extra}]'"

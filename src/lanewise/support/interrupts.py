@@ -22,9 +22,8 @@ WAITING = "interrupting as soon as what is being imported or compiled is done"
 
 
 class interrupts_wait(ContextDecorator):
-    """`with interrupts_wait():` or `@interrupts_wait()`.
-
-    Ctrl-C waits for the end of the block, or of every call.
+    """`with interrupts_wait():` or `@interrupts_wait()`: Ctrl-C waits for the end of the block, or
+    of every call.
 
     Pressed again, it says that it waits. Every press is handed on, as a handler may count them: a
     second one may mean "at once". Blocks within blocks are fine: the outermost end decides. In
@@ -95,9 +94,8 @@ def is_command() -> bool:
 
 
 def leave(number: int = signal.SIGINT, frame: FrameType | None = None) -> None:
-    """The handler of Ctrl-C while a command has nothing to put in order.
-
-    One line, and the process ends.
+    """The handler of Ctrl-C while a command has nothing to put in order: one line, and the process
+    ends.
     """
     del number, frame
     os.write(2, b"interrupted\n")

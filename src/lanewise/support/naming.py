@@ -11,9 +11,8 @@ from lanewise.support.interrupts import imported
 
 
 def named_object(module: str, qualname: str, *, load: bool = False) -> Any:
-    """What stands under a name at the top of a module (or in a class there).
-
-    None if nothing does.
+    """What stands under a name at the top of a module (or in a class there); None if nothing
+    does.
     """
     if load and module not in sys.modules:
         try:

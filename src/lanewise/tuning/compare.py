@@ -48,9 +48,8 @@ def tolerance(reference: ir.Kernel, roundings: int = ROUNDINGS) -> float:
 
 
 def terms(reference: ir.Kernel, environment: Mapping[str, Any]) -> int:
-    """How many terms an element of a result may have.
-
-    Rounds of the deepest loops, as many as the longest array where unknown.
+    """How many terms an element of a result may have: rounds of the deepest loops, as many as the
+    longest array where unknown.
     """
     whole = [
         int(v)
@@ -94,9 +93,8 @@ def sums(reference: ir.Kernel, environment: Mapping[str, Any]) -> bool:
 
 
 def magnitudes(reference: ir.Kernel) -> ir.Kernel | None:
-    """The kernel that adds the magnitudes of what this one adds.
-
-    None for those that do not sum a function.
+    """The kernel that adds the magnitudes of what this one adds; None for those that do not sum a
+    function.
     """
     if not (reference.pattern.over_pairs or reference.pattern.over_items):
         return None
@@ -139,9 +137,8 @@ def margins(
     relative: float,
     sizes: Sequence[HostArray] | None = None,
 ) -> list[HostArray]:
-    """What rounding explains of every element besides its size.
-
-    `factor` times how far samples are from what is expected.
+    """What rounding explains of every element besides its size: `factor` times how far samples are
+    from what is expected.
 
     That is an estimate, and never taken for more than the relative error of the largest value.
     sizes: the sums of magnitudes, of which the relative error is explained, too.

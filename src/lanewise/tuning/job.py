@@ -1,6 +1,5 @@
-"""A tuning job: one kernel, on arrays of one size and layout, on one device.
-
-And sets of arrays for measuring.
+"""A tuning job: one kernel, on arrays of one size and layout, on one device; and sets of arrays for
+measuring.
 
 A set has fresh results, and copies of every record that the kernel changes.
 """
@@ -33,9 +32,8 @@ HostArray = np.ndarray[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One set of arrays that plans run on, again and again.
-
-    The arrays of the caller stay as they are.
+    """One set of arrays that plans run on, again and again; the arrays of the caller stay as they
+    are.
 
     bound: arrays by IR name; environment: numbers by IR name; read: copies of everything that the
     kernel writes, on the host; reset: puts what the kernel changes back to where it was, and fills

@@ -51,9 +51,8 @@ C = TypeVar("C", bound=Hashable)
 
 @dataclass(slots=True)
 class _Ready:
-    """A plan that can be launched.
-
-    On each set of arrays, with what it gave at first on the first set.
+    """A plan that can be launched: on each set of arrays, with what it gave at first on the first
+    set.
     """
 
     launches: list[Callable[[], None]]
@@ -182,9 +181,8 @@ class KernelMeasurer:
         return self._margins
 
     def _magnitudes(self, work: Workload) -> list[HostArray] | None:
-        """The sums of the magnitudes of what the kernel adds.
-
-        None where it does not sum a function, or no plan of it does so.
+        """The sums of the magnitudes of what the kernel adds; None where it does not sum a
+        function, or no plan of it does so.
         """
         reference, default = magnitudes(self._job.reference), self._default.program.plan
         if reference is None:
@@ -232,9 +230,8 @@ class KernelMeasurer:
             return in_turns({p: self._watch(self._ready[p]) for p in plans}, rounds, self._reset)
 
     def _reset(self) -> None:
-        """Begin from the first state.
-
-        Values that grow from call to call must not run out of range.
+        """Begin from the first state: values that grow from call to call must not run out of
+        range.
         """
         for work in self._workloads:
             work.reset()
@@ -284,9 +281,8 @@ def in_turns(
 
 
 def _wake(watch: Stopwatch) -> None:
-    """Work without counting until the clock is up again.
-
-    The processor rested while plans were compiled.
+    """Work without counting until the clock is up again: the processor rested while plans were
+    compiled.
     """
     start = time.perf_counter()
     while time.perf_counter() - start < AWAKE:

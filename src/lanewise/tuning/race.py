@@ -1,6 +1,5 @@
-"""Candidates raced side by side.
-
-Scores free of changes of the clock, slow ones left behind, the best few once more at the end.
+"""Candidates raced side by side: scores free of changes of the clock, slow ones left behind, the
+best few once more at the end.
 """
 
 from __future__ import annotations
@@ -24,15 +23,13 @@ FINAL_SHARE = 0.15  # of the time, kept for the last measurement
 
 
 class Measurer(Protocol[C]):
-    """What a search asks of a machine. The first candidate of all that are prepared is the default.
-
-    Others are held against it.
+    """What a search asks of a machine. The first candidate of all that are prepared is the default:
+    others are held against it.
     """
 
     def prepare(self, plans: Sequence[C]) -> dict[C, Failure | None]:
-        """Compile each candidate, run it once and check its result.
-
-        None for those that can be timed.
+        """Compile each candidate, run it once and check its result; None for those that can be
+        timed.
         """
         ...
 
@@ -99,9 +96,8 @@ class Race(Generic[C]):
         self.confirmed.add(self.default)
 
     def _first(self) -> list[float]:
-        """The first times of the default.
-
-        One if it is so slow that little time is left for others.
+        """The first times of the default: one if it is so slow that little time is left for
+        others.
         """
         once = self.measurer.measure([self.default], 1)[self.default]
         if once[0] > SLOW_SHARE * self.limit:
@@ -156,18 +152,16 @@ class Race(Generic[C]):
         self.scores[plan] = self.trials[plan].score = statistics.median(samples) * scale
 
     def _release(self, plans: Iterable[C]) -> None:
-        """Free the memory of those that can no longer be among the best.
-
-        The best one only gets faster.
+        """Free the memory of those that can no longer be among the best: the best one only gets
+        faster.
         """
         for plan in plans:
             if plan != self.default and self.scores[plan] > CLOSE * self.scores[self.best]:
                 self.measurer.release(plan)
 
     def finish(self, exhaustive: bool) -> Found[C]:
-        """The best few and the default once more.
-
-        The default stays unless another one is faster by more than noise.
+        """The best few and the default once more; the default stays unless another one is faster by
+        more than noise.
         """
         default = self.default
         close = [p for p in self._ranked() if self.scores[p] <= CLOSE * self.scores[self.best]]

@@ -32,9 +32,8 @@ LOOKING_SHARE = 0.1  # of the time, for building programs to choose where to sta
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a search is.
-
-    Plans measured and refused so far, seconds gone, factor of the best plan over the default.
+    """How far a search is: plans measured and refused so far, seconds gone, factor of the best plan
+    over the default.
     """
 
     measured: int

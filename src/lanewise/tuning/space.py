@@ -1,6 +1,5 @@
-"""The plans that tuning may try.
-
-Families of plans, spanned by axes from the catalogue of optimisations.
+"""The plans that tuning may try: families of plans, spanned by axes from the catalogue of
+optimisations.
 
 What the models expect of a program prunes them; only here does tuning ask the models.
 """
@@ -130,9 +129,8 @@ class Space(Protocol):
 
 
 class KernelSpace:
-    """The space of one kernel on one device. Legality comes from building the program.
-
-    The passes give the reasons.
+    """The space of one kernel on one device. Legality comes from building the program: the passes
+    give the reasons.
     """
 
     def __init__(self, job: Job, estimator: Estimator) -> None:
@@ -161,9 +159,8 @@ class KernelSpace:
         return Examined(predicted=self._estimator.seconds(program))
 
     def _families(self, job: Job) -> tuple[Family, ...]:
-        """One for each way to meet the pairs, or to divide points among threads.
-
-        The default plan lies in the first.
+        """One for each way to meet the pairs, or to divide points among threads; the default plan
+        lies in the first.
         """
         if job.work.pattern.over_points and job.machine.target.has_blocks:
             ways = (self._points(job), self._loops(job))
@@ -306,9 +303,8 @@ def _with(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
 
 
 class Estimator(Protocol):
-    """Expected seconds of a program on the job's device and size.
-
-    None when the models have nothing to say.
+    """Expected seconds of a program on the job's device and size; None when the models have nothing
+    to say.
     """
 
     def seconds(self, program: Program) -> float | None: ...

@@ -143,9 +143,8 @@ Recording = Mapping[Decisions, Trial]
 
 
 class RecordedMeasurer(Generic[C]):
-    """Answers from a recording.
-
-    On the way a plan takes its score, at the end (long measurements) its final time.
+    """Answers from a recording: on the way a plan takes its score, at the end (long measurements)
+    its final time.
 
     A plan that was not measured fails. Nothing takes any time.
     """

@@ -1,6 +1,5 @@
-"""What becomes of a function's value over all pairs.
-
-Sums, extremes and their places, truths, counts, logarithms of sums.
+"""What becomes of a function's value over all pairs: sums, extremes and their places, truths,
+counts, logarithms of sums.
 """
 
 from lanewise.ir.reductions.base import Accumulator, Place, Reduction, accumulators_of, reorders

@@ -22,10 +22,8 @@ from lanewise.language.types import Scalar
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One scalar of a state.
-
-    The end of its name (nothing for the value itself), its type, and its value when no pair was
-    taken.
+    """One scalar of a state: the end of its name (nothing for the value itself), its type, and its
+    value when no pair was taken.
     """
 
     name: str
@@ -108,9 +106,8 @@ class Reduction(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """One component of a result on its way through the loop.
-
-    `value` of every pair goes into `state`.
+    """One component of a result on its way through the loop: `value` of every pair goes into
+    `state`.
     """
 
     reduction: Reduction

@@ -1,6 +1,5 @@
-"""The logarithm of a sum of exponentials, without overflow.
-
-The largest value so far, and the sum of exp(value - largest).
+"""The logarithm of a sum of exponentials, without overflow: the largest value so far, and the sum
+of exp(value - largest).
 
     take v:   scale = exp(-|v - largest|);  sum = sum * scale + 1, largest = v  if v > largest,
     else  sum = sum + scale

@@ -1,6 +1,5 @@
-"""Which source has the smallest or the largest value: its index, as the caller counts.
-
-Of equal values the smallest index.
+"""Which source has the smallest or the largest value: its index, as the caller counts; of equal
+values the smallest index.
 
 (value, index) is the order of pairs, and no two sources have one index: whatever the order in which
 they come, one of them is the first. Sources in the order of their indices need no comparison of

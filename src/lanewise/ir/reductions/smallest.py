@@ -23,9 +23,8 @@ MOST_SMALLEST = 32  # of a list that is kept in registers
 
 @dataclass(frozen=True, slots=True)
 class Smallest(Reduction):
-    """The first `k` of the sorted values.
-
-    The state is their values, and behind them, where it is `indexed`, their sources.
+    """The first `k` of the sorted values: the state is their values, and behind them, where it is
+    `indexed`, their sources.
     """
 
     k: int = 1

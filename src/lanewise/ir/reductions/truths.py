@@ -12,9 +12,8 @@ from lanewise.language.types import I32, Scalar
 
 @dataclass(frozen=True, slots=True)
 class Truth(Reduction):
-    """`decisive` is the truth value that decides the result as soon as one source has it.
-
-    True for any, False for all.
+    """`decisive` is the truth value that decides the result as soon as one source has it: True for
+    any, False for all.
 
     The state is a whole number, 0 or 1: truth values have no registers of their own on a GPU, and
     no SIMD registers to be added in.

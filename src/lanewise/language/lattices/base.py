@@ -1,6 +1,5 @@
-"""A lattice: the velocities of its populations, in links a step, and their weights.
-
-And what makes these fit for flow.
+"""A lattice: the velocities of its populations, in links a step, and their weights; and what makes
+these fit for flow.
 
 Directions are numbered; a direction is an index of arrays whose first axis is the velocity, and a
 constant in kernels.
@@ -67,9 +66,8 @@ class Lattice:
 
     @property
     def sound_squared(self) -> Fraction:
-        """The square of the speed of sound, sum w e_x e_x, in links a step.
-
-        1/3 on every lattice for flow.
+        """The square of the speed of sound, sum w e_x e_x, in links a step: 1/3 on every lattice
+        for flow.
         """
         return _second_moment(self.velocities, self.weights)
 
@@ -128,9 +126,8 @@ class Lattice:
 
 @dataclass(frozen=True, slots=True)
 class Direction:
-    """One velocity of a lattice. It indexes NumPy arrays.
-
-    In kernels its attributes are constants.
+    """One velocity of a lattice. It indexes NumPy arrays; in kernels its attributes are
+    constants.
     """
 
     lattice: Lattice
@@ -270,9 +267,8 @@ def _check_velocities(name: str, velocities: tuple[tuple[int, ...], ...]) -> Non
 def _check_moments(
     name: str, velocities: tuple[tuple[int, ...], ...], weights: tuple[Fraction, ...], isotropy: int
 ) -> None:
-    """The even moments of the Maxwell distribution, up to second or fourth order.
-
-    The odd ones vanish by symmetry.
+    """The even moments of the Maxwell distribution, up to second or fourth order; the odd ones
+    vanish by symmetry.
     """
     axes = range(len(velocities[0]))
     sound = Fraction(1, 3) if isotropy == 4 else _second_moment(velocities, weights)

@@ -1,4 +1,3 @@
-"""A thread for each index becomes a thread for a small box of points.
-
-Blocks, merging, staging, prefetching, wide accesses.
+"""A thread for each index becomes a thread for a small box of points: blocks, merging, staging,
+prefetching, wide accesses.
 """

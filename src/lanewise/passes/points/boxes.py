@@ -31,9 +31,8 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a group of reads touches.
-
-    Per dimension of the array the lowest constant, the extent, and the sums without constants.
+    """What a group of reads touches: per dimension of the array the lowest constant, the extent,
+    and the sums without constants.
 
     threads, rounds: how many values the variables of threads and of loops have. inner: the
     dimension that lies side by side in shared memory.
@@ -65,9 +64,8 @@ class Box:
         )
 
     def origin(self, d: int) -> IndexSum:
-        """Where the box begins, as a sum of what all threads share.
-
-        The loops are at their first round.
+        """Where the box begins, as a sum of what all threads share; the loops are at their first
+        round.
         """
         moving = {**self.threads, **self.rounds}
         shared = self.sums[d].without(moving)

@@ -1,6 +1,5 @@
-"""How the threads of a block bring tiles to shared memory.
-
-Which elements, in which order, under which tests.
+"""How the threads of a block bring tiles to shared memory: which elements, in which order, under
+which tests.
 
     load a[$y.first + $thread // 8, $k.start + $thread % 8]: $next.0.0.0; ...; store $tile.a[$thread
     % 8, $thread // 8] = $next.0.0.0; ...
@@ -34,9 +33,8 @@ Tests = tuple[ir.Expression, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Move:
-    """A load of each thread: in which of its rows, and which one along it.
-
-    `register` tells its variables from those of others.
+    """A load of each thread: in which of its rows, and which one along it; `register` tells its
+    variables from those of others.
     """
 
     row: int | ir.Expression
@@ -46,9 +44,8 @@ class _Move:
 
 @dataclass(frozen=True, slots=True)
 class Bringing:
-    """Brings tiles. number: of a tile among those that are brought together. guarded.
-
-    Whether elements may lie outside of the array.
+    """Brings tiles. number: of a tile among those that are brought together. guarded: whether
+    elements may lie outside of the array.
     """
 
     ground: Ground
@@ -75,9 +72,8 @@ class Bringing:
         return self._part(p, number, self._moves(p), which, guarded=guarded, half=half)
 
     def copies(self, p: Tile, *, guarded: bool, half: ir.Expression) -> ir.Block:
-        """Begin to copy a tile past the registers. Zeros stand for what is outside of the array.
-
-        Nothing decides who copies.
+        """Begin to copy a tile past the registers. Zeros stand for what is outside of the array:
+        nothing decides who copies.
         """
         done: list[ir.Statement] = []
         for tests, members in groupby(self._moves(p), lambda m: self._tests(p, m, guarded=False)):
@@ -115,9 +111,8 @@ class Bringing:
     def _in_turns(
         self, p: Tile, number: int, *, guarded: bool, half: ir.Expression | None
     ) -> ir.Block:
-        """Many rows of each thread as a loop.
-
-        Written out they take registers for as many addresses.
+        """Many rows of each thread as a loop: written out they take registers for as many
+        addresses.
         """
         walk, kind = self._walk(p), self.ground.kind
         row = ir.Local(BRING, kind)

@@ -1,6 +1,5 @@
-"""Loads before the tests that they stand under.
-
-Blocks at an edge read all their neighbours at once, as those in the inside do.
+"""Loads before the tests that they stand under: blocks at an edge read all their neighbours at
+once, as those in the inside do.
 
     if 0 < x and x < w - 1: load a[x - 1]: u; load a[x + 1]: v; store c[x] = u + v
 ->  $test.1 = 0 < x; $test.2 = x < w - 1
@@ -34,9 +33,8 @@ Ends = tuple[IndexSum, ...]
 def apply(
     kernel: ir.Kernel, body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape
 ) -> tuple[tuple[ir.Expression, ...], ir.Block] | None:
-    """When the loads of a block may be made early, and the body in which they are.
-
-    None where they cannot be, or stand under no test.
+    """When the loads of a block may be made early, and the body in which they are; None where they
+    cannot be, or stand under no test.
     """
     written = {a.name for a in kernel.arrays if a.written}
     moved = [
@@ -82,9 +80,8 @@ def _is_plain(body: ir.Block) -> bool:
 
 
 def _is_short(s: ir.Statement) -> bool:
-    """Whether a function may be applied to any values.
-
-    No loops, which may go on, and no arrays of its own, whose ends are not tested.
+    """Whether a function may be applied to any values: no loops, which may go on, and no arrays of
+    its own, whose ends are not tested.
     """
     return isinstance(s, ir.Apply) and all(
         isinstance(x, ir.Assign | ir.If) or _is_short(x) for x in statements(s.function.body)
@@ -105,9 +102,8 @@ def _groups(
 def _ends(
     sums: list[Ends], loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
 ) -> tuple[Ends, Ends] | None:
-    """The lowest and the highest indices in a block.
-
-    None for what is no sum of indices and of what all threads share.
+    """The lowest and the highest indices in a block; None for what is no sum of indices and of what
+    all threads share.
     """
     sides = {loop.variable: shape.side(d) for d, loop in enumerate(loops)}
     kind = loops[0].extent.type
@@ -187,9 +183,8 @@ class _Early:
                 return (s,)
 
     def _conjuncts(self, e: ir.Expression, truth: bool) -> tuple[ir.Expression, ...]:
-        """What has to hold for a condition to have this value.
-
-        Each for itself, and so for the indices that it is about.
+        """What has to hold for a condition to have this value: each for itself, and so for the
+        indices that it is about.
         """
         match e:
             case ir.Local() if e.name in self.definitions:

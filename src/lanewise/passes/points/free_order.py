@@ -1,6 +1,5 @@
-"""Whether the rounds of a loop may come in any order, but for rounding.
-
-A window over two loops is cut into tiles of both.
+"""Whether the rounds of a loop may come in any order, but for rounding: a window over two loops is
+cut into tiles of both.
 """
 
 from __future__ import annotations
@@ -10,9 +9,8 @@ from lanewise.ir.traverse import blocks, expressions, reads, statements, writes
 
 
 def adds_up(body: ir.Block) -> bool:
-    """Whether rounds may come in any order, but for rounding.
-
-    Variables that last are sums, products, minima or maxima.
+    """Whether rounds may come in any order, but for rounding: variables that last are sums,
+    products, minima or maxima.
     """
     every = list(statements(body))
     if any(

@@ -1,6 +1,5 @@
-"""Neighbouring points as one.
-
-What they all read is loaded once, before threads share the rounds of their loops.
+"""Neighbouring points as one: what they all read is loaded once, before threads share the rounds of
+their loops.
 
     parallel for y: s = 0; for k: load a[y, k]: u; load x[k]: v; s += u * v; store c[y] = s
 ->  parallel for $y.group: y#0 = ...; y#1 = ...
@@ -50,9 +49,8 @@ def legal(kernel: ir.Kernel, points: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
-    """The kernel with so many points of the last index in one.
-
-    Raises `PlanError` where they cannot be.
+    """The kernel with so many points of the last index in one; raises `PlanError` where they cannot
+    be.
     """
     if reason := legal(kernel, points):
         raise refuse("grouping of points", kernel, reason)

@@ -29,9 +29,8 @@ LARGE = 2**30  # from which on sums with an index may not fit into 32 bits
 def decided(
     body: ir.Block, loops: tuple[ir.Parallel, ...], shape: Shape, shared: set[str]
 ) -> tuple[tuple[ir.Expression, ...], ir.Block]:
-    """Conditions of a block, and the body without the branches that they decide. `shared`.
-
-    The names of counts and uniforms.
+    """Conditions of a block, and the body without the branches that they decide. `shared`: the
+    names of counts and uniforms.
     """
     return _Guards(body, loops, shape, shared).result()
 
@@ -86,9 +85,8 @@ class _Guards:
         return e
 
     def _always(self, e: ir.Expression, truth: bool) -> ir.Expression | None:
-        """When a condition has this value for all points of a block.
-
-        None where that is not known.
+        """When a condition has this value for all points of a block; None where that is not
+        known.
         """
         match e := self._resolved(e):
             case ir.Unary(operator="not"):
@@ -131,9 +129,8 @@ class _Guards:
                 )
 
     def _range(self, total: IndexSum) -> _Range | None:
-        """Of a sum of indices and of what all threads share.
-
-        None of one that may leave the type of indices, where it wraps.
+        """Of a sum of indices and of what all threads share; None of one that may leave the type of
+        indices, where it wraps.
         """
         if any(abs(c) >= LARGE for c in (total.constant, *total.terms.values())):
             return None

@@ -1,6 +1,5 @@
-"""The threads of a block as the lanes of SIMD registers.
-
-A kernel mapped to a grid becomes one for a CPU.
+"""The threads of a block as the lanes of SIMD registers: a kernel mapped to a grid becomes one for
+a CPU.
 
 $block = @block; $thread = @thread; $slice = $thread % 32; ... ->  parallel for $block: parallel for
 $thread in range(32): $slice = $thread; ... What threads share is memory of a core, and they run
@@ -24,9 +23,8 @@ from lanewise.passes.points.shape import BLOCK, THREAD
 
 
 def apply(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its blocks and threads in parallel loops.
-
-    `lockstep` says whether a CPU can run them.
+    """The kernel with its blocks and threads in parallel loops; `lockstep` says whether a CPU can
+    run them.
     """
     grid = kernel.grid
     assert grid is not None
@@ -106,9 +104,8 @@ def _with_sharing(
 
 
 def _outside_shared(block: ir.Block, loops: Container[str]) -> ir.Block:
-    """What stands outside of loops whose rounds lanes share.
-
-    There all lanes compute the same values.
+    """What stands outside of loops whose rounds lanes share: there all lanes compute the same
+    values.
     """
     return flat_map(block, lambda s: () if isinstance(s, ir.For) and s.variable in loops else (s,))
 

@@ -80,9 +80,8 @@ def loops_of(kernel: ir.Kernel) -> tuple[ir.For, ...]:
 
 
 def apply(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> ir.Kernel:
-    """The kernel in tiles of so many points; raises `PlanError` where it does not fit. rounds.
-
-    That are computed at once.
+    """The kernel in tiles of so many points; raises `PlanError` where it does not fit. rounds: that
+    are computed at once.
     """
     if reason := legal(kernel, shape, tile, rounds):
         raise refuse("loop interchange", kernel, reason)
@@ -91,9 +90,8 @@ def apply(kernel: ir.Kernel, shape: Shape, tile: int, rounds: int = 1) -> ir.Ker
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Statements of a thread that run for all points of a tile.
-
-    Once, or once in each round of a loop.
+    """Statements of a thread that run for all points of a tile: once, or once in each round of a
+    loop.
     """
 
     body: ir.Block
@@ -142,9 +140,8 @@ class _Thread:
         return None
 
     def _once_too_often(self, name: str) -> str | None:
-        """Of a variable that all points share.
-
-        Why what changes it cannot run before what points of their own do, or None.
+        """Of a variable that all points share: why what changes it cannot run before what points of
+        their own do, or None.
         """
         for part in self.parts:
             writers = [n for n, s in enumerate(part.body) if name in _written((s,))]
@@ -204,9 +201,8 @@ class _Thread:
         )
 
     def _computed_again(self) -> dict[str, ir.Assign]:
-        """Sums of indices and truth values about them.
-
-        Each part computes them anew, so that accesses stay sums of indices.
+        """Sums of indices and truth values about them: each part computes them anew, so that
+        accesses stay sums of indices.
         """
         often = [n for s in statements(self.body) for n in writes(s)]
         steady = {
@@ -396,9 +392,8 @@ def _memory(name: str) -> str:
 
 
 def _is_counted(loop: ir.For) -> bool:
-    """Whether a loop goes up one by one from a number that is not negative.
-
-    How many rounds it has is within its type.
+    """Whether a loop goes up one by one from a number that is not negative: how many rounds it has
+    is within its type.
     """
     return (
         loop.step == ir.Literal(1, loop.step.type)

@@ -64,9 +64,8 @@ def _alone(body: ir.Block, other: ir.Block) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """alone: variables that one body alone has; rounds.
-
-    Whether this is in a loop over the rounds of a tile.
+    """alone: variables that one body alone has; rounds: whether this is in a loop over the rounds
+    of a tile.
     """
 
     alone: frozenset[str]

@@ -1,6 +1,5 @@
-"""Blocks of points for the threads of a CPU.
-
-Lanes of SIMD registers along the last index, several registers and rows of points in each.
+"""Blocks of points for the threads of a CPU: lanes of SIMD registers along the last index, several
+registers and rows of points in each.
 
     parallel for y: parallel for x: s = 0; for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v;
     store c[y, x] = s
@@ -243,9 +242,8 @@ def _of_points(
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """Blocks that begin with lines of memory.
-
-    The elements of one, and what finds how many of them lie before a row.
+    """Blocks that begin with lines of memory: the elements of one, and what finds how many of them
+    lie before a row.
 
     ordered: the array that is written, where blocks follow each other as its elements do.
     """
@@ -295,9 +293,8 @@ def _begun_with_lines(kernel: ir.Kernel, shape: Shape) -> _Begun | None:
 
 
 def phase_of_row(array: ir.ArrayArgument, loops: tuple[ir.Parallel, ...]) -> ir.Assign:
-    """How many elements of a line lie before the row of a block, of which each has one.
-
-    0 where rows are short or the array is.
+    """How many elements of a line lie before the row of a block, of which each has one; 0 where
+    rows are short or the array is.
     """
     kind, line, before = (
         loops[-1].extent.type,
@@ -336,9 +333,8 @@ def _is_at_its_indices(a: Access, indices: tuple[str, ...]) -> bool:
 
 
 def in_order(kernel: ir.Kernel, shape: Shape) -> bool:
-    """Whether blocks of this shape write one after the other, in the order of memory.
-
-    Then edges are streams, too.
+    """Whether blocks of this shape write one after the other, in the order of memory: then edges
+    are streams, too.
     """
     begun = _begun_with_lines(kernel, shape)
     return begun is not None and begun.ordered is not None
@@ -363,9 +359,8 @@ def rows_are_long(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
 def row_phase(
     kernel: ir.Kernel, array: ir.ArrayArgument, along: ir.Parallel, name: str, phase: str = PHASE
 ) -> ir.Assign:
-    """How many elements of a line lie before the beginning of every row of an array.
-
-    0 where rows begin anywhere, or a loop is short.
+    """How many elements of a line lie before the beginning of every row of an array; 0 where rows
+    begin anywhere, or a loop is short.
 
     phase: the variable that has this number of the array's first row.
     """

@@ -1,6 +1,5 @@
-"""Blocks of threads, each of which computes a box of points.
-
-Thread-block merging and thread merging in all dimensions.
+"""Blocks of threads, each of which computes a box of points: thread-block merging and thread
+merging in all dimensions.
 
     parallel for y: parallel for x: for k: load a[y, k]: u; load b[k, x]: v; s = s + u * v
 ->  y#0 = ...; y#1 = ...; x#0 = ...; x#1 = ...
@@ -109,9 +108,8 @@ def points_of_a_block(
     early: bool = False,
     before: tuple[int, ...] = (),
 ) -> ir.If:
-    """What a thread does for its points.
-
-    Without tests in the inside of the space, with tests in the blocks at its end.
+    """What a thread does for its points: without tests in the inside of the space, with tests in
+    the blocks at its end.
 
     masked: the position of an index along which points beyond the end stay where they are, and read
     nothing. early: see `apply`. before: the positions of indices along which there may be points
@@ -333,9 +331,8 @@ def _guarded(
     of: set[str] | None = None,
     there: tuple[str, str] | None = None,
 ) -> ir.Block:
-    """A store, and a load of an array that is tested, only for points that exist.
-
-    Of loads those alone whose place depends on `of`.
+    """A store, and a load of an array that is tested, only for points that exist; of loads those
+    alone whose place depends on `of`.
 
     there: an index, and its name before it was moved to a point that exists: stores have nothing to
     do with others.
@@ -374,9 +371,8 @@ class Copies:
         return tuple(new for s in block for new in self.statement(s))
 
     def layers(self, block: ir.Block) -> ir.Block:
-        """One point after the other.
-
-        A layer's values are used up before the next one is read, and need no registers then.
+        """One point after the other: a layer's values are used up before the next one is read, and
+        need no registers then.
         """
         return tuple(new for p in range(self.points) for s in block for new in self._copy(s, p))
 

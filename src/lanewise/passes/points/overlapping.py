@@ -1,6 +1,5 @@
-"""Points one behind the other, the last loop of each beside a loop of the next one.
-
-A core computes while it writes.
+"""Points one behind the other, the last loop of each beside a loop of the next one: a core computes
+while it writes.
 
     parallel for y: for k: t[k] = exp(a[y, k] - m), s += t[k]; for k: c[y, k] = t[k] / s
 ->  parallel for $block: for y in $block * 8 ...:
@@ -61,9 +60,8 @@ def legal(kernel: ir.Kernel, points: int) -> str | None:
 
 
 def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
-    """The kernel with so many points in a block.
-
-    Raises `PlanError` where their loops cannot run beside each other.
+    """The kernel with so many points in a block; raises `PlanError` where their loops cannot run
+    beside each other.
     """
     found = _find(kernel, points)
     if isinstance(found, str):
@@ -73,9 +71,8 @@ def apply(kernel: ir.Kernel, points: int) -> ir.Kernel:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Two loops over one range in the body of a point, and their places.
-
-    One, and the last one, which only writes.
+    """Two loops over one range in the body of a point, and their places: one, and the last one,
+    which only writes.
     """
 
     beside: ir.For
@@ -120,9 +117,8 @@ def _are_alike(a: ir.For, b: ir.For, threads: ir.Parallel) -> bool:
 
 
 def _is_late(kernel: ir.Kernel, body: ir.Block, n: int) -> bool:
-    """Whether a loop may run after everything else of its point.
-
-    It only writes, last, over a range that all points share.
+    """Whether a loop may run after everything else of its point: it only writes, last, over a range
+    that all points share.
     """
     last = body[n]
     assert isinstance(last, ir.For)
@@ -188,9 +184,8 @@ def _is_of_core(kernel: ir.Kernel, array: str) -> bool:
 
 
 def _steady(body: ir.Block) -> list[ir.Assign]:
-    """What gives variables the number of a lane or a constant, once.
-
-    It is the same for all points.
+    """What gives variables the number of a lane or a constant, once: it is the same for all
+    points.
     """
     count = Counter(n for s in statements(body) for n in writes(s))
     once = [s for s in body if isinstance(s, ir.Assign) and count[s.name] == 1]
@@ -298,9 +293,8 @@ class _Writer:
         return (rounds, first, together, rest, *self.late(other, left))
 
     def late(self, half: ir.Expression, start: ir.Expression) -> ir.Block:
-        """The last loop of the point before.
-
-        The rounds before the first line, and those from `start` on.
+        """The last loop of the point before: the rounds before the first line, and those from
+        `start` on.
         """
         body = self.in_half(self.late_body, half)
         s = replace(self.pair.last, variable=self.pair.beside.variable, body=body, role="late")
@@ -316,9 +310,8 @@ class _Writer:
         return int(step.value)
 
     def is_unbroken(self) -> ir.Expression:
-        """Whether rows have no masked end, or are long.
-
-        A store past the caches and another one into one line wait for each other.
+        """Whether rows have no masked end, or are long: a store past the caches and another one
+        into one line wait for each other.
         """
         return ir.Logical(
             "or", build.equal(build.remainder(self.pair.last.stop, self.count), 0), self.is_long()

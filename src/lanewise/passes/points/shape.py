@@ -68,9 +68,8 @@ WIDE = 256  # threads of a block, beyond which 32 are neighbours
 
 
 def shape_of(plan: Decisions, rank: int) -> Shape:
-    """How a plan divides the points of an index space.
-
-    Raises `PlanError` for threads that make no rows.
+    """How a plan divides the points of an index space; raises `PlanError` for threads that make no
+    rows.
     """
     fast = 0 if plan.neighbours == "first" else rank - 1
     across = plan.across or (

@@ -40,9 +40,8 @@ def apply(
 def _ways(
     kernel: ir.Kernel, split: ir.If, shape: Shape, indices: tuple[str, ...], kinds: Kinds
 ) -> ir.If:
-    """The bodies of blocks in the inside, of those that load early, and of all others.
-
-    Each has definitions of its own.
+    """The bodies of blocks in the inside, of those that load early, and of all others; each has
+    definitions of its own.
     """
     match split.otherwise:
         case (ir.If() as second,):
@@ -104,9 +103,8 @@ class _Sharing:
         return self._tested_stores([*done, *self.run(run)])
 
     def _results(self, s: ir.Statement) -> bool:
-        """Whether nothing but results of the kernel are stored, under a test.
-
-        What is read around it stays what it is.
+        """Whether nothing but results of the kernel are stored, under a test: what is read around
+        it stays what it is.
         """
         return (
             isinstance(s, ir.If)

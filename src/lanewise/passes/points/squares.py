@@ -53,9 +53,8 @@ NEXT = "next."  # before the names of what belongs to the tile after this one
 
 
 def legal(kernel: ir.Kernel, shape: Shape, side: int = 0) -> str | None:
-    """Why the pass does not apply, or None. side.
-
-    Points of the long side of a tile in memory of the core's own, or 0 for none.
+    """Why the pass does not apply, or None. side: points of the long side of a tile in memory of
+    the core's own, or 0 for none.
     """
     if reason := lanes.legal(kernel, shape):
         return reason
@@ -102,9 +101,8 @@ def rows_are_lines(kernel: ir.Kernel, lengths: Mapping[str, Any]) -> bool:
 
 
 def apply(kernel: ir.Kernel, shape: Shape, side: int = 0) -> ir.Kernel:
-    """The kernel in blocks of tiles; raises `PlanError` where it does not fit. side.
-
-    As in `legal`.
+    """The kernel in blocks of tiles; raises `PlanError` where it does not fit. side: as in
+    `legal`.
     """
     if reason := legal(kernel, shape, side):
         raise refuse("SIMD lanes", kernel, reason)
@@ -171,9 +169,8 @@ class _Tiles:
         return ir.Local(own(f"{self.long}.tiles"), self.kind)
 
     def begun(self) -> ir.Block:
-        """Where tiles begin with lines of what is written, and of what is read.
-
-        How far before the first point.
+        """Where tiles begin with lines of what is written, and of what is read: how far before the
+        first point.
 
         Where several arrays are read they are taken to lie as the one that is written does: NumPy's
         do.
@@ -198,9 +195,8 @@ class _Tiles:
         return tuple(found)
 
     def tiles_along(self, index: str) -> ir.Expression:
-        """How many tiles there are along an index.
-
-        Where they begin with lines the last one may have no points.
+        """How many tiles there are along an index; where they begin with lines the last one may
+        have no points.
         """
         more = (
             LINE // self.reference.array(self.stores[0].array).leaves[0].type.size - 1
@@ -210,9 +206,8 @@ class _Tiles:
         return build.ceil_divide(build.add(self.loop[index].extent, more), self.sides[index])
 
     def place(self, tile: ir.Expression, which: str) -> ir.Block:
-        """The numbers of a tile along both indices, and where it begins.
-
-        With a line, maybe before the first point.
+        """The numbers of a tile along both indices, and where it begins: with a line, maybe before
+        the first point.
         """
         down, along = (
             ir.Local(own(f"{which}{n}.tile"), self.kind) for n in (self.short, self.long)
@@ -323,9 +318,8 @@ class _Tiles:
         return (ir.Assign(square.name, number), *every) if every else ()
 
     def lines(self, a: Access, along: str, square: ir.Local) -> ir.Block:
-        """What a square asks for.
-
-        The rows of the next tile follow each other, each from its beginning on.
+        """What a square asks for: the rows of the next tile follow each other, each from its
+        beginning on.
         """
         (down,) = {self.short, self.long} - {along}
         each = self.sides[along] // self.count  # registers of a row
@@ -389,9 +383,8 @@ class _Tiles:
         return replace(plain, space="shared", length=shape[0] * shape[1], shape=shape)
 
     def in_any_case(self, block: ir.Block) -> ir.Block:
-        """A square at an end without the tests of its stores.
-
-        A tile has room for what lies beyond, and nobody reads it.
+        """A square at an end without the tests of its stores: a tile has room for what lies beyond,
+        and nobody reads it.
         """
         slow, rows = self.loops[0].variable, self.shape.points[0]
         beyond = {numbered(slow, p): numbered(own(f"{slow}.at"), p) for p in range(rows)}

@@ -57,9 +57,8 @@ def legal(
 def apply(
     kernel: ir.Kernel, shape: Shape, indices: tuple[str, ...], tile: int, prefetch: str = "none"
 ) -> ir.Kernel:
-    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds.
-
-    Raises `PlanError` where nothing is.
+    """Stage what is read several times, or apart in memory, in tiles of `tile` rounds; raises
+    `PlanError` where nothing is.
     """
     done = _staged(kernel, shape, indices, tile, prefetch)
     if isinstance(done, str):
@@ -195,10 +194,8 @@ class _Staging:
         return sites
 
     def _tile(self, box: Box, *, ahead: bool) -> Tile:
-        """A box with its memory.
-
-        That of a tile of the other body where it has the same shape, since a block runs one of
-        them.
+        """A box with its memory: that of a tile of the other body where it has the same shape,
+        since a block runs one of them.
         """
         copied, taken = ahead and self._copies, self.taken.setdefault(box.array, set())
         self.copied |= {box.array} if copied else set()
@@ -250,9 +247,8 @@ class _Staging:
         return (*stage, ir.Barrier(), *self._loops(replaced))
 
     def _touched_once(self, body: ir.Block, pieces: list[Tile]) -> set[str]:
-        """The arrays no element of which is touched twice.
-
-        What is staged and read by one thread each, and what is only written then.
+        """The arrays no element of which is touched twice: what is staged and read by one thread
+        each, and what is only written then.
         """
         if any(
             not isinstance(s, ir.Assign | ir.LoadElement | ir.StoreElement | ir.If)
@@ -563,9 +559,8 @@ class _Staging:
     def _ring_of_several(
         self, loops: list[ir.For], pieces: list[Tile], whole: ir.Expression, compute: ir.Block
     ) -> ir.Block:
-        """One loop over the tiles of all loops, in their order.
-
-        The next ones may be in the next round of a loop around.
+        """One loop over the tiles of all loops, in their order: the next ones may be in the next
+        round of a loop around.
 
         It counts in 64 bits, since each of the loops may have as many tiles as 32 bits count.
         """
@@ -649,9 +644,8 @@ def _round(loop: ir.For) -> str:
 
 
 def _moved(a: IndexSum, starts: Mapping[str, IndexSum]) -> IndexSum:
-    """A sum over loop variables, each the start of its tile and its round.
-
-    The start joins what all threads share.
+    """A sum over loop variables, each the start of its tile and its round: the start joins what all
+    threads share.
     """
     for name, start in starts.items():
         a = a.plus(start, a.coefficient(name))

@@ -1,6 +1,5 @@
-"""Where the elements of a box lie in shared memory.
-
-The order of dimensions, the length of rows, and whether they are swizzled.
+"""Where the elements of a box lie in shared memory: the order of dimensions, the length of rows,
+and whether they are swizzled.
 
 The order of dimensions is that in which a thread's own copies are neighbours, so that they are one
 load of four; rows are as long as makes the fewest conflicts of banks. Threads that turn a box round
@@ -70,9 +69,8 @@ class Tile:
     def read(
         self, sums: list[IndexSum], kind: Scalar, half: ir.Expression | None
     ) -> tuple[ir.Expression, ...]:
-        """The indices in shared memory of what is read there.
-
-        Neighbours that begin with a group differ by constants.
+        """The indices in shared memory of what is read there; neighbours that begin with a group
+        differ by constants.
         """
         places = [a.expression(kind) for a in sums]
         if not self.swizzled:
@@ -91,9 +89,8 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How the threads of a block go over a box, in the order of memory.
-
-    `lanes` neighbours along its rows, so many rows at once.
+    """How the threads of a block go over a box, in the order of memory: `lanes` neighbours along
+    its rows, so many rows at once.
 
     groups: what is brought at once in a row; rows: of the box, all its dimensions but the last
     together.
@@ -106,9 +103,8 @@ class Walk:
 
     @staticmethod
     def over(box: Box, across: int, threads: int) -> Walk:
-        """The one with the fewest loads of a thread.
-
-        With neighbours of a power of two, or of a whole row: nobody divides then.
+        """The one with the fewest loads of a thread; with neighbours of a power of two, or of a
+        whole row: nobody divides then.
         """
         groups, rows = box.extents[-1] // across, prod(box.extents[:-1])
         powers = [1 << n for n in range(threads.bit_length()) if threads % (1 << n) == 0]
@@ -132,9 +128,8 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What tiles lie on. rounds: of a tile of a loop; starts.
-
-    Of the variables at which tiles begin, where a literal says so.
+    """What tiles lie on. rounds: of a tile of a loop; starts: of the variables at which tiles
+    begin, where a literal says so.
     """
 
     kernel: ir.Kernel
@@ -149,9 +144,8 @@ class Ground:
         return self.kernel.counts[0].type
 
     def tile(self, box: Box, number: int, *, stages: int = 1, copied: bool = False) -> Tile:
-        """The place of a box, the array's `number`-th.
-
-        `stages` for a tile that is computed and those that are on their way.
+        """The place of a box, the array's `number`-th: `stages` for a tile that is computed and
+        those that are on their way.
 
         `copied`: asynchronous copies bring it, which put neighbours side by side, or single
         elements anywhere.
@@ -195,9 +189,8 @@ class Ground:
     def _rows(
         self, box: Box, outer: tuple[int, ...], across: int, *, turnable: bool, whole: int
     ) -> tuple[int, bool]:
-        """The length of rows in shared memory, and whether they are swizzled.
-
-        What has the fewest conflicts of banks.
+        """The length of rows in shared memory, and whether they are swizzled: what has the fewest
+        conflicts of banks.
 
         whole: what the length is a multiple of, since so many elements are copied at once.
         """
@@ -234,9 +227,8 @@ class Ground:
 
 @dataclass(frozen=True)
 class _Banks:
-    """How often the banks of shared memory are accessed for a box. wide: elements of a read; words.
-
-    Of an element.
+    """How often the banks of shared memory are accessed for a box. wide: elements of a read; words:
+    of an element.
     """
 
     box: Box
@@ -291,9 +283,8 @@ class _Banks:
 
 
 def _quotient(a: IndexSum) -> IndexSum | None:
-    """A sum in groups, without what its constant is beyond them.
-
-    None where variables do not count in groups.
+    """A sum in groups, without what its constant is beyond them; None where variables do not count
+    in groups.
     """
     if any(c % GROUP for c in a.terms.values()):
         return None

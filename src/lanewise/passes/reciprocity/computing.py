@@ -1,6 +1,5 @@
-"""The pairs of a task, a tile with itself or two tiles, slice by slice.
-
-And what the task gives to the elements of its tiles.
+"""The pairs of a task, a tile with itself or two tiles, slice by slice; and what the task gives to
+the elements of its tiles.
 
 It gives into partial states of its turn, or to the result when its turn comes.
 """
@@ -187,9 +186,8 @@ def give_states(shape: Shape) -> ir.Block:
 
 
 def _give_reactions(shape: Shape, piece: ir.Local, mine: ir.Local) -> ir.Block:
-    """The states of a slice of sources.
-
-    Aside until the turn comes, for waiting now would keep others waiting through the whole task.
+    """The states of a slice of sources: aside until the turn comes, for waiting now would keep
+    others waiting through the whole task.
     """
     back = states(shape.back)
     if shape.mode == "scratch":

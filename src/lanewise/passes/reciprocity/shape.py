@@ -1,6 +1,5 @@
-"""What all parts of the kernel of tasks share.
-
-The reference kernel taken apart, sizes, variables, states, fields that are read.
+"""What all parts of the kernel of tasks share: the reference kernel taken apart, sizes, variables,
+states, fields that are read.
 """
 
 from __future__ import annotations
@@ -26,9 +25,8 @@ SCRATCH_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The kernel that is built.
-
-    `targets` of every lane, `size` = 32 x targets elements in a tile.
+    """The kernel that is built: `targets` of every lane, `size` = 32 x targets elements in a
+    tile.
     """
 
     kernel: ir.Kernel

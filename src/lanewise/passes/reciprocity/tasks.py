@@ -28,18 +28,16 @@ TURN_A, TURN_B = "turn.a", "turn.b"
 
 
 def number_of_tasks(tiles: ir.Expression) -> ir.Expression:
-    """Pairs of tiles, each with itself included.
-
-    N (n + 1) / 2, halved before it can grow beyond 32 bits.
+    """Pairs of tiles, each with itself included: n (n + 1) / 2, halved before it can grow beyond 32
+    bits.
     """
     odd = ir.Binary("|", tiles, ir.Literal(1, tiles.type), tiles.type)
     return build.multiply(build.divide(build.add(tiles, 1), 2), odd)
 
 
 def find_task(shape: Shape) -> ir.Block:
-    """The number of the warp's task. Tasks that take turns are drawn in order.
-
-    Others are what the numbers of block and warp say.
+    """The number of the warp's task. Tasks that take turns are drawn in order; others are what the
+    numbers of block and warp say.
     """
     task, tiles, thread = shape.local("task"), shape.tiles, ir.Builtin("thread", shape.type)
     number = build.add(build.multiply(ir.Builtin("block", shape.type), shape.warps), shape.warp)
@@ -70,9 +68,8 @@ def task_tiles(shape: Shape) -> ir.Block:
 
 
 def in_task(shape: Shape, body: ir.Block) -> ir.Block:
-    """The work of a warp that has a task.
-
-    The last block may have more warps than there are tasks.
+    """The work of a warp that has a task: the last block may have more warps than there are
+    tasks.
     """
     if shape.warps == 1:
         return body
@@ -108,9 +105,8 @@ def results(shape: Shape) -> list[ir.ArrayArgument]:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where the tasks leave the states of one result.
-
-    By the names that states have in the reference kernel, one for each leaf.
+    """Where the tasks leave the states of one result: by the names that states have in the
+    reference kernel, one for each leaf.
     """
 
     result: ir.ArrayArgument
@@ -125,9 +121,8 @@ class Kept:
 
 
 def keeping(shape: Shape) -> list[Kept]:
-    """For each result: itself, where sums are added to it in turn.
-
-    States that it is not, and float64 sums, have an array of their own.
+    """For each result: itself, where sums are added to it in turn; states that it is not, and
+    float64 sums, have an array of their own.
     """
     return [_kept(shape, a) for a in results(shape)]
 

@@ -34,9 +34,8 @@ from lanewise.patterns.tables.arguments import Tables, numbers, table_arrays, ta
 
 @dataclass(frozen=True, slots=True)
 class ElementwiseArguments:
-    """What each parameter is in one call.
-
-    A record array (with its layout), an array of values, a uniform argument, or a table.
+    """What each parameter is in one call: a record array (with its layout), an array of values, a
+    uniform argument, or a table.
     """
 
     records: dict[str, tuple[Record, Layout]]

@@ -1,6 +1,5 @@
-"""The gradient of a function of one element.
-
-An elementwise kernel again, and its total for what is one value for all elements.
+"""The gradient of a function of one element: an elementwise kernel again, and its total for what is
+one value for all elements.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ from lanewise.support.errors import ArgumentError, brief
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total.
-
-    They are added up over the elements.
+    """A kernel of a gradient, a `Derived`. asked: by the place in what the user asked for; total:
+    they are added up over the elements.
     """
 
     kernel: str
@@ -149,9 +147,8 @@ class ElementwiseGradient:
         return kernel.bind(**values, out=out, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
-        """How the derivatives of such a call are made.
-
-        "reverse (6 scalar inputs)", or "forward" with its reason.
+        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward"
+        with its reason.
         """
         _, parts = self._prepared(arguments, named, weighed=False)
         gradients = [part.gradient(self._kernel.lowered) for part, _ in parts]

@@ -101,9 +101,8 @@ def _counts(name: str, arguments: Arguments) -> Mapping[str, int]:
 
 
 def _check_parts(calls: Calls, arguments: Arguments) -> None:
-    """Refuse to update records while others of them are read.
-
-    Which of them were updated before would be chance.
+    """Refuse to update records while others of them are read: which of them were updated before
+    would be chance.
     """
     if len(arguments.records) < 2:
         return
@@ -144,9 +143,8 @@ NO_EXTREME = "an array without elements has no smallest and no largest one"
 
 @sealed()
 class Elementwise(AbstractKernel):
-    """A kernel over single elements. The first record parameter is updated in place.
-
-    Other arrays are read.
+    """A kernel over single elements. The first record parameter is updated in place; other arrays
+    are read.
 
     Parameters of record type take record arrays; scalar and vector parameters take a uniform
     argument or an array with one value an element: beside records of shape (n,) or (n, components),
@@ -161,9 +159,8 @@ class Elementwise(AbstractKernel):
 
     @brief
     def gradient(self, wrt: str | Iterable[str]) -> ElementwiseGradient:
-        """The derivative of the sum of all results with respect to fields or values.
-
-        An elementwise kernel again.
+        """The derivative of the sum of all results with respect to fields or values: an elementwise
+        kernel again.
 
         wrt: "position" (a field), "body.position", "dt" (a parameter), or several of them. See
         `ElementwiseGradient` for calls and results. Raises `ArgumentError` for names that the
@@ -187,9 +184,8 @@ class Elementwise(AbstractKernel):
         checks: bool = False,
         **named: Any,
     ) -> Any:
-        """Run on all elements.
-
-        An array of results, of shape (n,) or (n, components), a tuple of them, or None.
+        """Run on all elements: an array of results, of shape (n,) or (n, components), a tuple of
+        them, or None.
 
         Without records the elements have the shape of the arrays in place of (n,).
 
@@ -331,9 +327,8 @@ def _reduced(operation: Operation, partials: Sequence[Any]) -> Any:
 
 @brief
 def elementwise(function: Callable[..., Any]) -> Elementwise:
-    """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt.
-
-    F32): ...`.
+    """Make a kernel of a function of one element: `@elementwise def kick(body: Body, a: vec3, dt:
+    f32): ...`.
     """
     return Elementwise(plain_function("elementwise", function))
 

@@ -1,6 +1,5 @@
-"""The arrays that an elementwise call scatters to.
-
-Those that it reads are tables as elsewhere (`patterns.tables`).
+"""The arrays that an elementwise call scatters to; those that it reads are tables as elsewhere
+(`patterns.tables`).
 """
 
 from __future__ import annotations
@@ -96,9 +95,8 @@ def scattered_arrays_of(signature: Signature, arguments: Arguments) -> Scattered
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse memory that is written and touched otherwise, and indices that surely are outside.
-
-    See to tests of the others.
+    """Refuse memory that is written and touched otherwise, and indices that surely are outside; see
+    to tests of the others.
     """
     _check_apart(calls, arguments)
     ranges.prove(calls, arguments)
@@ -113,9 +111,8 @@ def prove(calls: Calls, arguments: Arguments) -> None:
 
 
 def _check_apart(calls: Calls, arguments: Arguments) -> None:
-    """Elements are written while others are read, in any order.
-
-    What is written has memory of its own.
+    """Elements are written while others are read, in any order: what is written has memory of its
+    own.
     """
     for name, other in _pairs(calls.signature, arguments):
         if overlap(arguments.shaped[name], _memory(arguments, other)):

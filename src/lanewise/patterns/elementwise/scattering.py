@@ -51,9 +51,8 @@ SCATTERING = Pattern(
 
 @dataclass(frozen=True, slots=True)
 class ScatteredArrays:
-    """The arrays of a call.
-
-    Types of elements (of words, where floats are summed) and numbers of dimensions.
+    """The arrays of a call: types of elements (of words, where floats are summed) and numbers of
+    dimensions.
 
     scattered: those that are scattered to; the others are tables. index: the type of the lengths of
     the former. narrow: none has more elements than 32 bits count.

@@ -153,9 +153,8 @@ _TASKS_CONVERTING = {8: 200, 4: 12, 2: 4}
 
 
 def _reciprocal(machine: Machine, work: Work, wish: Plan) -> bool:
-    """Whether pairs are computed once.
-
-    Asked for, or possible, not in the way of other wishes, and of use.
+    """Whether pairs are computed once: asked for, or possible, not in the way of other wishes, and
+    of use.
     """
     if wish.reciprocity is not None:
         return wish.reciprocity != "off"

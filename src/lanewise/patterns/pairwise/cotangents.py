@@ -1,6 +1,5 @@
-"""The targets of a gradient with their cotangents.
-
-A copy of the fields that are read, made by one elementwise kernel.
+"""The targets of a gradient with their cotangents: a copy of the fields that are read, made by one
+elementwise kernel.
 """
 
 from __future__ import annotations
@@ -36,9 +35,8 @@ def _unwritten(value: f64) -> f64:
 
 @dataclass(frozen=True, slots=True)
 class _Copying:
-    """The kernel, a `Derived`.
-
-    All leaves of some fields of `original`, and the cotangents, go into `copy`.
+    """The kernel, a `Derived`: all leaves of some fields of `original`, and the cotangents, go into
+    `copy`.
     """
 
     name: str
@@ -79,9 +77,8 @@ class _Copying:
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A copy that later calls write anew, if it is `small`.
-
-    A new one costs the host more than all the rest of a call.
+    """A copy that later calls write anew, if it is `small`: a new one costs the host more than all
+    the rest of a call.
 
     turns: one use at a time, whichever stream it is on.
     """
@@ -92,9 +89,8 @@ class _Held:
 
 
 class Cotangent:
-    """Makes copies of targets. kernel: whose gradient it is for; fields.
-
-    The names of those that are copied.
+    """Makes copies of targets. kernel: whose gradient it is for; fields: the names of those that
+    are copied.
     """
 
     def __init__(

@@ -79,9 +79,8 @@ class _Part:
         return derived_function(self.gradient(written, lowered).function, self.asked)
 
     def signature(self, written: Signature, /) -> Signature:
-        """The element of a result comes first.
-
-        Where there are cotangents the targets have them as fields.
+        """The element of a result comes first; where there are cotangents the targets have them as
+        fields.
         """
         target, source = _records(written)
         kinds: dict[str, Record | t.ValueType] = dict(written.parameters)
@@ -96,9 +95,8 @@ class _Part:
         )
 
     def weighed_record(self, written: Signature) -> Record:
-        """The targets with their cotangents.
-
-        All fields of the record that a kernel may read, and the cotangents.
+        """The targets with their cotangents: all fields of the record that a kernel may read, and
+        the cotangents.
         """
         target, _ = _records(written)
         record = written.parameters[target]
@@ -204,9 +202,8 @@ class PairwiseGradient:
     def bind(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Call:
-        """A call without cotangents with its memory bound, to run many times.
-
-        Of a uniform argument the result is one value a target.
+        """A call without cotangents with its memory bound, to run many times; of a uniform argument
+        the result is one value a target.
         """
         values, kernel = self._only("bind", arguments, named)
         return kernel.bind(**values, out=out, plan=plan)
@@ -215,17 +212,15 @@ class PairwiseGradient:
     def tune(
         self, *arguments: Any, seconds: float | None = None, plan: Plan | None = None, **named: Any
     ) -> Any:
-        """Measure plans for calls like this one, and use the fastest in later calls.
-
-        See `Pairwise.tune`.
+        """Measure plans for calls like this one, and use the fastest in later calls; see
+        `Pairwise.tune`.
         """
         values, kernel = self._only("tune", arguments, named)
         return kernel.tune(**values, seconds=seconds, plan=plan)
 
     def mode(self, *arguments: Any, **named: Any) -> str:
-        """How the derivatives of such a call are made.
-
-        "reverse (6 scalar inputs)", or "forward" with its reason.
+        """How the derivatives of such a call are made: "reverse (6 scalar inputs)", or "forward"
+        with its reason.
         """
         _, made = self._prepared(arguments, named)
         calls = self._sought.calls

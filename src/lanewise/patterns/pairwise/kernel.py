@@ -194,9 +194,8 @@ class Pairwise(AbstractKernel):
         checks: bool = False,
         **named: Any,
     ) -> Any:
-        """Run for all targets.
-
-        An array of sums, of shape (n,) or (n, components), or a tuple of them.
+        """Run for all targets: an array of sums, of shape (n,) or (n, components), or a tuple of
+        them.
 
         checks: test before the run that every index into a table is inside, as far as nothing
         proves it; raises `VerificationError` with the first target for which one is not. The call
@@ -236,9 +235,8 @@ class SearchCalls:
 
     @property
     def searched(self) -> Searched:
-        """What compiles and binds calls.
-
-        The same until the function or what it uses stands for something else.
+        """What compiles and binds calls; the same until the function or what it uses stands for
+        something else.
         """
         calls, kept = self._calls, self._calls.kept
         if "searched" not in kept:

@@ -1,6 +1,5 @@
-"""All pairs: every target looks at every source. Without radius and k every pair counts.
-
-With them it is the oracle of the others.
+"""All pairs: every target looks at every source. Without radius and k every pair counts; with them
+it is the oracle of the others.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ class AllPairs(Search):
 
     @property
     def is_plain(self) -> bool:
-        """Whether every pair counts, as it is.
-
-        The pattern with tiles, reciprocity and all other passes.
+        """Whether every pair counts, as it is: the pattern with tiles, reciprocity and all other
+        passes.
         """
         return self.radius is None and self.k is None and isinstance(self.world, Open)
 

@@ -106,9 +106,8 @@ class Outlook:
 
 
 def choose(search: Search, points: Points, outlook: Outlook | None = None) -> tuple[Search, str]:
-    """A concrete search for these sources, and why it is that one. `outlook`.
-
-    What `look` says, where that is known.
+    """A concrete search for these sources, and why it is that one. `outlook`: what `look` says,
+    where that is known.
     """
     radius, k, world, position = search.radius, search.k, search.world, search.position
     if points.count <= FEW:

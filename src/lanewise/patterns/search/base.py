@@ -1,6 +1,5 @@
-"""What a search is to a pairwise kernel.
-
-What is asked for (Search), what was built (Structure), how a kernel runs through it (Walk).
+"""What a search is to a pairwise kernel: what is asked for (Search), what was built (Structure),
+how a kernel runs through it (Walk).
 """
 
 from __future__ import annotations
@@ -89,9 +88,8 @@ class Search(ABC):
         """
 
     def plan(self, points: Points) -> Search:
-        """The concrete search for these sources.
-
-        Automatic ones choose, all others are that themselves.
+        """The concrete search for these sources: automatic ones choose, all others are that
+        themselves.
         """
         del points
         return self
@@ -104,9 +102,8 @@ class Search(ABC):
 
 
 class Walk(ABC):
-    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses.
-
-    Equal ones make equal kernels.
+    """How a kernel runs through a structure: plain IR. Walks are frozen dataclasses; equal ones
+    make equal kernels.
 
     Their index type is 32 bits on a GPU and 64 on a CPU. Names of arrays and uniforms start with
     `$`; what a walk assigns in the kernel starts with `$walk.`.
@@ -136,9 +133,8 @@ class Walk(ABC):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How well a structure divides its sources, for people.
-
-    Cells or leaves, how full they are, threads without work.
+    """How well a structure divides its sources, for people: cells or leaves, how full they are,
+    threads without work.
     """
 
     cells: int
@@ -155,9 +151,8 @@ class Structure(ABC):
     @property
     @abstractmethod
     def order(self) -> Any:
-        """The sorted places: an int32 array of the caller's indices on the device.
-
-        None where sources stay in their own order.
+        """The sorted places: an int32 array of the caller's indices on the device; None where
+        sources stay in their own order.
         """
 
     @property
@@ -176,9 +171,8 @@ class Structure(ABC):
 
     @abstractmethod
     def launches(self) -> Launches:
-        """What rebuilds it from the present positions.
-
-        No allocation and, where `in_graphs`, no transfer to the host.
+        """What rebuilds it from the present positions: no allocation and, where `in_graphs`, no
+        transfer to the host.
         """
 
     @property
@@ -222,9 +216,8 @@ ORDER = own("order")  # the array with the caller's index of every sorted place
 
 
 def radius2(search: Search, precision: Scalar) -> Any:
-    """The squared radius in the precision of the positions, rounded once.
-
-    Infinite without a radius.
+    """The squared radius in the precision of the positions, rounded once; infinite without a
+    radius.
 
     Raises `ArgumentError` where the precision does not hold the square.
     """

@@ -90,9 +90,8 @@ class BoxExpressions:
         )
 
     def start(self, place: Sequence[ir.Local]) -> ir.Block:
-        """Once for a target.
-
-        How far rounding may be off where a position far outside a periodic world is brought back.
+        """Once for a target: how far rounding may be off where a position far outside a periodic
+        world is brought back.
         """
         if not self.periodic:
             return ()

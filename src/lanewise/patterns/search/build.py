@@ -43,9 +43,8 @@ NEAR_LENGTH = 32  # sources that a CPU sets aside before it applies the function
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """The array of targets or of sources.
-
-    The parameter's name, the leaves that are there, their layout.
+    """The array of targets or of sources: the parameter's name, the leaves that are there, their
+    layout.
     """
 
     name: str
@@ -331,9 +330,8 @@ class _SearchBuilder:
         return Place(index, (ir.LoadRecord(ORDER, j, (("value", index.name),)),), in_order=False)
 
     def indices(self, j: ir.Local) -> tuple[ir.Block, dict[str, ir.Expression]]:
-        """What the function asks for.
-
-        The caller's indices of a target and a source, and the loads of those that are sorted.
+        """What the function asks for: the caller's indices of a target and a source, and the loads
+        of those that are sorted.
         """
         a, loads = self.a, list[ir.Statement]()
         places: dict[str, ir.Expression] = {a.target.name: self.i, a.source.name: j}

@@ -1,6 +1,5 @@
-"""Sources that a walk offers to a target.
-
-Where they are seen, how far away, which are near enough, and which are the k nearest.
+"""Sources that a walk offers to a target: where they are seen, how far away, which are near enough,
+and which are the k nearest.
 
     for j in walk: load position; move it to the nearest image; d2 = |source - target|^2;  if it is
     near: visit j
@@ -78,9 +77,8 @@ class Candidates:
         return tuple(s for axis in axes for s in self._image(axis))
 
     def _image(self, axis: int) -> ir.Block:
-        """The coordinate of the nearest image along an axis.
-
-        Whole sizes off, as many as bring it nearest.
+        """The coordinate of the nearest image along an axis: whole sizes off, as many as bring it
+        nearest.
         """
         kind, source = self.precision, self.coordinate(axis)
         size, inverse = ir.Local(period(axis), kind), ir.Local(inverse_period(axis), kind)
@@ -93,9 +91,8 @@ class Candidates:
         )
 
     def distance(self) -> ir.Block:
-        """The squared distance, in an order of operations that no compiler changes.
-
-        All structures find the same.
+        """The squared distance, in an order of operations that no compiler changes: all structures
+        find the same.
         """
         kind, body = self.precision, list[ir.Statement]()
         total: ir.Expression | None = None
@@ -199,9 +196,8 @@ class Nearest:
         return tuple(body)
 
     def shift(self, m: int, d2: ir.Local, place: ir.Local) -> ir.Block:
-        """What stands in slot m from now on.
-
-        From the last slot on, so that the one before still has its old value.
+        """What stands in slot m from now on; from the last slot on, so that the one before still
+        has its old value.
         """
         done: list[ir.Statement] = []
         for column, new in ((self.d2, d2), (self.place, place)):
@@ -212,9 +208,8 @@ class Nearest:
         return tuple(done)
 
     def each(self, visit: Callable[[ir.Local], ir.Block]) -> ir.Block:
-        """Visit the places of those found, from the nearest to the farthest.
-
-        The list is used up.
+        """Visit the places of those found, from the nearest to the farthest; the list is used
+        up.
         """
         count, m = ir.Local(own("found"), self.index), ir.Local(own("m"), self.index)
         zero, one = ir.Literal(0, self.index), ir.Literal(1, self.index)

@@ -155,9 +155,8 @@ WAITING = 4
 
 
 def waiting_leaves(index: Scalar) -> int:
-    """How many leaves a walk finds before it looks at their sources.
-
-    On a CPU there are no other lanes to wait for.
+    """How many leaves a walk finds before it looks at their sources: on a CPU there are no other
+    lanes to wait for.
     """
     return WAITING if index == I32 else 1
 

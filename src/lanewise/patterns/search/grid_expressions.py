@@ -1,6 +1,5 @@
-"""What walks through grids share.
-
-The names of their values, and the expressions for cells, rows and distances.
+"""What walks through grids share: the names of their values, and the expressions for cells, rows
+and distances.
 
 A coordinate counted in cells is (position - low) / side, in the precision of the positions, as the
 builder computes it. It is monotone, rounding included: a source between two positions lies in a
@@ -148,9 +147,8 @@ class GridExpressions:
         )
 
     def cut_off(self, value: ir.Local, axis: int, beyond: int) -> ir.Block:
-        """Keep a coordinate within the grid: from 0 to the number of cells less `beyond`.
-
-        What is no number becomes 0.
+        """Keep a coordinate within the grid: from 0 to the number of cells less `beyond`; what is
+        no number becomes 0.
         """
         top = ir.Cast(build.subtract(self.cells(axis), beyond), self.precision)
         return (

@@ -91,9 +91,8 @@ class _Rows:
     # ------------------------------------------------------------ positions that wrap around
 
     def periodic(self, visit: Visit) -> ir.Block:
-        """As `open`, with cells counted beyond the borders.
-
-        A row that crosses the border is two ranges.
+        """As `open`, with cells counted beyond the borders; a row that crosses the border is two
+        ranges.
         """
         g, body = self.g, list[ir.Statement]()
         for axis, p in enumerate(self.place):
@@ -113,9 +112,8 @@ class _Rows:
         return (*self.gap(axis), nothing)
 
     def cut(self, axis: int) -> ir.Local:
-        """Whether all cells of an axis are looked at.
-
-        Then what is near on one side may be nearer on the other.
+        """Whether all cells of an axis are looked at: then what is near on one side may be nearer
+        on the other.
         """
         return ir.Local(f"{self.first[axis].name}.all", BOOL)
 
@@ -221,9 +219,8 @@ class _Rings:
     # ------------------------------------------------------------ one ring
 
     def rows(self, visit: Visit) -> ir.Block:
-        """The rows that the ring touches.
-
-        Whole ones at its faces, the two cells at its ends within.
+        """The rows that the ring touches: whole ones at its faces, the two cells at its ends
+        within.
         """
         g = self.g
         faces: ir.Expression = self.at_face(1)
@@ -248,9 +245,8 @@ class _Rings:
         )
 
     def row(self, whole: ir.Local, visit: Visit) -> ir.Block:
-        """One range for a whole row.
-
-        Else the cells at both ends, where they are cells of the grid.
+        """One range for a whole row; else the cells at both ends, where they are cells of the
+        grid.
         """
         g, index = self.g, self.g.index
         piece, a, b = g.whole("piece"), g.whole("a"), g.whole("b")

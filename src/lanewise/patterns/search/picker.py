@@ -1,6 +1,5 @@
-"""Which structure a call over a search gets.
-
-The one asked for, the one that tune() found, or the automatic choice.
+"""Which structure a call over a search gets: the one asked for, the one that tune() found, or the
+automatic choice.
 
 What tune() measured for one call is used for every call of its kind.
 """
@@ -36,9 +35,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """The concrete search of a call, and why it is that one.
-
-    The fields of the plan that are decided; whether they were tuned.
+    """The concrete search of a call, and why it is that one; the fields of the plan that are
+    decided; whether they were tuned.
     """
 
     search: Search
@@ -109,9 +107,8 @@ class SearchPicker:
         bind: Callable[[Choice], Call],
         magnitudes: Callable[[Choice], Call],
     ) -> SearchJob:
-        """What is measured for a call; `default`: the complete plan, `bind`.
-
-        Makes a call of a choice, `magnitudes`: of what it adds.
+        """What is measured for a call; `default`: the complete plan, `bind`: makes a call of a
+        choice, `magnitudes`: of what it adds.
         """
         from lanewise.patterns.search.tuning.job import SearchJob
         from lanewise.tuning.job import check_tunable
@@ -148,9 +145,8 @@ class SearchPicker:
         )
 
     def _key(self, arguments: Arguments, sources: Points, kind: str, wish: Plan | None) -> Key:
-        """The function is known by its kernel over all sources.
-
-        That of no structure that might be chosen.
+        """The function is known by its kernel over all sources: that of no structure that might be
+        chosen.
         """
         s, (target, source) = self._search, arguments.records.values()
         every = over_all_pairs(s)
@@ -184,9 +180,8 @@ def _specialisation(arguments: Arguments, kind: str, wish: Plan | None) -> tuple
 
 
 def kind_of_call(wish: Search, points: Points, outlook: Outlook | None) -> str:
-    """What of a search decides which structure is best, beside numbers of elements.
-
-    Calls with equal texts are of one kind.
+    """What of a search decides which structure is best, beside numbers of elements: calls with
+    equal texts are of one kind.
 
     How crowded cells are counts in powers of four, and how wide they are in powers of two: a sample
     tells no more, and a flock that moves stays of one kind for long. outlook: of the sources; None

@@ -72,9 +72,8 @@ class Points:
         )
 
     def columns(self) -> list[Any]:
-        """One array of shape (count,) an axis, on the device.
-
-        A view of the memory, but in blocks (AoSoA) a copy.
+        """One array of shape (count,) an axis, on the device: a view of the memory, but in blocks
+        (AoSoA) a copy.
         """
         return [view.reshape(-1)[: self.count] for view in self._fixed("views", Points._views)]
 
@@ -83,9 +82,8 @@ class Points:
         return [views.blocks(leaf) for leaf in self.leaves]
 
     def _table(self) -> Any:
-        """The coordinates as one view of shape (count, axes) on the host.
-
-        None where they have no common strides, or rows would be slow.
+        """The coordinates as one view of shape (count, axes) on the host; None where they have no
+        common strides, or rows would be slow.
         """
         buffers = [
             self.arrangement.buffers[self.arrangement.slot(leaf).buffer] for leaf in self.leaves
@@ -116,9 +114,8 @@ class Points:
             return tuple(float(to_host(c[index : index + 1])[0]) for c in self.columns())
 
     def sample(self) -> Points:
-        """At most `SAMPLE` of the points, on the host.
-
-        Evenly from the whole array, but in no step with what repeats in it.
+        """At most `SAMPLE` of the points, on the host: evenly from the whole array, but in no step
+        with what repeats in it.
 
         It is taken once: who chooses a structure and who makes it look at the same positions.
         """
@@ -247,9 +244,8 @@ class Points:
         )
 
     def _surely_within(self, low: float, high: float) -> bool:
-        """Whether all coordinates on the host are finite and lie within the same bounds.
-
-        Quick, as it does not ask which one does not.
+        """Whether all coordinates on the host are finite and lie within the same bounds: quick, as
+        it does not ask which one does not.
 
         Numbers side by side are looked at in one pass; strided ones go by their sizes, which takes
         a third of the time of both ends.
@@ -273,9 +269,8 @@ class Points:
 
 
 def points_of(array: RecordArray, field: str) -> Points:
-    """The points of a field of an array of records.
-
-    The field is a vector of two or three floats.
+    """The points of a field of an array of records; the field is a vector of two or three
+    floats.
     """
     kind = next(f.type for f in array.record if f.name == field)
     side_of(array).read(bits_of(array.record)[field])

@@ -82,9 +82,8 @@ def nearest(
     device: str | None = None,
     search: Search | None = None,
 ) -> tuple[Any, Any]:
-    """The k nearest points to each query, optionally only those nearer than a radius.
-
-    (indices, distances), each of shape (m, k).
+    """The k nearest points to each query, optionally only those nearer than a radius: (indices,
+    distances), each of shape (m, k).
 
     Nearest first; of equally near ones the smaller index first. Where fewer than k are found the
     index is -1 (int32) and the distance infinity (in the type of the positions). k: from 1 to 32.
@@ -209,9 +208,8 @@ MOST_POINTS = 2**31 - 2**16  # their numbers have 32 bits
 
 
 def _device_of(values: Any, device: str | None) -> str:
-    """Where a query runs: where it is told to, else where the points are.
-
-    From the host, on the default device.
+    """Where a query runs: where it is told to, else where the points are; from the host, on the
+    default device.
     """
     return resolve(device if device is not None else home(values))
 

@@ -43,9 +43,8 @@ TURNING = 4096
 
 
 class Queried:
-    """The sources of a query in a structure, and its targets.
-
-    Other points, or the sources themselves.
+    """The sources of a query in a structure, and its targets: other points, or the sources
+    themselves.
     """
 
     def __init__(self, search: Search, sources: Points, targets: Points | None) -> None:
@@ -137,9 +136,8 @@ class Queried:
         return copy
 
     def _turned(self) -> Any:
-        """An order of the targets in which neighbours in time are neighbours in space.
-
-        None where it does not pay.
+        """An order of the targets in which neighbours in time are neighbours in space; None where
+        it does not pay.
         """
         if self.targets.count < TURNING or self.structure.order is None:
             return None

@@ -83,9 +83,8 @@ class SearchedLaunch:
         )
 
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
-        """The same launches for other results and values.
-
-        None where they are more than arguments.
+        """The same launches for other results and values; None where they are more than
+        arguments.
         """
         opened = self.kernel.opened(results, values) if isinstance(self.kernel, Prepared) else None
         return None if opened is None else SearchedTemplate(self.filling, opened, self.turns)
@@ -195,9 +194,8 @@ class RepeatedSearches:
         return None
 
     def _keep(self, entries: Iterable[Kept]) -> None:
-        """These and no others.
-
-        The last ones, and earlier ones as long as they are small together.
+        """These and no others: the last ones, and earlier ones as long as they are small
+        together.
         """
         kept: list[Kept] = []
         nbytes = 0

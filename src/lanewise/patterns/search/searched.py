@@ -1,6 +1,5 @@
-"""A call of a pairwise kernel over a search.
-
-Rebuild the structure, gather the fields in its order, walk through it.
+"""A call of a pairwise kernel over a search: rebuild the structure, gather the fields in its order,
+walk through it.
 """
 
 from __future__ import annotations
@@ -101,9 +100,8 @@ class _Specialisation:
 
 
 class Searched:
-    """What a pairwise kernel over a search compiles and binds. Compiled kernels are kept.
-
-    Each bound call has a structure of its own.
+    """What a pairwise kernel over a search compiles and binds. Compiled kernels are kept; each
+    bound call has a structure of its own.
     """
 
     def __init__(
@@ -141,9 +139,8 @@ class Searched:
         classify: Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments],
         bound_by: Callable[..., Call],
     ) -> tuple[Any, ...]:
-        """Run with the default or the tuned plan; the results. `classify`.
-
-        The arguments, checked.
+        """Run with the default or the tuned plan; the results. `classify`: the arguments,
+        checked.
         """
         points: tuple[Points, Points] | None = None
         repeatable = out is None or not self.signature.arrays
@@ -199,9 +196,8 @@ class Searched:
         self._repeated.forget()
 
     def _uses(self, arguments: Arguments) -> dict[str, Uses]:
-        """What is used of the targets and of the sources, by parameter.
-
-        Of both where they are, too.
+        """What is used of the targets and of the sources, by parameter: of both where they are,
+        too.
         """
         return {
             n: uses_of(self.lowered, n, r.record).and_reads(r.record, self.search.position)
@@ -221,9 +217,8 @@ class Searched:
         bind: Callable[..., Call],
         choice: Choice | None = None,
     ) -> Call:
-        """A call with its structure and its memory. `choice`.
-
-        Instead of what is asked for, or was tuned.
+        """A call with its structure and its memory. `choice`: instead of what is asked for, or was
+        tuned.
         """
         with on(arguments.device):
             s = self._specialisation(arguments, plan, choice)
@@ -439,9 +434,8 @@ class Searched:
         copied: tuple[Leaf, ...],
         index: Scalar,
     ) -> ir.Kernel:
-        """The kernel before any decision about it. `copied`.
-
-        What the sorted copy of the sources holds, if there is one.
+        """The kernel before any decision about it. `copied`: what the sorted copy of the sources
+        holds, if there is one.
         """
         return self._made(self._arguments(arguments, search, structure, copied, index), index)
 

@@ -59,9 +59,8 @@ SOURCES_A_CELL = 2  # on average, where no radius says how large a cell shall be
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticGrid(Search):
-    """Uniform cells over the world.
-
-    In an open world over the box of the first positions, or over the one of `over`.
+    """Uniform cells over the world; in an open world over the box of the first positions, or over
+    the one of `over`.
 
     cells: along every axis, one number or one for each axis; None: cells with sides of at least the
     radius, at most two for each source. over: in an open world the lowest and the highest

@@ -150,9 +150,8 @@ class TreeWalk(Walk):
         return (*moved, ir.Assign(self.count.name, build.add(self.count, one)))
 
     def first_in_line(self, visit: Visit) -> ir.Block:
-        """The sources of the leaf that has waited longest.
-
-        Leaves are met in the order of the curve, however many wait.
+        """The sources of the leaf that has waited longest: leaves are met in the order of the
+        curve, however many wait.
         """
         leaf, line = self.boxes.whole("leaf"), self.line
         longest: ir.Expression = line[0]

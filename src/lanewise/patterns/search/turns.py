@@ -1,6 +1,5 @@
-"""How often the loops of a kernel over a search run that go over what it has set aside.
-
-Sources in reach, and the nearest.
+"""How often the loops of a kernel over a search run that go over what it has set aside: sources in
+reach, and the nearest.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Calls over a structure that fits wherever the elements are.
-
-A quick look at their positions, and the launches that follow it.
+"""Calls over a structure that fits wherever the elements are: a quick look at their positions, and
+the launches that follow it.
 
 On a CPU compiled code says whether all positions can be used. On a GPU a graph looks at them, says
 so to the host, and fills the structure; the kernel is launched behind it while the host waits for
@@ -83,9 +82,8 @@ def _within_text(axes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HostPiece:
-    """A kernel that waits for results and values. results: which of them is which argument; values.
-
-    By name, likewise.
+    """A kernel that waits for results and values. results: which of them is which argument; values:
+    by name, likewise.
     """
 
     run: Callable[[tuple[Any, ...]], None]
@@ -96,9 +94,8 @@ class HostPiece:
 
 @dataclass(frozen=True, slots=True)
 class HostWatched:
-    """Everything of a call at a stretch.
-
-    To hand it from function to function takes longer than the work of few elements.
+    """Everything of a call at a stretch: to hand it from function to function takes longer than the
+    work of few elements.
 
     looks: compiled code and its arguments, for targets and sources. made: shapes and types of the
     results.
@@ -201,9 +198,8 @@ extern "C" __global__ void __launch_bounds__(32) look_answer_kernel(
 
 
 class DeviceLook:
-    """A look at positions and the launches that fill a structure, as one graph.
-
-    Its answer comes through memory of the host.
+    """A look at positions and the launches that fill a structure, as one graph; its answer comes
+    through memory of the host.
 
     Looks are counted on both sides, so that no answer is taken for that of another look. One at a
     time: `SearchedTemplate` has turns.
@@ -306,9 +302,8 @@ class WatchedTemplate:
 
 
 class DeviceFilling:
-    """What a bound call on a GPU does before its kernel.
-
-    It looks at positions, fills its structure, and waits for the answer.
+    """What a bound call on a GPU does before its kernel: it looks at positions, fills its
+    structure, and waits for the answer.
 
     in_graphs: whether the filling may be captured. The owner of the call has turns. While a graph
     is captured there is no answer to wait

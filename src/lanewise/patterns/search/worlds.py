@@ -24,9 +24,8 @@ class Open:
 @frozen
 @dataclass(frozen=True, slots=True, init=False)
 class Periodic:
-    """A box whose opposite faces are one.
-
-    A source is seen at its nearest image, its position moved by whole sizes.
+    """A box whose opposite faces are one: a source is seen at its nearest image, its position moved
+    by whole sizes.
 
     size: the extents of the box, one number an axis. origin: its lowest corner, one number for all
     axes or one an axis. Positions may lie outside the box. Raises `ArgumentError` for sizes that

@@ -197,9 +197,8 @@ class Segmentwise(AbstractKernel):
     def __call__(
         self, *arguments: Any, out: Any = None, plan: Plan | None = None, **named: Any
     ) -> Any:
-        """The sums of all cells.
-
-        An array of shape (dense, *segments) or (dense, *segments, components), or a tuple of them.
+        """The sums of all cells: an array of shape (dense, *segments) or (dense, *segments,
+        components), or a tuple of them.
 
         `segments` are the axes of the ragged items above their innermost lists, where all lists of
         a level are of one length: (stacks, detectors) for items by stack and detector. Else it is
@@ -318,8 +317,7 @@ def _several(out: Any, count: int) -> tuple[Any, ...]:
 
 @brief
 def segmentwise(function: Callable[..., Any]) -> Segmentwise:
-    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star.
-
-    Star) -> lw.f32: ...`.
+    """Make a kernel of a function of one item: `@lw.segmentwise def light(lens: Lens, star: Star)
+    -> lw.f32: ...`.
     """
     return Segmentwise(plain_function("segmentwise", function))

@@ -1,6 +1,5 @@
-"""The pattern of sums over segments.
-
-A thread of a GPU has cells that are neighbours on the dense axis, a block those of one segment.
+"""The pattern of sums over segments: a thread of a GPU has cells that are neighbours on the dense
+axis, a block those of one segment.
 
     parallel for cell: segment, place = ...; for item: sum += f(place, item)
 ->  parallel for block: segment = block / tiles; tile = block - segment * tiles
@@ -41,9 +40,8 @@ def grain(items: int) -> int:
 
 
 def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Every field decided. Few cells leave a GPU idle, unless several threads share each.
-
-    On a CPU cells lie side by side.
+    """Every field decided. Few cells leave a GPU idle, unless several threads share each; on a CPU
+    cells lie side by side.
 
     More threads than a list has items would share nothing. A dense axis that leaves half of a block
     idle shares it with other lists.
@@ -138,9 +136,8 @@ def shape(
 
 
 def _packed(kernel: ir.Kernel, loop: ir.Parallel, lanes: int) -> ir.Kernel:
-    """Blocks of lanes over all cells. Threads past the last cell go with it, and store nothing.
-
-    All reach every barrier.
+    """Blocks of lanes over all cells. Threads past the last cell go with it, and store nothing: all
+    reach every barrier.
     """
     index = loop.extent.type
     block, lane, slot = (ir.Local(n, index) for n in (own("block"), LANE, SLOT))

@@ -15,9 +15,8 @@ Places = tuple[str, str, str]
 
 
 class RaggedSlot:
-    """A ragged array of the same kind, layout and device, of any sizes.
-
-    How long each list is may differ.
+    """A ragged array of the same kind, layout and device, of any sizes; how long each list is may
+    differ.
     """
 
     __slots__ = ("_like", "_places", "_seen")

@@ -1,6 +1,5 @@
-"""Kernels in place, one element after another.
-
-A sum over pairs and then functions of the element, all from the newest values.
+"""Kernels in place, one element after another: a sum over pairs and then functions of the element,
+all from the newest values.
 
 What Gauss and Seidel do to equations. On a CPU alone, and on one of its threads: every element
 waits for the one before it. The kernel is one piece of work that nothing divides: `parallel for
@@ -112,9 +111,8 @@ def _values(step: Step, record: str, records: RecordArray) -> Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A function of one element.
-
-    Its record parameter, and for its other parameters where their values come from.
+    """A function of one element: its record parameter, and for its other parameters where their
+    values come from.
 
     takes: parameter -> (number of an earlier stage, number of its result); stage 0 is the sum over
     pairs. The others are values for all, called by the number of the stage and their name

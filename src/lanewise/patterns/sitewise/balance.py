@@ -42,8 +42,7 @@ class Balance:
     def refusal(
         self, velocities: Velocities, names: Mapping[int, str], *, closed: bool
     ) -> str | None:
-        """Why walls cannot move with these velocities, in a box that is `closed` or has openings.
-
+        """Why walls cannot move with these velocities, in a box that is `closed` or has openings;
         None where they can.
         """
         for number, axis, step in sorted(self.mirrored):
@@ -83,8 +82,7 @@ def wall_balance(
     walls: frozenset[int],
     velocities: Velocities,
 ) -> Balance:
-    """Count the links of a box. `kinds`: of its sites; `walls`: the kinds that are walls.
-
+    """Count the links of a box. `kinds`: of its sites; `walls`: the kinds that are walls;
     `velocities`: of those that move.
     """
     box = _Box(kinds, edges, walls)

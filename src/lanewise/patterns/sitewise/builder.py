@@ -1,6 +1,5 @@
-"""What all parts of a kernel over sites share.
-
-What it is specialised to, its arguments, its arrays, the names of a site's values.
+"""What all parts of a kernel over sites share: what it is specialised to, its arguments, its
+arrays, the names of a site's values.
 
 What a site learns of itself belongs to it: where it lies, whether it is special or a wall, and what
 its flags say.
@@ -247,9 +246,8 @@ def _population_leaves(lattice: Lattice, storage: Scalar) -> tuple[Leaf, ...]:
 
 
 def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[str, t.ValueType]:
-    """The parameters of all functions of a kernel by name.
-
-    Raises `ArgumentError` where two disagree about a type.
+    """The parameters of all functions of a kernel by name; raises `ArgumentError` where two
+    disagree about a type.
     """
     first: dict[str, tuple[str, t.ValueType]] = {}
     for function, parameters in functions:
@@ -263,9 +261,8 @@ def check_uniforms(functions: list[tuple[str, dict[str, t.ValueType]]]) -> dict[
 
 
 def check_tables(functions: list[tuple[str, Mapping[str, ArrayType]]]) -> dict[str, ArrayType]:
-    """The tables of all functions of a kernel by name.
-
-    Raises `ArgumentError` where two disagree about a type.
+    """The tables of all functions of a kernel by name; raises `ArgumentError` where two disagree
+    about a type.
     """
     first: dict[str, tuple[str, ArrayType]] = {}
     for function, tables in functions:

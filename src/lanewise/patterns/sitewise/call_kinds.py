@@ -1,6 +1,5 @@
-"""The kinds of sites of a flow.
-
-Which function or wall each number stands for, and what they take.
+"""The kinds of sites of a flow: which function or wall each number stands for, and what they
+take.
 """
 
 from __future__ import annotations
@@ -203,9 +202,8 @@ class SiteKinds:
         return tuple(f for n, f in self.fields.items() if n in fields)
 
     def functions_of(self, sites: Sites) -> tuple[SiteFunction, ...]:
-        """All that a step of these sites calls.
-
-        The functions of the kinds that occur, and what writes the fields that they read.
+        """All that a step of these sites calls: the functions of the kinds that occur, and what
+        writes the fields that they read.
         """
         updates = self.updates(sites)
         return (*updates, *self.writers({n for f in updates for n in f.fields}))
@@ -293,9 +291,8 @@ class SiteKinds:
         )
 
     def check_motion(self, sites: Sites, values: SiteValues) -> None:
-        """Refuse walls that cannot move as a call says.
-
-        Across a slip face, or so that a closed box gains or loses mass.
+        """Refuse walls that cannot move as a call says: across a slip face, or so that a closed box
+        gains or loses mass.
 
         A box is closed where all its sites are walls or of kind 0, and no face is an outflow.
         Raises `ArgumentError`.

@@ -1,6 +1,5 @@
-"""Sitewise kernels made runnable.
-
-Compiled for a phase, bound to the memory of some sites, and run for many steps.
+"""Sitewise kernels made runnable: compiled for a phase, bound to the memory of some sites, and run
+for many steps.
 
 Steps run in cycles of all phases of their streaming form, inside graphs on a GPU.
 """
@@ -92,9 +91,8 @@ class SiteCall(Inspectable):
 def compile_phase(
     build: Callable[[t.Scalar], ir.Kernel], sites: Sites, plan: Plan | None
 ) -> Executable:
-    """The kernels of a phase on the sites' device.
-
-    `build` makes the reference kernel for a type of indices.
+    """The kernels of a phase on the sites' device; `build` makes the reference kernel for a type of
+    indices.
     """
     reference = build(index_type(sites.device))
     complete = complete_site_plan(
@@ -245,9 +243,8 @@ def _bind_runs(
     bound: dict[str, Any],
     environment: dict[str, Any],
 ) -> None:
-    """Runs of sites, the places of their populations, and views of the memory these lie in.
-
-    What is left is listed.
+    """Runs of sites, the places of their populations, and views of the memory these lie in; what is
+    left is listed.
     """
     arrays = {a.name: a for k in executable.program.kernels for a in k.arrays}
     if site_runs.RUNS not in arrays:
@@ -315,9 +312,8 @@ class SiteStepper:
         observed: tuple[Observed, ...] = (),
         copied: tuple[str, ...] = (),
     ) -> None:
-        """`calls(step, fresh)` gives the launches of a step; `bound`.
-
-        Those of an earlier stepper of the same.
+        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper
+        of the same.
 
         `observed`: what is looked at before every step. `copied`: the values whose arrays were
         copied.
@@ -398,9 +394,8 @@ class SiteStepper:
             sites.whole.take(sites.step, steps, run)
 
     def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
-        """Whole cycles, and single steps before the first and after the last one.
-
-        A first step of populations stands alone.
+        """Whole cycles, and single steps before the first and after the last one; a first step of
+        populations stands alone.
         """
         schedule: list[tuple[Hashable, int]] = []
         fresh = self._sites.fresh

@@ -110,9 +110,8 @@ class CoupledStepper:
         return key
 
     def launches(self, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
-        """Those of a step.
-
-        `states` has what is fresh and at which step, for the sites of each stepper.
+        """Those of a step: `states` has what is fresh and at which step, for the sites of each
+        stepper.
         """
         at = {
             id(sites): (step, fresh)
@@ -124,9 +123,8 @@ class CoupledStepper:
 
 @brief
 def couple(*steppers: SiteStepper) -> CoupledStepper:
-    """Step several sites together.
-
-    `lw.couple(flow.stepper(air, warmth=warmth), heat.stepper(heat_sites, wind=wind)).run(1000)`.
+    """Step several sites together: `lw.couple(flow.stepper(air, warmth=warmth),
+    heat.stepper(heat_sites, wind=wind)).run(1000)`.
 
     Every step first observes what the steppers' values observe (`observer.of(sites)`), then updates
     all sites. Raises `ArgumentError` for sites on different devices, for sites that two steppers

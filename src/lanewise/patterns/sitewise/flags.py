@@ -45,9 +45,8 @@ def make_flags(
 
 
 def _framed(solid: npt.NDArray[np.bool_], edges: Edges) -> npt.NDArray[np.bool_]:
-    """With what lies beyond each face.
-
-    The other end of a periodic axis, else the same layer again.
+    """With what lies beyond each face: the other end of a periodic axis, else the same layer
+    again.
     """
     for axis, (face, _) in enumerate(edges.faces[: solid.ndim]):
         width = [(int(a == solid.ndim - 1 - axis),) * 2 for a in range(solid.ndim)]
@@ -99,9 +98,8 @@ def mark_shared_sectors(
 
 
 def make_marks(sites: npt.NDArray[np.uint32] | npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """One bit a site, 32 sites a flags.
-
-    Whether a site's entry is not 0, such as the flags of special sites.
+    """One bit a site, 32 sites a flags: whether a site's entry is not 0, such as the flags of
+    special sites.
     """
     bits = np.zeros(-(-len(sites) // 32) * 32, np.uint8)
     bits[: len(sites)] = sites != 0

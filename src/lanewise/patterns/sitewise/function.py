@@ -1,6 +1,5 @@
-"""A function of one site: its signature, what it computes in, its IR, and the values that it takes.
-
-One for all sites, or one a site.
+"""A function of one site: its signature, what it computes in, its IR, and the values that it takes:
+one for all sites, or one a site.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ Kinds = Mapping[str, t.ValueType]
 
 @dataclass(frozen=True, slots=True)
 class SiteValues:
-    """The values of a call, bound.
-
-    Arrays by name, and the scalars of the others by their names in the IR.
+    """The values of a call, bound: arrays by name, and the scalars of the others by their names in
+    the IR.
 
     copied: whose arrays were copied, so that nobody sees what is written to them later.
     """
@@ -57,9 +55,8 @@ class SiteValues:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What an observer sees at the beginning of every step of some sites.
-
-    A value of a call, one a site.
+    """What an observer sees at the beginning of every step of some sites: a value of a call, one a
+    site.
 
     name: of the observer. array: what it writes. look: its launch before a step; `fresh` if the
     populations were set, and no step has run.
@@ -87,9 +84,8 @@ def is_unchanging(value: Any) -> bool:
 
 
 def same_values(before: dict[str, Any], now: dict[str, Any]) -> bool:
-    """Whether the unchanging values of an earlier call are those of this one.
-
-    1 is not 1.0, and 0.0 is not -0.0.
+    """Whether the unchanging values of an earlier call are those of this one: 1 is not 1.0, and 0.0
+    is not -0.0.
     """
     if before.keys() != now.keys():
         return False
@@ -120,9 +116,8 @@ def classify_values(
     written: frozenset[str] = frozenset(),
     tables: Tables = NOTHING,
 ) -> SiteValues:
-    """Check every value against its parameter.
-
-    `velocities` are those of walls, which are the same for all sites, `tables` are arrays.
+    """Check every value against its parameter; `velocities` are those of walls, which are the same
+    for all sites, `tables` are arrays.
 
     `fields` are what sites read at their neighbours, of which observers of the flow itself write
     those in `written`: no call brings them. Values that belong to a kind that does not occur
@@ -232,9 +227,8 @@ def _field(place: str, value: Any, kind: Scalar, sites: Sites) -> Any:
 
 
 def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> float:
-    """The speed at which an outflow carries things out, in links a step.
-
-    Taken from `arguments`, which may have it without an outflow.
+    """The speed at which an outflow carries things out, in links a step; taken from `arguments`,
+    which may have it without an outflow.
     """
     speed = arguments.pop(_OUTFLOW_SPEED, None)
     if not sites.edges.outlets:
@@ -250,9 +244,8 @@ def _outflow_speed(kernel: str, sites: Sites, arguments: dict[str, Any]) -> floa
 
 
 def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
-    """One value a site, of shape (count[, components]) or (*shape[, components]).
-
-    None for a single value.
+    """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single
+    value.
     """
     row = (kind.length,) if isinstance(kind, t.Vector) else ()
     shape = shape_of(value)
@@ -394,9 +387,8 @@ class SiteFunction:
         return self._update
 
     def notice(self) -> int:
-        """Start anew where a helper or a constant stands for something else than it did.
-
-        The version that it has now.
+        """Start anew where a helper or a constant stands for something else than it did; the
+        version that it has now.
         """
         if self._seen is not None and not self._seen.same():
             self._signature = self._update = self._seen = None

@@ -168,9 +168,8 @@ def _departed_name(builder: SiteBuilder, q: int) -> ir.Local:
 
 
 def _departed(builder: SiteBuilder, q: int) -> ir.Block:
-    """What has left the site along q.
-
-    It is on its way to the neighbour there, or has been put there.
+    """What has left the site along q: it is on its way to the neighbour there, or has been put
+    there.
     """
     phase, value = builder.a.phase, _departed_name(builder, q)
     leaf = builder.leaf(q, phase.load_opposite)

@@ -70,9 +70,8 @@ class Sitewise(LatticeKernel):
         return self.kinds.add_function(number, name)
 
     def wall(self, number: int, name: str, velocity: str | None = None, **fields: str) -> None:
-        """Make a kind of walls.
-
-        Half-way bounce-back, moving with the uniform called `velocity` when there is one.
+        """Make a kind of walls: half-way bounce-back, moving with the uniform called `velocity`
+        when there is one.
 
         `fields`: by the name of a field, the name of the uniform that sites read of it at this
         wall: `wall(1, "floor", psi="wetting")`. Of a field without one they read their own value.
@@ -155,9 +154,8 @@ class Sitewise(LatticeKernel):
         return sites
 
     def set_populations(self, sites: Sites, populations: Any) -> None:
-        """Set the populations that arrive next, an array of shape (Q, *shape).
-
-        The count of steps starts again.
+        """Set the populations that arrive next, an array of shape (Q, *shape); the count of steps
+        starts again.
 
         Raises `ArgumentError`, with the sites as they were, for another shape and for finite
         numbers that the storage type does not hold (float16 ends at 65,504).
@@ -297,9 +295,8 @@ class Sitewise(LatticeKernel):
 
 
 def sitewise(lattice: Lattice) -> Callable[[Callable[..., Any]], Sitewise]:
-    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega.
-
-    F32): ...`.
+    """Make a kernel of a function of one site: `@sitewise(D2Q9) def flow(f: populations, omega:
+    f32): ...`.
     """
     argument: Any = lattice
     if not isinstance(argument, Lattice):

@@ -1,6 +1,5 @@
-"""The kernels of a flow.
-
-Compiled once for every specialisation of its sites, and bound to their memory.
+"""The kernels of a flow: compiled once for every specialisation of its sites, and bound to their
+memory.
 """
 
 from __future__ import annotations
@@ -106,9 +105,8 @@ class SiteKernels:
         return (size_class(sites.count), *self.specialisation(sites, values))
 
     def key(self, sites: Sites, values: SiteValues) -> Key:
-        """What tuned plans of steps are kept under.
-
-        The reference kernel of the first phase of a cycle stands for all.
+        """What tuned plans of steps are kept under: the reference kernel of the first phase of a
+        cycle stands for all.
         """
         reference = build_sitewise(
             self.arguments(sites, 0, False, values), index_type(sites.device)
@@ -137,9 +135,8 @@ class SiteKernels:
         return next((p for p in plans if p.branches == "apart"), plans[0])
 
     def observed(self, sites: Sites, values: SiteValues) -> tuple[Observed, ...]:
-        """What is looked at before every step.
-
-        The fields that this flow's own observers write, and what its values observe.
+        """What is looked at before every step: the fields that this flow's own observers write, and
+        what its values observe.
         """
         fields = dict(values.fields_of)
         own_fields = (
@@ -233,9 +230,8 @@ class SiteKernels:
             self.prove(sites, values, (writer,))
 
     def asks_for_tests(self, sites: Sites, checks: bool) -> bool:
-        """Whether a call asks for tests of indices.
-
-        Raises `ArgumentError` where it has no tables.
+        """Whether a call asks for tests of indices; raises `ArgumentError` where it has no
+        tables.
         """
         if checks is False:  # as nearly always: the functions need not be gone through
             return False
@@ -247,9 +243,8 @@ class SiteKernels:
     def examine(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
     ) -> None:
-        """Test the indices of the next step.
-
-        Raises `VerificationError` for the first site that is outside of a table.
+        """Test the indices of the next step; raises `VerificationError` for the first site that is
+        outside of a table.
         """
         tests = self.prove(sites, values, functions)
         for f in functions:
@@ -284,9 +279,8 @@ class SiteKernels:
     def examine_step(
         self, sites: Sites, values: SiteValues, functions: tuple[SiteFunction, ...]
     ) -> None:
-        """Test the indices of the next step and of what is observed before it, which is looked at.
-
-        Indices may depend on it.
+        """Test the indices of the next step and of what is observed before it, which is looked at:
+        indices may depend on it.
         """
         for o in in_order(self.observed(sites, values)):
             o.sites.whole.check()
@@ -448,9 +442,8 @@ class SiteKernels:
         values: SiteValues,
         functions: tuple[Update, ...] | None = None,
     ) -> SitewiseArguments:
-        """What a kernel is specialised to.
-
-        Of a step, or with `functions` of a look at what arrives.
+        """What a kernel is specialised to: of a step, or with `functions` of a look at what
+        arrives.
         """
         walls = self.kinds.walls_of(sites)
         return SitewiseArguments(

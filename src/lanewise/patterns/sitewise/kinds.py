@@ -1,6 +1,5 @@
-"""What sites and the faces of their box are: kinds, which the numbers of a mask mean, and edges.
-
-Periodic, slip, or a wall.
+"""What sites and the faces of their box are: kinds, which the numbers of a mask mean, and edges:
+periodic, slip, or a wall.
 """
 
 from __future__ import annotations
@@ -20,9 +19,8 @@ REST = MOST  # the kind of a wall that no mask names: where different walls meet
 
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Sites that are not updated, and that half-way bounce-back takes for a wall.
-
-    `velocity` names the uniform that moves it.
+    """Sites that are not updated, and that half-way bounce-back takes for a wall; `velocity` names
+    the uniform that moves it.
 
     fields: (field, the uniform that it has there), for fields that are read through its links.
     """
@@ -87,9 +85,8 @@ class Edges:
 
 
 def read_edges(edges: Mapping[str, Rule] | None, dimension: int, walls: Mapping[str, int]) -> Edges:
-    """Check the user's rules, `{"x": "periodic", "y": ("wall", "lid")}`.
-
-    An axis without one is periodic.
+    """Check the user's rules, `{"x": "periodic", "y": ("wall", "lid")}`; an axis without one is
+    periodic.
 
     `walls` are the numbers of the kinds of walls by name. Raises `ArgumentError` for unknown axes
     and rules, and for an axis that is periodic at one end only.

@@ -1,6 +1,5 @@
-"""What kernels over the sites of a lattice share, whether these hold populations or fields.
-
-Kinds, steps, what is compiled.
+"""What kernels over the sites of a lattice share, whether these hold populations or fields: kinds,
+steps, what is compiled.
 """
 
 from __future__ import annotations
@@ -108,17 +107,15 @@ class LatticeKernel(ABC):
 
     @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
-        """What `run` makes for given values.
-
-        Bound once, to run again and again, or to be coupled (`lw.couple`).
+        """What `run` makes for given values: bound once, to run again and again, or to be coupled
+        (`lw.couple`).
         """
         return self._stepper(sites, plan, self._proved(sites, values))
 
     @brief
     def compile(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteCall:
-        """The kernel of the next step, without running it.
-
-        Its plan, source, resources, explanation.
+        """The kernel of the next step, without running it: its plan, source, resources,
+        explanation.
         """
         classified = self._proved(sites, values)
         return replace(
@@ -134,9 +131,8 @@ class LatticeKernel(ABC):
     def _stepper(
         self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
     ) -> SiteStepper:
-        """What takes steps of these sites with values that are checked; `bound`.
-
-        What an earlier one of the same has bound.
+        """What takes steps of these sites with values that are checked; `bound`: what an earlier
+        one of the same has bound.
         """
         observed = (
             () if bound is not None and not bound.observes else self.kernels.observed(sites, values)

@@ -123,9 +123,8 @@ class Links:
         )
 
     def distances(self) -> ir.Block:
-        """How far it is to the neighbours along each axis, around faces that wrap.
-
-        Nowhere at others.
+        """How far it is to the neighbours along each axis, around faces that wrap; nowhere at
+        others.
         """
         body: list[ir.Statement] = []
         for axis in range(self.lattice.dimension):
@@ -146,9 +145,8 @@ class Links:
         return tuple(body)
 
     def unit(self, axis: int) -> ir.Expression:
-        """The distance of neighbours along an axis in the unit of `distance`.
-
-        Sites, or whole blocks of them.
+        """The distance of neighbours along an axis in the unit of `distance`: sites, or whole
+        blocks of them.
         """
         if axis and self.row_block:
             return ir.Local((ROW, LAYER)[axis - 1], self.index)
@@ -187,9 +185,8 @@ class Links:
         return condition
 
     def at_moving_face(self) -> ir.Expression | None:
-        """Whether the site lies at a face that moves.
-
-        None where sites of the mask may move, too.
+        """Whether the site lies at a face that moves; None where sites of the mask may move,
+        too.
         """
         if self.solids and self.moving_sites:
             return None
@@ -213,9 +210,8 @@ class Links:
         return _bit(ir.Local(FLAG_WORD, U32), q - 1)
 
     def bends(self, q: int, sign: int) -> ir.Expression | None:
-        """Whether the link along or against q wraps or is mirrored at a face.
-
-        None where no face does that.
+        """Whether the link along or against q wraps or is mirrored at a face; None where no face
+        does that.
 
         Where every site computes where it lies, links that wrap are like others.
         """
@@ -231,9 +227,8 @@ class Links:
     def towards(
         self, q: int, sign: int, leaf: int, give: Callable[[ir.Expression, int], ir.Block]
     ) -> ir.Block:
-        """`give(place, leaf)` for the end of an uncut link along or against q.
-
-        Wrapped at periodic faces, mirrored at slip faces.
+        """`give(place, leaf)` for the end of an uncut link along or against q: wrapped at periodic
+        faces, mirrored at slip faces.
         """
         return self.follow(tuple(sign * c for c in self.lattice.velocities[q]), leaf, give)
 
@@ -270,9 +265,8 @@ class Links:
         return self.follow(steps, leaf, give, axis + 1, moved)
 
     def face_met(self, steps: tuple[int, ...]) -> ir.Expression:
-        """The kind of the wall at the faces that these steps cross (i32).
-
-        0 for none, `REST` for different ones.
+        """The kind of the wall at the faces that these steps cross (i32): 0 for none, `REST` for
+        different ones.
         """
         met: ir.Expression = ir.Literal(0, I32)
         for axis, step in enumerate(steps):
@@ -371,9 +365,8 @@ def _bit(flag_word: ir.Expression, position: int) -> ir.Expression:
 
 
 def rest_of(axis: int, index: Scalar = I32) -> ir.Local:
-    """What is left of a site's number without its coordinates up to this axis.
-
-    After x the number of its row.
+    """What is left of a site's number without its coordinates up to this axis: after x the number
+    of its row.
     """
     return ir.Local(own(f"rest.{AXES[axis]}"), index)
 

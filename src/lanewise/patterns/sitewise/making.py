@@ -1,6 +1,5 @@
-"""What sites are made of.
-
-What the user gives is checked and completed before anything is allocated.
+"""What sites are made of: what the user gives is checked and completed before anything is
+allocated.
 """
 
 from __future__ import annotations
@@ -85,9 +84,8 @@ def layout_among_walls(
 
 
 def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: Layout) -> int:
-    """What the populations, flags and bits of sites take at most.
-
-    Known before anything is allocated.
+    """What the populations, flags and bits of sites take at most: known before anything is
+    allocated.
     """
     bits = 2 * 4 * -(-count // 32) if form.buffers > 1 else 0
     return (
@@ -100,9 +98,8 @@ def _bytes(lattice: Lattice, count: int, storage: Scalar, form: Form, layout: La
 def _layout(
     layout: object, device: str, storage: Scalar, extent: int, nbytes: int = LINE
 ) -> Layout:
-    """The wanted one, or a default.
-
-    On a GPU blocks of a warp's sites, or of as many as fill `nbytes` if rows are whole blocks then.
+    """The wanted one, or a default: on a GPU blocks of a warp's sites, or of as many as fill
+    `nbytes` if rows are whole blocks then.
     """
     if layout is not None:
         return checked_layout(layout)

@@ -1,6 +1,5 @@
-"""The momentum that walls take from the fluid in a step.
-
-A sum over the links that they cut, for every special fluid site.
+"""The momentum that walls take from the fluid in a step: a sum over the links that they cut, for
+every special fluid site.
 
     force(n) = sum over cut links q of (e_out - u_w) f_out - (e_in - u_w) f_in,   e_in = e_q =
     -e_out
@@ -47,9 +46,8 @@ def build_momentum_exchange(
     *,
     curved: bool = False,
 ) -> ir.Kernel:
-    """The kernel over the sites whose links walls cut (`$walled`).
-
-    Element i of the result is the force at the i-th of them.
+    """The kernel over the sites whose links walls cut (`$walled`); element i of the result is the
+    force at the i-th of them.
 
     `measured` are the kinds of walls whose force is wanted; `weights` adds the lattice's to the
     populations. curved: some walls are interpolated, and `$weights` has a record for each of the

@@ -1,6 +1,5 @@
-"""Fields at the neighbours of a site.
-
-From where a site reads what stands at the other end of a link, and what it reads of a wall.
+"""Fields at the neighbours of a site: from where a site reads what stands at the other end of a
+link, and what it reads of a wall.
 
 The neighbour in direction q is where the population of the opposite direction comes from, so links,
 edges and cut links are those of populations. Fields are complete before the kernel that reads them
@@ -26,9 +25,8 @@ from lanewise.patterns.sitewise.builder import SiteBuilder, converted
 
 @dataclass(frozen=True, slots=True)
 class FieldRead:
-    """A field that some function of the kernel reads in direction q.
-
-    Where it is stored, and the variable that it becomes.
+    """A field that some function of the kernel reads in direction q: where it is stored, and the
+    variable that it becomes.
     """
 
     name: str
@@ -85,9 +83,8 @@ def _bulk_place(b: SiteBuilder, q: int) -> ir.Expression:
 
 
 def inside(b: SiteBuilder, place: ir.Expression, order: int) -> ir.Expression:
-    """A place of the array, also for special sites at its ends.
-
-    `order` tells at which end it could lie outside.
+    """A place of the array, also for special sites at its ends; `order` tells at which end it could
+    lie outside.
     """
     last = build.subtract(ir.Local(COUNT, b.site.type), 1)
     if order < 0 or (order and b.a.thin):

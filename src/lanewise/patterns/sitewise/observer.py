@@ -37,9 +37,8 @@ MOST_KEPT = 1 << 22
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Waiting:
-    """A look that is bound to the memory of some sites, and waits for arrays to fill. checks.
-
-    That the memory lies where it did.
+    """A look that is bound to the memory of some sites, and waits for arrays to fill. checks: that
+    the memory lies where it did.
     """
 
     template: Flat
@@ -80,9 +79,8 @@ class Observer:
     def __call__(
         self, sites: Sites, *, plan: Plan | None = None, checks: bool = False, **values: Any
     ) -> Any:
-        """Arrays of shape (count,) or (count, components) on the sites' device.
-
-        One, or a tuple of them; zeros at walls.
+        """Arrays of shape (count,) or (count, components) on the sites' device: one, or a tuple of
+        them; zeros at walls.
 
         checks: test every index into a table before; raises `VerificationError` with the first site
         that is outside.
@@ -140,9 +138,8 @@ class Observer:
         call: SiteCall,
         results: tuple[Any, ...],
     ) -> tuple[Any, ...]:
-        """Let the sites keep a look for calls like it, where its values stay the same.
-
-        What its caller gets.
+        """Let the sites keep a look for calls like it, where its values stay the same; what its
+        caller gets.
         """
         if not all(map(is_unchanging, values.values())):
             return results
@@ -178,9 +175,8 @@ class Observer:
 
     @brief
     def of(self, sites: Sites, **values: Any) -> Observed:
-        """What it sees of these sites at the beginning of every step, as a value of another call.
-
-        See `lw.couple`.
+        """What it sees of these sites at the beginning of every step, as a value of another call:
+        see `lw.couple`.
 
         Raises `ArgumentError` unless it returns one value.
         """

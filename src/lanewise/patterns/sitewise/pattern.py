@@ -27,9 +27,8 @@ DEPARTING = (
 
 
 def divide(kernel: ir.Kernel, target: Target, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """The bulk and each kind of site.
-
-    On a CPU the loop of the bulk takes all sites whose links lead alike.
+    """The bulk and each kind of site; on a CPU the loop of the bulk takes all sites whose links
+    lead alike.
     """
     parts = splitting.apply(kernel, spans=not target.has_blocks)
     bulk, *special = (checked("branch splitting", k) for k in parts)
@@ -160,9 +159,8 @@ def complete_site_plan(
 
 
 def _sites_of_a_thread(reference: ir.Kernel) -> int:
-    """With two bytes a population accesses of single sites are too small.
-
-    A thread has registers for 4 or 2 (bench/results/gpu_lbm.md).
+    """With two bytes a population accesses of single sites are too small; a thread has registers
+    for 4 or 2 (bench/results/gpu_lbm.md).
     """
     leaves = reference.arrays[0].leaves
     if (
@@ -188,9 +186,8 @@ def _boxes(wish: Plan, reference: ir.Kernel, shape: tuple[int, ...]) -> Plan | N
 
 
 def _reads_fields(reference: ir.Kernel) -> bool:
-    """Whether sites read arrays other than populations at their neighbours.
-
-    Two of them share what they read.
+    """Whether sites read arrays other than populations at their neighbours: two of them share what
+    they read.
     """
     (loop,) = reference.body
     assert isinstance(loop, ir.Parallel)

@@ -114,9 +114,8 @@ def load(b: SiteBuilder, place: ir.Expression, leaf: int, q: int, tag: str) -> i
 
 
 def corrections(b: SiteBuilder) -> ir.Block:
-    """What a special site loads anew.
-
-    Populations from cut links, and from links that wrap or are mirrored.
+    """What a special site loads anew: populations from cut links, and from links that wrap or are
+    mirrored.
 
     All loads come before all uses, so that they wait for memory together.
     """

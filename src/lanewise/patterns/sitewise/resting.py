@@ -1,6 +1,5 @@
-"""Links that pass between two different walls are at rest.
-
-What a moving wall adds to them would be missing at its other end.
+"""Links that pass between two different walls are at rest: what a moving wall adds to them would be
+missing at its other end.
 
 A moving wall with velocity u adds 6 w (e . u) to what it sends back along e. Over a wall that moves
 along itself these terms cancel: a fluid site gains along one oblique link what its neighbour loses

@@ -48,8 +48,7 @@ def make_classes(
     moving: frozenset[int],
     moving_sites: bool,
 ) -> Classes:
-    """The classes of the sites of a box, the most frequent first. `moving`: walls that move.
-
+    """The classes of the sites of a box, the most frequent first. `moving`: walls that move;
     `moving_sites`: sites are among them.
     """
     special = np.flatnonzero((flags != 0) & (flags & KINDS == 0))
@@ -115,9 +114,8 @@ def make_places(
 def _free(
     classes: Classes, lattice: Lattice, shape: tuple[int, ...], edges: Edges, q: int, leaf: int
 ) -> tuple[Whole, Whole]:
-    """Leaf and distance of what arrives along q where no wall cuts the link.
-
-    Wrapped, or mirrored by slip faces.
+    """Leaf and distance of what arrives along q where no wall cuts the link: wrapped, or mirrored
+    by slip faces.
     """
     leaves, distance = np.full(len(classes.flags), leaf), np.zeros(len(classes.flags), np.int64)
     stride = 1
@@ -154,9 +152,8 @@ def _faces(sites: Whole, shape: tuple[int, ...]) -> Whole:
 def _may_move(
     keys: Whole, edges: Edges, moving: frozenset[int], moving_sites: bool
 ) -> npt.NDArray[np.bool_]:
-    """Whether a wall that moves may cut a link of a class.
-
-    It then adds what only the moment knows.
+    """Whether a wall that moves may cut a link of a class: it then adds what only the moment
+    knows.
     """
     cut = keys >> FACE_BITS & int(LINKS) != 0
     at = sum(

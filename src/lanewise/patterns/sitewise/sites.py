@@ -42,9 +42,8 @@ DENSE = 0.1
 
 
 class Sites:
-    """The sites of a box.
-
-    Populations in a streaming form, storage type and layout, and the flags of every site.
+    """The sites of a box: populations in a streaming form, storage type and layout, and the flags
+    of every site.
 
     Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps
     that were stopped in the middle.
@@ -190,9 +189,8 @@ class Sites:
         return bring(np.ascontiguousarray(numbers.astype(index)), self.device)
 
     def part(self, kind: int | None) -> Any:
-        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1.
-
-        Of all but walls), as indices on the device.
+        """Spans (n, 2) of the bulk (None), or the special sites of a kind (-1: of all but walls),
+        as indices on the device.
         """
         if kind not in self._parts:
             flags, kinds = to_host(self.flags), self.kinds.reshape(-1)
@@ -293,9 +291,8 @@ class Sites:
         return self._outlets[axis, step]
 
     def before(self, axis: int, step: int, real: Scalar) -> Any:
-        """What arrived through an outflow face, (sites, unknown directions) on the device.
-
-        Part of the state, as populations are.
+        """What arrived through an outflow face, (sites, unknown directions) on the device: part of
+        the state, as populations are.
         """
         if (axis, step) not in self.outflow:
             unknown = sum(e[axis] == -step for e in self.lattice.velocities)

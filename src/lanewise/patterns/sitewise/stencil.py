@@ -175,8 +175,7 @@ class Stencil(LatticeKernel):
 
 
 def stencil(lattice: Lattice) -> Callable[[Callable[..., Any]], Stencil]:
-    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u.
-
+    """Make a kernel of a function of a site and its neighbours: `@stencil(D2Q5) def heat(u:
     Field[f32], rate: f32) -> f32: ...`.
 
     `u[q]` is the value of the neighbour in direction q of the lattice, `u[0]` the site's own. What

@@ -1,7 +1,5 @@
-"""Tune the step of a flow.
-
-Plans are measured on some sites, held against the default plan's bits, and the fastest is
-remembered.
+"""Tune the step of a flow: plans are measured on some sites, held against the default plan's bits,
+and the fastest is remembered.
 
 What is timed are whole steps, with what corrects populations between them. Sites are computed one
 by one, so plans seldom change a bit; where a compiler fuses other products with sums, one does, and

@@ -24,9 +24,8 @@ NOTHING: Tables = {}
 
 
 def with_tables(signature: Signature, values: Mapping[str, Any], *, with_arrays: bool) -> Arguments:
-    """The arguments of a call, those that are tables among them; with_arrays.
-
-    Values may be arrays of any shape. Raises `ArgumentError`.
+    """The arguments of a call, those that are tables among them; with_arrays: values may be arrays
+    of any shape. Raises `ArgumentError`.
     """
     result = classify_arguments(
         signature, values, arrays_allowed=with_arrays, any_shape=with_arrays
@@ -90,9 +89,8 @@ def table_lengths(tables: Tables) -> dict[str, t.ValueType]:
 
 
 def numbers(lowered: Lowered, indices: Mapping[str, ir.Expression]) -> dict[str, ir.Expression]:
-    """What a function takes as the indices of its elements. indices.
-
-    By parameter, in the type that the kernel counts in.
+    """What a function takes as the indices of its elements. indices: by parameter, in the type that
+    the kernel counts in.
     """
     return {index_name(n): _narrow(indices[n]) for n in lowered.numbered}
 
@@ -102,9 +100,8 @@ def _narrow(e: ir.Expression) -> ir.Expression:
 
 
 def check_countable(kernel: str, counts: Mapping[str, int]) -> None:
-    """Refuse a call whose elements have indices beyond 32 bits. counts.
-
-    Of the elements, by parameter.
+    """Refuse a call whose elements have indices beyond 32 bits. counts: of the elements, by
+    parameter.
     """
     for name, count in counts.items():
         if count > 2**31:

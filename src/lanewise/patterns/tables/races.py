@@ -1,6 +1,5 @@
-"""Refuse what surely is a race.
-
-An element that several threads write, whatever the arguments, or scatter to and touch otherwise.
+"""Refuse what surely is a race: an element that several threads write, whatever the arguments, or
+scatter to and touch otherwise.
 """
 
 from __future__ import annotations

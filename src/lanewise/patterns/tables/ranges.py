@@ -1,6 +1,5 @@
-"""Indices into tables that are proved to be inside, or refused because they surely are not.
-
-The others are tested with `checks=True`.
+"""Indices into tables that are proved to be inside, or refused because they surely are not; the
+others are tested with `checks=True`.
 
 The tests are a kernel of their own, which runs before the call's: where one fails nothing has been
 changed yet.
@@ -45,9 +44,8 @@ Counts = Mapping[str, int]
 
 
 def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]) -> bool:
-    """Whether a call asks for tests.
-
-    Raises `ArgumentError` for what is neither True nor False, and where there is nothing to test.
+    """Whether a call asks for tests; raises `ArgumentError` for what is neither True nor False, and
+    where there is nothing to test.
     """
     checks = options.get(CHECKS, False)
     if not isinstance(checks, bool):
@@ -60,9 +58,8 @@ def refuse_checks(kernel: str, options: Mapping[str, Any], tables: Iterable[str]
 
 
 def prove(calls: Calls, arguments: Arguments) -> None:
-    """Refuse a call some index of which surely is outside of its table.
-
-    With `checks=True`, see to tests of what is not proved.
+    """Refuse a call some index of which surely is outside of its table; with `checks=True`, see to
+    tests of what is not proved.
     """
     if calls.lowered.numbered:
         check_countable(calls.name, element_counts(calls, arguments))
@@ -113,9 +110,8 @@ def element_counts(calls: Calls, arguments: Arguments) -> dict[str, int]:
 def places_reached(
     lowered: Lowered, tables: Mapping[str, ArrayType], counts: Counts, numbers: Counts
 ) -> tuple[Reached, ...]:
-    """Where the indices into tables go. counts: of elements, by parameter. numbers.
-
-    Lengths and whole uniform values.
+    """Where the indices into tables go. counts: of elements, by parameter. numbers: lengths and
+    whole uniform values.
     """
     if lowered.indexed is None:
         return ()
@@ -165,9 +161,8 @@ def _reached(calls: Calls, arguments: Arguments, counts: Counts) -> tuple[Reache
 
 
 def repeats(calls: Calls, arguments: Arguments) -> Repeats:
-    """What calls like this one have to be like.
-
-    No table in memory that is written, no value that leads out of a table.
+    """What calls like this one have to be like: no table in memory that is written, no value that
+    leads out of a table.
     """
     there = (
         None

@@ -71,9 +71,8 @@ _OPPOSITE: dict[ir.CompareOperator, ir.CompareOperator] = {
 
 
 def negated(e: ir.Expression) -> ir.Expression:
-    """The opposite of a condition, as comparisons where they have one.
-
-    No comparison of floats has, because of NaN.
+    """The opposite of a condition, as comparisons where they have one: no comparison of floats has,
+    because of NaN.
     """
     match e:
         case ir.Compare() if not e.left.type.is_float:

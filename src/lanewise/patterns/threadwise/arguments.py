@@ -1,6 +1,5 @@
-"""The arguments of a threadwise call.
-
-Arrays as they lie in memory, an extent for each index, uniform values.
+"""The arguments of a threadwise call: arrays as they lie in memory, an extent for each index,
+uniform values.
 """
 
 from __future__ import annotations
@@ -84,9 +83,8 @@ def repeats(signature: Signature, arguments: Arguments) -> Repeats:
 
 
 def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, Any]) -> int:
-    """About how many turns of inner loops a value of the slowest index takes.
-
-    A user's loop is taken for as long as an array.
+    """About how many turns of inner loops a value of the slowest index takes: a user's loop is
+    taken for as long as an array.
     """
     loops = any(isinstance(n, ast.For | ast.While) for n in ast.walk(signature.source.tree))
     longest = max((n for a in arrays.values() for n in a.shape), default=1) if loops else 1
@@ -94,9 +92,8 @@ def _work(signature: Signature, extents: tuple[int, ...], arrays: Mapping[str, A
 
 
 def _multiple(array: Any) -> int:
-    """How many elements a GPU may read at once from the beginning of each row of an array.
-
-    16 bytes at most.
+    """How many elements a GPU may read at once from the beginning of each row of an array: 16 bytes
+    at most.
     """
     if isinstance(array, np.ndarray) or not array.size:
         return 1
@@ -147,9 +144,8 @@ def _check_apart(kernel: str, arrays: Mapping[str, Any], written: tuple[str, ...
 
 
 def grid_extents(kernel: str, indices: tuple[str, ...], grid: Any) -> tuple[int, ...]:
-    """How many values each index has, by `grid=`.
-
-    A number for a single index, else a tuple with one for each.
+    """How many values each index has, by `grid=`: a number for a single index, else a tuple with
+    one for each.
     """
     extents: tuple[Any, ...] = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     whole = all(isinstance(n, (int, np.integer)) and not isinstance(n, bool) for n in extents)

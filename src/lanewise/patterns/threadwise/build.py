@@ -139,9 +139,8 @@ def build_threadwise(function: ir.Function, arguments: ThreadwiseArguments) -> i
 
 
 def _with_own_values(body: ir.Block, uniforms: tuple[ir.Parameter, ...]) -> ir.Block:
-    """A thread that assigns to an argument has a copy of its own.
-
-    The next point, in the same loop, begins with the call's value.
+    """A thread that assigns to an argument has a copy of its own: the next point, in the same loop,
+    begins with the call's value.
     """
     changed = {n for s in statements(body) for n in writes(s)}
     own_names = {u.name: own(f"own.{u.name}") for u in uniforms if u.name in changed}

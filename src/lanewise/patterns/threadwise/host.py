@@ -31,9 +31,8 @@ SHAPING = ("targets", "rows", "layers", "tile")  # of points in lanes
 
 
 def on_cpu(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """Blocks of lanes where a plan has some. Else the slowest index in parallel.
-
-    Of a sum over all, parts of it.
+    """Blocks of lanes where a plan has some. Else the slowest index in parallel; of a sum over all,
+    parts of it.
     """
     if plan.across:
         return (checked("SIMD lanes", _in_lanes(kernel, plan)),)
@@ -92,9 +91,8 @@ def changes_places(kernel: ir.Kernel, plan: Decisions) -> bool:
 
 
 def _sliced(kernel: ir.Kernel, plan: Decisions, checked: Checked) -> tuple[ir.Kernel, ...]:
-    """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU.
-
-    Of a sum over all, those of each part.
+    """Lanes share the rounds of a point's loops, as the threads of a block do on a GPU; of a sum
+    over all, those of each part.
     """
     if reason := sliced_problem(kernel, plan):
         raise refuse("slicing", kernel, reason)
@@ -119,9 +117,8 @@ def _parts(kernel: ir.Kernel) -> tuple[ir.Kernel, ...]:
 
 
 def sliced(kernel: ir.Kernel, slices: int, values: int = 0) -> ir.Kernel:
-    """A kernel whose points have a block of lanes each. values.
-
-    Rounds whose values are kept where several loops compute them.
+    """A kernel whose points have a block of lanes each. values: rounds whose values are kept where
+    several loops compute them.
     """
     # a lane takes one round
     plain = replace(kernel, arrays=tuple(replace(a, multiple=1) for a in kernel.arrays))
@@ -164,17 +161,15 @@ def sliced_problem(kernel: ir.Kernel, plan: Decisions) -> str | None:
 
 
 def writes_rounds(kernel: ir.Kernel) -> bool:
-    """Whether loops whose rounds lanes share write elements.
-
-    Points then come one behind the other, and not side by side.
+    """Whether loops whose rounds lanes share write elements: points then come one behind the other,
+    and not side by side.
     """
     return any(x.stores for x in loop_sharing.shareable_loops(kernel).values())
 
 
 def shape_of(kernel: ir.Kernel, plan: Decisions) -> Shape:
-    """How a plan divides the points of an index space.
-
-    Raises `PlanError` for indices that there are not.
+    """How a plan divides the points of an index space; raises `PlanError` for indices that there
+    are not.
     """
     rank = len(nest(kernel)[0])
     if (rank < 2 and plan.rows != 1) or (rank < 3 and plan.layers != 1):

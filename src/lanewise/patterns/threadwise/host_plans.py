@@ -116,9 +116,8 @@ def host_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 
 
 def suggested_on_host(kernel: ir.Kernel) -> Suggestions:
-    """Plans of a reference kernel for a CPU, all legal.
-
-    For registers of 512 bits and of 256, the largest blocks of points first.
+    """Plans of a reference kernel for a CPU, all legal: for registers of 512 bits and of 256, the
+    largest blocks of points first.
     """
 
     def turned(plans: tuple[Plan, ...], lengths: Mapping[str, Any]) -> tuple[Plan, ...]:
@@ -193,9 +192,8 @@ def _read_alike(kernel: ir.Kernel) -> bool:
 def _in_rows(
     kernel: ir.Kernel, indices: tuple[str, ...], body: ir.Block, count: int
 ) -> tuple[Plan, ...]:
-    """Plans whose rounds run around the points.
-
-    Where all that a loop reads of a row is read once, by points of one row.
+    """Plans whose rounds run around the points: where all that a loop reads of a row is read once,
+    by points of one row.
     """
     each = max(interchange.kept_bytes(kernel), 4)
     size = max((a.leaves[0].type.size for a in kernel.arrays), default=4)

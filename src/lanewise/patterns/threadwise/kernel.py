@@ -186,8 +186,7 @@ class Threadwise(AbstractKernel):
 
 @brief
 def threadwise(function: Callable[..., Any]) -> Threadwise:
-    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a.
-
-    Lw.Array1[lw.f32]): a[i] = 2 * a[i]`.
+    """Make a kernel of a function of one thread: `@lw.threadwise def twice(i: lw.index, a:
+    lw.Array1[lw.f32]): a[i] = 2 * a[i]`.
     """
     return Threadwise(plain_function("threadwise", function))

@@ -52,9 +52,8 @@ class Meeting:
 
 
 def may_meet(thread: ir.Block, indices: tuple[str, ...]) -> bool:
-    """Whether this is worth a look.
-
-    There are arrays whose threads do not all have elements of their own.
+    """Whether this is worth a look: there are arrays whose threads do not all have elements of
+    their own.
     """
     every = accesses(thread, indices)
     for array in {a.array for a in every if isinstance(a.statement, ir.StoreElement)}:
@@ -72,9 +71,8 @@ def meeting(
     numbers: Mapping[str, int],
     shapes: Mapping[str, tuple[int, ...]],
 ) -> Meeting | None:
-    """The first two threads found that surely meet. extents: of the indices; numbers.
-
-    Of the call, whole ones, by name.
+    """The first two threads found that surely meet. extents: of the indices; numbers: of the call,
+    whole ones, by name.
     """
     if min(extents.values()) < 1 or max(extents.values()) < 2:
         return None

@@ -54,9 +54,8 @@ def _mapped(ahead: ir.Kernel, plan: Decisions, checked: Checked) -> ir.Kernel:
 
 
 def _smaller(plan: Decisions) -> Decisions:
-    """Half as many points of a thread in both directions.
-
-    Small panels have few points, and need many blocks.
+    """Half as many points of a thread in both directions: small panels have few points, and need
+    many blocks.
     """
     halves = {
         n: max(1, getattr(plan, n) // 2)

@@ -1,6 +1,5 @@
-"""The pattern of a thread for each index.
-
-Blocks of neighbours on a GPU, rows of the slowest index on the threads of a CPU.
+"""The pattern of a thread for each index: blocks of neighbours on a GPU, rows of the slowest index
+on the threads of a CPU.
 """
 
 from __future__ import annotations
@@ -33,9 +32,8 @@ def grain(work: int) -> int:
 def shape(
     kernel: ir.Kernel, plan: Decisions, target: Target, checked: Checked
 ) -> Iterable[ir.Kernel]:
-    """Blocks of threads on a GPU, a loop over rows on a CPU.
-
-    One kernel, or several for parts and panels.
+    """Blocks of threads on a GPU, a loop over rows on a CPU: one kernel, or several for parts and
+    panels.
     """
     if not target.has_blocks:
         return on_cpu(kernel, plan, checked)

@@ -97,9 +97,8 @@ def default_plan(machine: Machine, work: Work, wish: Plan) -> Decisions:
 
 
 def _panelled(machine: Machine, work: Work, wish: Plan) -> Decisions:
-    """Long recurrences go by panels.
-
-    What runs ahead of a panel has as many points as fill the GPU.
+    """Long recurrences go by panels; what runs ahead of a panel has as many points as fill the
+    GPU.
     """
     plain, rounds = (
         Plan(block=BLOCK).filled(NEUTRAL),
@@ -141,9 +140,8 @@ def _points(plan: Decisions) -> int:
 
 
 def suggested(kernel: ir.Kernel, target: Target) -> Suggestions:
-    """Plans of a reference kernel for such devices.
-
-    On a GPU of a recurrence those of the kernel ahead of a panel.
+    """Plans of a reference kernel for such devices; on a GPU of a recurrence those of the kernel
+    ahead of a panel.
     """
     if not target.has_blocks:
         return suggested_on_host(kernel)

@@ -1,6 +1,5 @@
-"""Indices of a call that are proved to be inside, or refused because they surely are not.
-
-The others are tested with `checks=True`.
+"""Indices of a call that are proved to be inside, or refused because they surely are not; the
+others are tested with `checks=True`.
 """
 
 from __future__ import annotations
@@ -88,9 +87,8 @@ def _tested_within(calls: Calls, arguments: Arguments, outside: Any, launch: Lau
 def _tested_before(
     tested: Guards, calls: Calls, arguments: Arguments, outside: Any, launch: Launch
 ) -> Launch:
-    """A launch of a sum, whose loops stay as they are.
-
-    It writes nothing, so that a kernel before it can make the tests.
+    """A launch of a sum, whose loops stay as they are: it writes nothing, so that a kernel before
+    it can make the tests.
     """
     key = ("tests", arguments.variant, tested, arguments.device)
     if key not in calls.kept:

@@ -1,6 +1,5 @@
-"""Plans by which several threads share the loops of a point.
-
-Which way, how many threads of a block, how many blocks.
+"""Plans by which several threads share the loops of a point: which way, how many threads of a
+block, how many blocks.
 """
 
 from __future__ import annotations
@@ -73,9 +72,8 @@ def _sharing(kernel: ir.Kernel, plan: Decisions) -> Sharing:
 
 
 def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
-    """How the threads of the second kernel share the parts.
-
-    All of a block where there is one point, else a few for each.
+    """How the threads of the second kernel share the parts: all of a block where there is one
+    point, else a few for each.
     """
     (outer,) = kernel.body
     assert isinstance(outer, ir.Parallel)
@@ -93,9 +91,8 @@ def _joining(kernel: ir.Kernel, parts: int) -> Sharing:
 
 
 def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
-    """Slices and parts for calls of few points and long loops.
-
-    None where a thread for each point is as good.
+    """Slices and parts for calls of few points and long loops; None where a thread for each point
+    is as good.
     """
     rounds = work.rounds
     if rounds is None or rounds.panels or not machine.target.has_blocks:
@@ -123,9 +120,8 @@ def sharing_plan(machine: Machine, work: Work, wish: Plan) -> Plan | None:
 
 
 def _columns(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
-    """A thread for each column, coalesced as it is.
-
-    More threads only where there are few columns.
+    """A thread for each column, coalesced as it is: more threads only where there are few
+    columns.
     """
     short = -(-most_threads // max(1, points))
     if short <= 1:
@@ -143,9 +139,8 @@ def _columns(points: int, rounds: Rounds, most_threads: int, threads: int) -> Pl
 
 
 def _rows(points: int, rounds: Rounds, most_threads: int, threads: int) -> Plan | None:
-    """Neighbouring threads along the row, whose loads are coalesced.
-
-    A block for each row where rows are long, or are kept.
+    """Neighbouring threads along the row, whose loads are coalesced; a block for each row where
+    rows are long, or are kept.
     """
     slices = _power(min(WARP, max(1, rounds.count // 4)))
     row = _power(rounds.count * 2 - 1)

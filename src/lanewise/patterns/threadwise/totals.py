@@ -1,7 +1,5 @@
-"""A function with a result.
-
-The sum of it over the index space, as a loop in a single thread, which passes divide like any
-other.
+"""A function with a result: the sum of it over the index space, as a loop in a single thread, which
+passes divide like any other.
 
     def total(y, x, a) -> f32: return a[y, x]
 ->  parallel for point in range(1): sum: f64 = 0.0; for y: for x: load a[y, x]: a_1; value = a_1;

@@ -1,6 +1,5 @@
-"""What default plans ask of a threadwise call.
-
-Whether a few points have long loops, and how the loads of these are coalesced.
+"""What default plans ask of a threadwise call: whether a few points have long loops, and how the
+loads of these are coalesced.
 """
 
 from __future__ import annotations

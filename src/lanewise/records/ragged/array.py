@@ -36,9 +36,8 @@ UNKNOWN = "not asked for"
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """What all lists hold together, before it has its memory.
-
-    Values or records, and how many there are.
+    """What all lists hold together, before it has its memory: values or records, and how many there
+    are.
     """
 
     values: Any
@@ -88,9 +87,8 @@ class RaggedArray:
 
     @property
     def data(self) -> Any:
-        """All lists one after the other.
-
-        A `RecordArray`, or an array of shape (n,) or (n, components) on its device.
+        """All lists one after the other: a `RecordArray`, or an array of shape (n,) or (n,
+        components) on its device.
 
         A `RecordArray` has the layout of the records that the lists were made of, and as many sides
         (`host_layout=`).
@@ -99,9 +97,8 @@ class RaggedArray:
 
     @property
     def offsets(self) -> tuple[Any, ...]:
-        """For each level, outermost first, where its lists begin and the last one ends.
-
-        Int64, shape (lists + 1,).
+        """For each level, outermost first, where its lists begin and the last one ends: int64,
+        shape (lists + 1,).
 
         They count lists of the next level; those of the last level count values or records of
         `data`. They are for reading: how many lists there are of each level, and how many values,
@@ -139,9 +136,8 @@ class RaggedArray:
 
     @property
     def outer_shape(self) -> tuple[int, ...] | None:
-        """How many lists each level has, where all lists of a level above the last have as many.
-
-        Else None.
+        """How many lists each level has, where all lists of a level above the last have as many;
+        else None.
 
         Three stacks of two detectors each give (3, 2), whatever the lengths of the detectors'
         lists.
@@ -223,10 +219,8 @@ class RaggedArray:
         return self._data[first:last]
 
     def numpy(self) -> tuple[Any, tuple[np.ndarray[Any, Any], ...]]:
-        """Copies on the host.
-
-        The flat values (for records a dict of fields), and the offsets of every level, which begin
-        at 0.
+        """Copies on the host: the flat values (for records a dict of fields), and the offsets of
+        every level, which begin at 0.
         """
         own = self._own()
         copied = (
@@ -307,9 +301,8 @@ class RaggedArray:
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its values and offsets: it comes back on the same device, or not at all.
-
-        `.to("cpu")` before is for other machines.
+        """Its values and offsets: it comes back on the same device, or not at all; `.to("cpu")`
+        before is for other machines.
         """
         whole = self if self._whole else self.copy()
         flat = whole._data if isinstance(self._kind, Record) else np.array(to_host(whole._data))
@@ -367,9 +360,8 @@ def _host_layout(values: Any) -> Layout | None:
 def empty(
     flat: Flat, lengths: Sequence[int], device: str, like: Any, host: Layout | None = None
 ) -> RaggedArray:
-    """An array of these sizes whose memory holds anything. host.
-
-    The layout of a second side of its records.
+    """An array of these sizes whose memory holds anything. host: the layout of a second side of its
+    records.
     """
     sizes = _sizes(flat, lengths, like)
     kind = flat.kind
@@ -427,9 +419,8 @@ def _filled(made: RaggedArray, flat: Flat, ends: Sequence[Any], device: str) -> 
 
 
 def padding(array: RaggedArray) -> Any:
-    """The values behind the last list, flat.
-
-    What kernels read in place of a value outside of a list. Whole numbers have none.
+    """The values behind the last list, flat: what kernels read in place of a value outside of a
+    list. Whole numbers have none.
     """
     assert not isinstance(array.kind, Record)
     scalar, width = (
@@ -443,9 +434,8 @@ def padding(array: RaggedArray) -> Any:
 
 
 def views(array: RaggedArray) -> tuple[Any, Any, Any]:
-    """What a kernel reads of a whole array.
-
-    Where innermost lists begin and end, and its records, or its values with `padding`.
+    """What a kernel reads of a whole array: where innermost lists begin and end, and its records,
+    or its values with `padding`.
     """
     if array._views is None:  # pyright: ignore[reportPrivateUsage]
         ends = array.offsets[-1]

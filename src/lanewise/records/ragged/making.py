@@ -99,9 +99,8 @@ def _is_leaf(x: Any) -> bool:
 
 
 def _depth(x: Any, place: str) -> int:
-    """Levels of lists above the innermost values: 0 for an array or a list of numbers.
-
-    -1 for an empty list, which fits any depth.
+    """Levels of lists above the innermost values: 0 for an array or a list of numbers; -1 for an
+    empty list, which fits any depth.
     """
     if not _is_list(x):
         return 0

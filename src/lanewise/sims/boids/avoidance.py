@@ -1,6 +1,5 @@
-"""Which obstacle an agent will meet first on its way.
-
-Where its path hits it, and where to steer to.
+"""Which obstacle an agent will meet first on its way: where its path hits it, and where to steer
+to.
 
 One kernel a kind of obstacle. Each takes the nearest obstacle so far, as (hint, distance), and
 gives it on or takes its place; so obstacles may be as many as one likes. The rules are those of
@@ -73,9 +72,8 @@ def make_avoidance(precision: str) -> Avoidance:
 
     @lw.function
     def crossing(p, f, side, up, forward, width, height, agent_radius, seen):  # type: ignore[no-untyped-def]
-        """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR.
-
-        Nowhere), and the place in its plane.
+        """Where a path from p (seen from the centre) along f meets a rectangle: distance (FAR:
+        nowhere), and the place in its plane.
         """
         z, rate = lw.dot(p, forward), lw.dot(f, forward)
         towards = rate != 0 and not (z > 0 and rate > 0) and not (z < 0 and rate < 0)

@@ -1,6 +1,5 @@
-"""The end of the world, and the scenes of OpenSteerDemo.
-
-Its boundary conditions for a world of any radius.
+"""The end of the world, and the scenes of OpenSteerDemo: its boundary conditions for a world of any
+radius.
 
 Its scenes wrap around at the sphere, too, should an agent get past what it was meant to avoid.
 """

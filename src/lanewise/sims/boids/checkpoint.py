@@ -224,9 +224,8 @@ def _from_json(cls: type[T], text: str, what: str) -> T:
 def restored(
     saved: Checkpoint, *, device: str | None = None, profile: Profile | None = None
 ) -> Flock:
-    """The flock at the step of the checkpoint.
-
-    On another kind of device in that one's own layout.
+    """The flock at the step of the checkpoint; on another kind of device in that one's own
+    layout.
     """
     from lanewise.sims.boids.flock import Flock
 
@@ -244,9 +243,8 @@ def restored(
 
 
 def other_cells(saved: Checkpoint) -> str:
-    """Why the bits may not be those of an uninterrupted run.
-
-    Older files do not say where cells lay. Else "".
+    """Why the bits may not be those of an uninterrupted run: older files do not say where cells
+    lay. Else "".
     """
     grid = saved.chosen.search
     if (

@@ -1,6 +1,5 @@
-"""Which search a flock uses.
-
-A name of the command line, or a search of the caller's, made to fit its world.
+"""Which search a flock uses: a name of the command line, or a search of the caller's, made to fit
+its world.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from lanewise.support.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The search of a flock with a structure of its own, and why it is that one.
-
-    The plan of its kernel, where tuning decided it.
+    """The search of a flock with a structure of its own, and why it is that one; the plan of its
+    kernel, where tuning decided it.
     """
 
     search: lw.Search
@@ -85,10 +83,8 @@ def check_k(k: int | None, agents: int, think_every: int) -> None:
 
 
 def find_search(name: str | lw.Search, radius: float, k: int | None, world: World) -> lw.Search:
-    """The search of a name.
-
-    A search itself stays as it is, but has to have this radius, k and world (its own may be left
-    out).
+    """The search of a name; a search itself stays as it is, but has to have this radius, k and
+    world (its own may be left out).
 
     Raises `InputError` for an unknown name, a radius that the world is too small for, and a search
     that looks for something else.
@@ -115,9 +111,8 @@ def find_search(name: str | lw.Search, radius: float, k: int | None, world: Worl
 
 
 def laid(search: lw.Search, points: Points) -> lw.Search:
-    """The search, with its cells in an open world over the box of these positions.
-
-    The order of sums follows from them.
+    """The search, with its cells in an open world over the box of these positions: the order of
+    sums follows from them.
     """
     if (
         isinstance(search, lw.StaticGrid)

@@ -239,9 +239,8 @@ class Flock:
         rows: NDArray[np.int32] | None = None,
         laid_before: lw.Search | None = None,
     ) -> None:
-        """Compile, and bind to the memory of the agents. `rows`.
-
-        Of the agent at each place in memory, where that is known.
+        """Compile, and bind to the memory of the agents. `rows`: of the agent at each place in
+        memory, where that is known.
 
         laid_before: the search with its cells where they were laid for earlier positions, which a
         resumed flock goes on with.
@@ -366,9 +365,8 @@ class Flock:
 
     @property
     def laid(self) -> lw.Search:
-        """The search with its cells where they lie, as a checkpoint keeps it.
-
-        The order of sums follows from them.
+        """The search with its cells where they lie, as a checkpoint keeps it: the order of sums
+        follows from them.
         """
         return self._laid
 
@@ -379,9 +377,8 @@ class Flock:
 
     @property
     def boids(self) -> lw.RecordArray:
-        """The agents in the order of memory (see `rows`).
-
-        They are advanced in place, and may be written to between steps.
+        """The agents in the order of memory (see `rows`); they are advanced in place, and may be
+        written to between steps.
         """
         return self._boids
 
@@ -499,9 +496,8 @@ class Flock:
 
     @checked(InputError)
     def steps(self, dt: float = DT, every: int = 1) -> Iterator[Flock]:
-        """Iterate without end: `for flock in flock.steps(every=10).
-
-        ...`, each turn `every` steps on.
+        """Iterate without end: `for flock in flock.steps(every=10): ...`, each turn `every` steps
+        on.
         """
         while True:
             yield self.run(every, dt)
@@ -568,9 +564,8 @@ class Flock:
         self._whole.check()
 
     def polarisation(self) -> float:
-        """The length of the mean heading.
-
-        1 when all look the same way, about 1 / sqrt(n) when nobody follows anybody.
+        """The length of the mean heading: 1 when all look the same way, about 1 / sqrt(n) when
+        nobody follows anybody.
         """
         self._whole.check()
         return polarisation(self._boids, make_measures(self._settings.precision))
@@ -601,9 +596,8 @@ class Flock:
     @staticmethod
     @checked(InputError)
     def resume(path: FilePath, *, device: str | None = None) -> Flock:
-        """The flock of a checkpoint.
-
-        On the same kind of device with the bits of an uninterrupted one.
+        """The flock of a checkpoint; on the same kind of device with the bits of an uninterrupted
+        one.
 
         Warns (`ResumeWarning`) of an older file that does not keep all that decides them.
         """
@@ -642,8 +636,7 @@ class Flock:
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs of the last step, which agents follow who do not think in every step.
-
+        """The sums over pairs of the last step, which agents follow who do not think in every step;
         (n, 3) each, on the device.
         """
         return tuple(self._by_row(u) for u in self._semantics.urges)

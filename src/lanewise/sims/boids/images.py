@@ -1,6 +1,5 @@
-"""Obstacles in a periodic world.
-
-Which of their images an agent can meet, and what cannot have images.
+"""Obstacles in a periodic world: which of their images an agent can meet, and what cannot have
+images.
 
 A path that leaves the box comes back at the other side, so an obstacle stands at its place and at
 all places whole sides of the box away. Those that an agent somewhere in the box meets within its
@@ -50,9 +49,8 @@ def images(
 
 
 def look_ahead(p: Parameters) -> float:
-    """How far an agent looks for obstacles, at most.
-
-    In a periodic world also one that starts faster.
+    """How far an agent looks for obstacles, at most: in a periodic world also one that starts
+    faster.
     """
     return p.avoid_time * p.max_speed
 
@@ -108,9 +106,8 @@ def _images(o: Obstacle, world: float, room: float, reach: float) -> Iterator[Ob
 
 
 def _halves(o: Obstacle, room: float) -> Vector:
-    """Half the extents along x, y and z, with the room that agents keep.
-
-    They meet an obstacle larger by that.
+    """Half the extents along x, y and z, with the room that agents keep: they meet an obstacle
+    larger by that.
     """
     match o:
         case Sphere():

@@ -29,9 +29,8 @@ Points = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A distribution: (agents, random, radius) -> positions of shape (agents, 3).
-
-    `share` of the world is its radius by default.
+    """A distribution: (agents, random, radius) -> positions of shape (agents, 3); `share` of the
+    world is its radius by default.
     """
 
     name: str
@@ -129,9 +128,8 @@ def _directions(count: int, random: np.random.Generator) -> Points:
 
 
 def _upright(forward: Points) -> Points:
-    """The unit vectors at right angles to `forward` that are nearest to the y axis.
-
-    The x axis where it looks along y.
+    """The unit vectors at right angles to `forward` that are nearest to the y axis; the x axis
+    where it looks along y.
     """
     steep = np.abs(forward[:, 1]) > 1 - 1e-12
     side = np.cross(forward, np.where(steep[:, None], (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)))

@@ -1,6 +1,5 @@
-"""What a flock flies around.
-
-Spheres, boxes, rectangles and planes, seen from one side or from both, as in OpenSteer.
+"""What a flock flies around: spheres, boxes, rectangles and planes, seen from one side or from
+both, as in OpenSteer.
 
 As text: `sphere:x,y,z,r`, `box:x,y,z,w,h,d`, `rectangle:x,y,z,w,h`, `plane:x,y,z,nx,ny,nz`, and
 `,inside`, `,outside` or `,both` behind it for the side that it is seen from. Boxes and rectangles
@@ -40,9 +39,8 @@ ALONG_Y: Vector = (0.0, 1.0, 0.0)
 @frozen
 @dataclass(frozen=True, slots=True)
 class Sphere:
-    """Solid when it is seen from "outside"; a room when seen from "inside".
-
-    A shell when seen from "both".
+    """Solid when it is seen from "outside"; a room when seen from "inside"; a shell when seen from
+    "both".
     """
 
     center: Vector
@@ -187,9 +185,8 @@ def parse_obstacle(text: str) -> Obstacle:
 
 @checked(InputError)
 def read_obstacles(path: FilePath) -> tuple[Obstacle, ...]:
-    """The tables [[sphere]], [[box]], [[rectangle]] and [[plane]] of a TOML file.
-
-    Their keys are the fields of the classes.
+    """The tables [[sphere]], [[box]], [[rectangle]] and [[plane]] of a TOML file; their keys are
+    the fields of the classes.
     """
     file = existing_file(path)
     with reading(path, "TOML", (tomllib.TOMLDecodeError, UnicodeDecodeError)):

@@ -1,6 +1,5 @@
-"""What a run of a flock can be told, besides the numbers of the rules (`Parameters`).
-
-The flock, its files, and how it is painted.
+"""What a run of a flock can be told, besides the numbers of the rules (`Parameters`): the flock,
+its files, and how it is painted.
 """
 
 from __future__ import annotations
@@ -41,9 +40,8 @@ def parse_size(text: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of a flock.
-
-    Arguments of `Flock`, with its defaults, beside a table of agents and a checkpoint.
+    """What the command is told of a flock: arguments of `Flock`, with its defaults, beside a table
+    of agents and a checkpoint.
     """
 
     agents: int | None = setting(
@@ -201,9 +199,8 @@ NO_PICTURES = Pictures()
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go. Intervals are steps; `every` 0: no frames on the way.
-
-    `checkpoint_every`, `movie_every` 0: the run chooses.
+    """Where results go. Intervals are steps; `every` 0: no frames on the way; `checkpoint_every`,
+    `movie_every` 0: the run chooses.
     """
 
     out: Path | None = setting(

@@ -1,6 +1,5 @@
-"""The numbers of the rules.
-
-OpenSteer's, and those of the synchronous version on GPUs that this project's thesis comes from.
+"""The numbers of the rules: OpenSteer's, and those of the synchronous version on GPUs that this
+project's thesis comes from.
 """
 
 from __future__ import annotations
@@ -34,9 +33,8 @@ def _rule(default: float, text: str = "", more: str = "") -> float:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Every constant of the rules. Lengths, times and masses are OpenSteer's own units.
-
-    Cosines are of angles to the heading.
+    """Every constant of the rules. Lengths, times and masses are OpenSteer's own units; cosines are
+    of angles to the heading.
 
     near_radius: flockmates nearer than this are seen in every direction. facing: 1, or -1 where
     offsets to flockmates are taken backwards in the test of the angle. unit_side: whether the side
@@ -150,9 +148,8 @@ def pair_values(p: Parameters) -> dict[str, Any]:
 
 
 def move_values(p: Parameters, dt: float) -> dict[str, Any]:
-    """The uniform values of the function that moves an agent.
-
-    OpenSteer's SimpleVehicle in terms of the time step.
+    """The uniform values of the function that moves an agent: OpenSteer's SimpleVehicle in terms of
+    the time step.
     """
     return {
         "weights": np.array([p.separation_weight, p.alignment_weight, p.cohesion_weight]),

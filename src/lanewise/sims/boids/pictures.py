@@ -150,9 +150,8 @@ def course_interval(steps: int) -> int:
 
 
 def picture(flock: Flock, path: FilePath, *, overwrite: bool = False, **look: Any) -> None:
-    """One PNG of a flock as it is. look.
-
-    `colour`, `cluster_radius`, `camera`, `select`, `size` (height, width), as in `Pictures`.
+    """One PNG of a flock as it is. look: `colour`, `cluster_radius`, `camera`, `select`, `size`
+    (height, width), as in `Pictures`.
 
     Raises `InputError` as the command line does.
     """

@@ -184,9 +184,8 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.function
     def kept(p, world):  # type: ignore[no-untyped-def]
-        """A place at the end of the world.
-
-        Through the sphere, or in at the other side of the box.
+        """A place at the end of the world: through the sphere, or in at the other side of the
+        box.
         """
         if end_of_world == SPHERE:
             distance = lw.sqrt(lw.dot(p, p))
@@ -198,9 +197,8 @@ def make_rules(precision: str, end_of_world: int, unit_side: bool) -> Rules:
 
     @lw.function
     def inside(p, world):  # type: ignore[no-untyped-def]
-        """Whether an agent may go on.
-
-        One that has left a bounded world stays where it is, so that it is found.
+        """Whether an agent may go on: one that has left a bounded world stays where it is, so that
+        it is found.
         """
         if end_of_world == BOUNDED:
             return lw.dot(p, p) <= world * world

@@ -181,9 +181,8 @@ def start(
     output: Output = NO_FILES,
     profile: Profile | None = None,
 ) -> FlockRun:
-    """Check everything, make the flock, and measure the initial state. `chosen`.
-
-    Arguments of `Flock`, without those left open.
+    """Check everything, make the flock, and measure the initial state. `chosen`: arguments of
+    `Flock`, without those left open.
     """
     arguments = dict(chosen or {})
     asked: dict[str, Any] = {"steps": steps, "dt": dt}

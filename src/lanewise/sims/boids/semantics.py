@@ -1,6 +1,5 @@
-"""What a step does, in launches: all steer and then all move, or one agent after another.
-
-And whether all agents stay in the world.
+"""What a step does, in launches: all steer and then all move, or one agent after another; and
+whether all agents stay in the world.
 
 Who has left it is looked for on the device when steps are done. Who is lost stays lost, so none is
 missed in between.
@@ -40,9 +39,8 @@ class Semantics(Protocol):
     """What a flock asks of one of the semantics."""
 
     def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
-        """A step of `dt`. Of `think_every` steps each has a phase.
-
-        Its number modulo think_every.
+        """A step of `dt`. Of `think_every` steps each has a phase: its number modulo
+        think_every.
         """
         ...
 
@@ -53,9 +51,8 @@ class Semantics(Protocol):
 
     @property
     def urges(self) -> tuple[Any, ...]:
-        """The sums over pairs of the last step, (n, 3) each on the device.
-
-        Nothing where they are never in memory.
+        """The sums over pairs of the last step, (n, 3) each on the device; nothing where they are
+        never in memory.
         """
         ...
 
@@ -79,9 +76,8 @@ def steering(
 def make_semantics(
     settings: Settings, boids: lw.RecordArray, search: lw.Search, plan: lw.Plan | None = None
 ) -> Semantics:
-    """Compile and bind everything that does not depend on the time step. plan.
-
-    Of the search, if not its default one.
+    """Compile and bind everything that does not depend on the time step. plan: of the search, if
+    not its default one.
     """
     if settings.semantics == "seq":
         return InTurn(settings, boids)
@@ -89,9 +85,8 @@ def make_semantics(
 
 
 def _named(call: lw.Call) -> list[NamedLaunch]:
-    """The launches of a search by stage.
-
-    The last one is the kernel, what comes before it builds the structure.
+    """The launches of a search by stage: the last one is the kernel, what comes before it builds
+    the structure.
     """
     launch = call.launch
     if not isinstance(launch, SearchedLaunch):

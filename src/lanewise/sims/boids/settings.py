@@ -32,9 +32,8 @@ from lanewise.support.errors import InputError
 @frozen
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Names and numbers. `obstacles`: besides those of the boundary. `search`.
-
-    As it was asked for, a name or "given".
+    """Names and numbers. `obstacles`: besides those of the boundary. `search`: as it was asked for,
+    a name or "given".
     """
 
     semantics: str
@@ -66,9 +65,8 @@ class Settings:
 
     @property
     def seen(self) -> tuple[Obstacle, ...]:
-        """All that stand in the world, for pictures.
-
-        In a periodic one with the parts that come in at other faces.
+        """All that stand in the world, for pictures: in a periodic one with the parts that come in
+        at other faces.
         """
         obstacles = self.all_obstacles
         planes = tuple(o for o in obstacles if isinstance(o, Plane))
@@ -83,9 +81,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a run adds to its checkpoints.
-
-    Where it ends, its interval of frames, its last frame (-1: none), the statistics of step 0.
+    """What a run adds to its checkpoints: where it ends, its interval of frames, its last frame
+    (-1: none), the statistics of step 0.
 
     checkpoint_every: steps between checkpoints, 0 where the run chooses; older files lack it.
     """
@@ -162,9 +159,8 @@ def check_extent(settings: Settings) -> None:
 
 
 def check_stride(settings: Settings, dt: float) -> None:
-    """Refuse steps in which an agent may fly through the whole of a spherical world.
-
-    It would come back outside of it.
+    """Refuse steps in which an agent may fly through the whole of a spherical world: it would come
+    back outside of it.
     """
     stride, across = settings.parameters.max_speed * dt, 2 * settings.world
     if find_boundary(settings.boundary).end == SPHERE and stride > across:

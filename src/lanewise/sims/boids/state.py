@@ -1,6 +1,5 @@
-"""The agents of a flock on the host, and their table as CSV.
-
-What `--from` reads and `--final` writes.
+"""The agents of a flock on the host, and their table as CSV: what `--from` reads and `--final`
+writes.
 
 Columns, in any order: id, the position px,py,pz, the unit vectors forward fx,fy,fz, up ux,uy,uz and
 side sx,sy,sz, the speed, and the smoothed acceleration ax,ay,az. Written are all of them; read may

@@ -103,9 +103,8 @@ def polarisation(boids: lw.RecordArray, measures: Measures) -> float:
 
 
 class Observer:
-    """Measures the same agents again and again.
-
-    What finds the nearest one is bound once, and rebuilt in every look.
+    """Measures the same agents again and again: what finds the nearest one is bound once, and
+    rebuilt in every look.
     """
 
     def __init__(

@@ -1,6 +1,5 @@
-"""Where agents lie in memory.
-
-Now and then they are brought into the order in which their search lists them.
+"""Where agents lie in memory: now and then they are brought into the order in which their search
+lists them.
 
 Neighbours in the world are then neighbours in memory, and what a search gathers comes in whole
 lines. It happens in steps whose number is a multiple of `REORDER`, so bits do not depend on how a
@@ -40,9 +39,8 @@ REORDER = (
 
 
 class Storage:
-    """The places of agents. `rows`.
-
-    The caller's row of the agent at each place, int32 on the device.
+    """The places of agents. `rows`: the caller's row of the agent at each place, int32 on the
+    device.
     """
 
     def __init__(self, boids: lw.RecordArray, structure: Structure) -> None:
@@ -73,9 +71,8 @@ class Storage:
         return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
 
     def by_row(self, values: Any) -> Any:
-        """Values of agents (n, ...), in the order of places, in the caller's order.
-
-        A copy on the device.
+        """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the
+        device.
         """
         result = self._module.empty_like(values)
         with on(self._boids.device):
@@ -101,9 +98,8 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class _Keep:
-    """Copies from the spare memory back to where kernels are bound to, in one piece.
-
-    Layouts are equal.
+    """Copies from the spare memory back to where kernels are bound to, in one piece: layouts are
+    equal.
     """
 
     boids: lw.RecordArray
@@ -124,9 +120,8 @@ class _Keep:
 def make_storage(
     boids: lw.RecordArray, structure: Structure | None, think_every: int
 ) -> Storage | None:
-    """None where agents keep the caller's order.
-
-    All pairs list them so, and which ones think goes by their rows.
+    """None where agents keep the caller's order: all pairs list them so, and which ones think goes
+    by their rows.
     """
     if structure is None or structure.order is None or think_every > 1:
         return None

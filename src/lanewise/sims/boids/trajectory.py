@@ -81,9 +81,8 @@ def state_of(flock: Flock) -> State:
 
 @dataclass(slots=True)
 class Trajectory:
-    """The frames that wait to be written. `base`.
-
-    The file that holds the earlier ones, if there is one.
+    """The frames that wait to be written. `base`: the file that holds the earlier ones, if there is
+    one.
     """
 
     base: Path | None = None
@@ -122,9 +121,8 @@ class Trajectory:
 
 
 def _has_sums(path: Path) -> bool:
-    """Whether a file is of the version that writes sums.
-
-    Others are copied into one that has them.
+    """Whether a file is of the version that writes sums: others are copied into one that has
+    them.
     """
     with open_hdf5(path) as file:
         return promised(file)

@@ -1,6 +1,5 @@
-"""The parameters of a run as attributes of an HDF5 file.
-
-One attribute a value, nested names joined by dots.
+"""The parameters of a run as attributes of an HDF5 file: one attribute a value, nested names joined
+by dots.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What every run refuses.
-
-Steps and time steps that are none, files in each other's way, checkpoints that are complete.
+"""What every run refuses: steps and time steps that are none, files in each other's way,
+checkpoints that are complete.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ def check_time_step(dt: float) -> None:
 
 
 def last_step(path: Path, step: int, planned: int, steps: int | None) -> int:
-    """Where a run ends that is resumed from a checkpoint at `step`.
-
-    After `steps` more, or (None) where it was to end.
+    """Where a run ends that is resumed from a checkpoint at `step`: after `steps` more, or (None)
+    where it was to end.
     """
     if steps is not None:
         check_steps(steps)
@@ -61,9 +59,8 @@ def readable(part: str) -> Generator[None]:
 
 
 def check_format(version: int, formats: tuple[int, int]) -> None:
-    """Refuse a checkpoint of a format that is none of the two which are read.
-
-    The one before, and today's.
+    """Refuse a checkpoint of a format that is none of the two which are read: the one before, and
+    today's.
     """
     if version not in formats:
         raise InputError(

@@ -1,6 +1,5 @@
-"""What a shell completes behind an option.
-
-The values that it takes, from where they are declared, looked up when somebody presses tab.
+"""What a shell completes behind an option: the values that it takes, from where they are declared,
+looked up when somebody presses tab.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What the commands `lanewise PRODUCT run` do alike.
-
-Begin a run, follow it to its end or its interruption, and say what it found.
+"""What the commands `lanewise PRODUCT run` do alike: begin a run, follow it to its end or its
+interruption, and say what it found.
 
 A product fills in a `Product`; its run is a `Run`.
 """
@@ -46,9 +45,8 @@ def carry_out(
     product: Product[S], matched: Given, prepare: Callable[[Profile | None], Run[S]],
     out: Path | None, *others: Path | None,
 ) -> None:  # fmt: skip
-    """Prepare a run, and follow it to the end. out, others.
-
-    The files that it writes, its checkpoint first.
+    """Prepare a run, and follow it to the end. out, others: the files that it writes, its
+    checkpoint first.
     """
     from lanewise.io.source import existing_file
 
@@ -147,9 +145,8 @@ def follow(run: F, title: str, rate: Callable[[F], str], *, quiet: bool) -> None
 
 
 def say_note(note: str) -> None:
-    """What the user should know and need not act on.
-
-    Why a resumed run may differ from an uninterrupted one, for one.
+    """What the user should know and need not act on: why a resumed run may differ from an
+    uninterrupted one, for one.
     """
     if note:
         print(f"note: {note}", file=sys.stderr)

@@ -1,6 +1,5 @@
-"""What a command can be told, declared once.
-
-A field of the settings has its option with it, and the command line is made of these.
+"""What a command can be told, declared once: a field of the settings has its option with it, and
+the command line is made of these.
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Settings:
@@ -43,9 +42,8 @@ FLAG, SUFFIX = "--profile", ".json"
 
 
 def split_trace(args: list[str]) -> list[str]:
-    """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`.
-
-    All else stays.
+    """`--profile FILE.json` and `--profile=FILE.json` as `--profile --profile-trace=FILE.json`; all
+    else stays.
     """
     words: list[str] = []
     for position, word in enumerate(args):
@@ -130,9 +128,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What the command line says about a field.
-
-    `{default}` in `help` stands for the field's default.
+    """What the command line says about a field; `{default}` in `help` stands for the field's
+    default.
 
     flags: the names on the command line, if they are not the field's. minimum: of a number.
     argument: it has no flag, and its metavar is its name. parse: what makes the field's value of
@@ -311,9 +308,8 @@ def _alike_only() -> Generator[None]:
 
 
 def _flags_alone(parameters: list[Any]) -> list[Any]:
-    """Options as they are, with an empty metavar for flags that have none.
-
-    The help would give them a type.
+    """Options as they are, with an empty metavar for flags that have none: the help would give them
+    a type.
     """
     for p in parameters:
         if getattr(p, "is_flag", False) and p.metavar is None:
@@ -338,9 +334,8 @@ def run_command(
     name: str = "run",
     common: type[Any] = Common,
 ) -> Callable[[Callable[[Given], None]], Callable[[Given], None]]:
-    """Make a function the command `name` of a product.
-
-    Its options are those of the fields of these classes, and of `common`.
+    """Make a function the command `name` of a product; its options are those of the fields of these
+    classes, and of `common`.
 
     after: options that stand elsewhere in the help than where they are declared, and behind which
     one.

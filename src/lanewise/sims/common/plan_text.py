@@ -1,6 +1,5 @@
-"""A plan as text in a checkpoint.
-
-Defaults may change with a tuning or a version, and with the plan the order of sums.
+"""A plan as text in a checkpoint: defaults may change with a tuning or a version, and with the plan
+the order of sums.
 """
 
 from __future__ import annotations

@@ -55,9 +55,8 @@ def snapshot_path(out: Path, step: int) -> Path:
 
 
 def run_file(path: Path) -> Path | None:
-    """The own file of the run that wrote `path` as a snapshot, in the same folder.
-
-    None for what is no snapshot.
+    """The own file of the run that wrote `path` as a snapshot, in the same folder; None for what is
+    no snapshot.
     """
     with open_hdf5(path) as file:
         attributes = file[GROUP].attrs if GROUP in file else {}
@@ -72,9 +71,8 @@ def run_file(path: Path) -> Path | None:
 
 
 def resumed_target(path: Path, out: Path | None, overwrite: bool) -> Path:
-    """Where a run that is resumed from `path` goes on: in `out`, or in `path`.
-
-    From a snapshot in the run's own file.
+    """Where a run that is resumed from `path` goes on: in `out`, or in `path`; from a snapshot in
+    the run's own file.
 
     Raises `InputError` where that would replace a snapshot, or another file, without `overwrite`.
     """
@@ -102,9 +100,8 @@ def _entry(kind: str) -> Text | Whole | Real:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often a run measures and writes, in steps and in seconds of wall time; 0 steps.
-
-    Never but at the ends.
+    """How often a run measures and writes, in steps and in seconds of wall time; 0 steps: never but
+    at the ends.
     """
 
     diagnostics_every: int
@@ -201,9 +198,8 @@ def write_checkpoint(
 
 
 def current_particles(simulation: Simulation, labels: Labels) -> Particles:
-    """The bodies as they are now, on the host, with their ids and components.
-
-    On a CPU without copying, in their own precision.
+    """The bodies as they are now, on the host, with their ids and components; on a CPU without
+    copying, in their own precision.
     """
     bodies = simulation.bodies
     with span(simulation.profile, "transfer", name="bodies to the host", nbytes=bodies.nbytes):
@@ -260,9 +256,8 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def _read_plans(values: dict[str, Any]) -> Plans | None:
-    """The plans, or None where there are none.
-
-    Not in a checkpoint of a version that did not keep them.
+    """The plans, or None where there are none: not in a checkpoint of a version that did not keep
+    them.
     """
     texts = [values[f"{GROUP}@{name}"] for name in (FORCE_PLAN, POTENTIAL_PLAN)]
     if texts == [None, None]:

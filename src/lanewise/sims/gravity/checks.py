@@ -26,17 +26,15 @@ def longest(scalar: Scalar) -> float:
 
 
 def self_force_vanishes(softening: float, scalar: Scalar) -> bool:
-    """Whether a body that meets itself feels nothing.
-
-    M 0 / eps^3, where eps^-3 stays far below infinity.
+    """Whether a body that meets itself feels nothing: m 0 / eps^3, where eps^-3 stays far below
+    infinity.
     """
     return softening > largest_number(scalar) ** (-1 / 6)
 
 
 def check_bodies(bodies: lw.RecordArray, scalar: Scalar) -> None:
-    """Refuse NaN and infinity, and places too far away for forces in `scalar`.
-
-    Name the field and the first body.
+    """Refuse NaN and infinity, and places too far away for forces in `scalar`; name the field and
+    the first body.
     """
     module = array_module(bodies.device)
     # twice the square root of three times this is the longest separation

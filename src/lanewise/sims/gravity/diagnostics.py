@@ -55,17 +55,15 @@ class Diagnostics:
 
     @property
     def energy_scale(self) -> float:
-        """What energy errors are measured against.
-
-        |E|, or a tenth of K + |W| where that is more, as in parabolic orbits.
+        """What energy errors are measured against: |E|, or a tenth of K + |W| where that is more,
+        as in parabolic orbits.
         """
         return max(abs(self.total), (self.kinetic + abs(self.potential)) / 10)
 
     @checked(InputError)
     def energy_error(self, start: Diagnostics) -> float:
-        """|E - E0| against the `energy_scale` of the start.
-
-        Infinite when an energy is not finite.
+        """|E - E0| against the `energy_scale` of the start; infinite when an energy is not
+        finite.
         """
         change = abs(self.total - start.total)
         if not math.isfinite(change):

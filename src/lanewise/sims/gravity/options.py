@@ -1,6 +1,5 @@
-"""What a run of gravity can be told.
-
-Its settings, its files, and the command line's words for them.
+"""What a run of gravity can be told: its settings, its files, and the command line's words for
+them.
 """
 
 from __future__ import annotations
@@ -91,9 +90,8 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where results go and how often. `checkpoint_seconds` is wall time.
-
-    The intervals are steps, 0 means only at the ends.
+    """Where results go and how often. `checkpoint_seconds` is wall time; the intervals are steps, 0
+    means only at the ends.
 
     None: as before in a resumed run; else ten measurements a run, no snapshots, and
     `CHECKPOINT_SECONDS`.

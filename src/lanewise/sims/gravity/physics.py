@@ -63,9 +63,8 @@ class Physics:
 
 
 def precision_of(record: Record) -> str:
-    """The name of the precision, from the types of the fields.
-
-    Raises `InputError` for a record that is no body.
+    """The name of the precision, from the types of the fields; raises `InputError` for a record
+    that is no body.
     """
     kinds = {f.name: f.type for f in record.fields}
     own = tuple(kinds.get(n) for n in ("position", "mass", "velocity"))

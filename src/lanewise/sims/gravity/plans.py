@@ -1,6 +1,5 @@
-"""The plans of the kernels over pairs.
-
-What a simulation asks for, and what a checkpoint keeps of what it got.
+"""The plans of the kernels over pairs: what a simulation asks for, and what a checkpoint keeps of
+what it got.
 
 Default plans may change with a tuning or a version, and with the plan the order of the sums. Of the
 other kernels of a simulation no plan changes the bits: they compute one body at a time, and
@@ -18,18 +17,16 @@ WANTED_POTENTIAL = lw.Plan(parts=1, accumulate="f64")
 
 
 def wanted_force(precision: str) -> lw.Plan:
-    """The fields that a simulation fixes for its force kernel.
-
-    Defaults and tuning decide the others.
+    """The fields that a simulation fixes for its force kernel; defaults and tuning decide the
+    others.
     """
     return lw.Plan(parts=1, accumulate="f64" if precision == "mixed" else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The complete plans of a simulation.
-
-    With them another one on such a device gives the same bits.
+    """The complete plans of a simulation: with them another one on such a device gives the same
+    bits.
     """
 
     force: lw.Plan

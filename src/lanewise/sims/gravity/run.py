@@ -169,9 +169,8 @@ def start(
     layout: str | None = None,
     **chosen: Any,
 ) -> GravityRun:
-    """Check everything, make the bodies, and measure the initial state. `chosen`.
-
-    Other fields of `Settings`.
+    """Check everything, make the bodies, and measure the initial state. `chosen`: other fields of
+    `Settings`.
 
     What is not chosen is as the initial condition says, else as `Settings` says.
     """
@@ -222,9 +221,8 @@ def resume(
     output: Output,
     profile: Profile | None = None,
 ) -> GravityRun:
-    """Continue a checkpoint by `steps` steps, or to its planned end.
-
-    In `output.out` or the same file, but never in a snapshot.
+    """Continue a checkpoint by `steps` steps, or to its planned end: in `output.out` or the same
+    file, but never in a snapshot.
 
     Everything else is as it was, the plans of the kernels too, so the same device gives the same
     bits. On another kind of device the plans are chosen anew, and `Run.note` says so.
@@ -299,9 +297,8 @@ def _difference(path: Path, saved: Checkpoint, device: str, *, same: bool) -> st
 
 
 def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
-    """How often a run of that many steps measures and writes.
-
-    As it is told, else as before, else by default.
+    """How often a run of that many steps measures and writes: as it is told, else as before, else
+    by default.
     """
     every, snapshots, seconds = (
         output.diagnostics_every,
@@ -320,9 +317,8 @@ def _pace(output: Output, before: Pace | None, steps: int) -> Pace:
 
 
 def _continued_history(saved: Checkpoint, pace: Pace) -> list[Diagnostics]:
-    """The measurements that an uninterrupted run has by then.
-
-    The last one of a run that goes on may be between two of them.
+    """The measurements that an uninterrupted run has by then: the last one of a run that goes on
+    may be between two of them.
     """
     last = saved.history[-1]
     between = (

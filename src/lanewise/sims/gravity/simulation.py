@@ -365,9 +365,8 @@ class Simulation:
 
     @checked(InputError)
     def continue_from(self, step: int, dt: float) -> None:
-        """Say that the bodies are `step` steps of `dt` on.
-
-        A resumed run computes its times as an uninterrupted one.
+        """Say that the bodies are `step` steps of `dt` on: a resumed run computes its times as an
+        uninterrupted one.
         """
         self._clock = replace(self._clock, step=self._clock.start_step + step, dt=dt)
         self._loop = None
@@ -383,9 +382,8 @@ class Simulation:
         *,
         progress: bool = False,
     ) -> Simulation:
-        """`steps` steps of `dt`.
-
-        `callback(simulation)` after every `every` of them and after the last. progress: with a bar.
+        """`steps` steps of `dt`; `callback(simulation)` after every `every` of them and after the
+        last. progress: with a bar.
         """
         check_steps(steps)
         check_every(every)
@@ -397,9 +395,8 @@ class Simulation:
 
     @checked(InputError)
     def steps(self, dt: float, every: int = 1) -> Iterator[Simulation]:
-        """Iterate without end: `for state in simulation.steps(dt, every=10).
-
-        ...`, each turn `every` steps on.
+        """Iterate without end: `for state in simulation.steps(dt, every=10): ...`, each turn
+        `every` steps on.
         """
         check_every(every)
         while True:
@@ -417,9 +414,8 @@ class Simulation:
 
     @property
     def acceleration(self) -> Any:
-        """Accelerations of the current positions, shape (n, 3), on the device.
-
-        A copy, read-only on a CPU.
+        """Accelerations of the current positions, shape (n, 3), on the device: a copy, read-only on
+        a CPU.
 
         In length / time², with the simulation's gravitational constant; of the scalar type of
         forces.
@@ -454,9 +450,8 @@ class Simulation:
         return Plans(self._law.gravity.compiled.plan, self._compiled_potential().plan)
 
     def check_whole(self) -> None:
-        """Raise `StateError` after steps that were stopped in the middle.
-
-        What is kept of such a state holds nothing.
+        """Raise `StateError` after steps that were stopped in the middle: what is kept of such a
+        state holds nothing.
         """
         self._whole.check()
 

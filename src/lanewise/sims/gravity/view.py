@@ -1,6 +1,5 @@
-"""The picture of a run.
-
-Bodies in the x-y plane, coloured by their speed, and how well their energy was kept.
+"""The picture of a run: bodies in the x-y plane, coloured by their speed, and how well their energy
+was kept.
 """
 
 from __future__ import annotations
@@ -128,9 +127,8 @@ def plot_gravity(
     energy_error: ArrayLike,
     title: str,
 ) -> None:
-    """Draws one PNG of 2040 x 990 pixels.
-
-    Bodies in the x-y plane at the left, relative energy error at the right.
+    """Draws one PNG of 2040 x 990 pixels: bodies in the x-y plane at the left, relative energy
+    error at the right.
 
     Args:
         path: the file to write; an old one is replaced in one step.
@@ -268,9 +266,8 @@ def point_style(count: int) -> tuple[float, float]:
 
 
 def _left_out(inside: float, drawn: int, total: int) -> str:
-    """What the picture does not show.
-
-    Bodies outside of the frame, bodies that were not drawn at all.
+    """What the picture does not show: bodies outside of the frame, bodies that were not drawn at
+    all.
     """
     notes: list[str] = []
     if inside < 1:

@@ -1,6 +1,5 @@
-"""What nobody tells a simulation.
-
-That its bodies were written to between steps, and that one of them left the finite numbers.
+"""What nobody tells a simulation: that its bodies were written to between steps, and that one of
+them left the finite numbers.
 
 Both are looked at once for each call that takes steps, however short that is. So on a GPU one
 kernel compares before it, and one looks and remembers after it; the host reads their answers in its
@@ -29,9 +28,8 @@ class Watch:
     __slots__ = ("_begin", "_memory", "_module", "counts")
 
     def __init__(self, data: Any, count: int, device: str, step: int) -> None:
-        """`data`: (nbytes,) uint8, as `RecordArray.data`; `step`.
-
-        The one before those that will be counted.
+        """`data`: (nbytes,) uint8, as `RecordArray.data`; `step`: the one before those that will be
+        counted.
         """
         self._module = array_module(device)
         self.counts: Any = self._module.zeros(count, np.int32)

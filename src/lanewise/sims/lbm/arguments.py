@@ -39,9 +39,8 @@ MOST_KINDS = 31
 
 
 def chosen_lattice(lattice: str | lw.Lattice | None, dimension: int) -> lw.Lattice:
-    """The lattice of this name, or the usual one of a dimension.
-
-    Raises `InputError` for another name or dimension.
+    """The lattice of this name, or the usual one of a dimension; raises `InputError` for another
+    name or dimension.
     """
     if lattice is None:
         return lw.D2Q9 if dimension == 2 else lw.D3Q19
@@ -74,9 +73,8 @@ def chosen_rate(
     speed: float | None,
     length: float | None,
 ) -> float:
-    """The relaxation rate omega.
-
-    Raises `InputError` unless it is given in exactly one way, and for tau <= 1/2.
+    """The relaxation rate omega; raises `InputError` unless it is given in exactly one way, and for
+    tau <= 1/2.
     """
     ways = [
         n
@@ -141,9 +139,8 @@ def chosen_streaming(streaming: str | None, device: str) -> str:
 
 
 def chosen_parameters(collision: str, chosen: Mapping[str, float] | None) -> dict[str, float]:
-    """All parameters of a collision operator, its defaults with those that are given.
-
-    Raises `InputError` for others.
+    """All parameters of a collision operator, its defaults with those that are given; raises
+    `InputError` for others.
     """
     operator = find_operator(collision)
     for name, value in (chosen or {}).items():
@@ -163,9 +160,8 @@ def chosen_parameters(collision: str, chosen: Mapping[str, float] | None) -> dic
 
 
 def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, ...]:
-    """The body force as a tuple, empty without one.
-
-    Raises `InputError` for another number of components.
+    """The body force as a tuple, empty without one; raises `InputError` for another number of
+    components.
     """
     if force is None:
         return ()
@@ -176,9 +172,8 @@ def chosen_force(force: Sequence[float] | None, dimension: int) -> tuple[float, 
 
 
 def check_settings(settings: Settings) -> lw.Lattice:
-    """Refuse settings that no simulation could have had, as those of a file may be.
-
-    Returns their lattice.
+    """Refuse settings that no simulation could have had, as those of a file may be; returns their
+    lattice.
     """
     shape = check_shape(settings.shape)
     lattice = chosen_lattice(settings.lattice, len(shape))

@@ -59,9 +59,8 @@ HEAD = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checkpoint:
-    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format.
-
-    Of the file.
+    """What a checkpoint file holds. attributes, arrays: what a run has added, by name; format: of
+    the file.
 
     first_mass: at the start of the run, with which later masses are compared; None in files that do
     not tell it.

@@ -66,9 +66,8 @@ def check_tau(tau: float) -> None:
 
 
 def warn_tau(tau: float, collision: str = "bgk") -> None:
-    """Warn (FlowWarning) of a tau near 1/2, and of one at which BGK misplaces walls.
-
-    Other operators are made for those.
+    """Warn (FlowWarning) of a tau near 1/2, and of one at which BGK misplaces walls; other
+    operators are made for those.
     """
     warn_stiffness(tau, collision)
     if collision == "bgk" and tau > LAZY_TAU:
@@ -157,9 +156,8 @@ def warn_mach(speed: float) -> None:
 def memory_bytes(
     shape: Sequence[int], lattice: lw.Lattice, storage: str, streaming: str, extra: int = 0
 ) -> int:
-    """Bytes that a simulation keeps.
-
-    Populations in one or two buffers, a flags a site, and `extra` bytes a site.
+    """Bytes that a simulation keeps: populations in one or two buffers, a flags a site, and `extra`
+    bytes a site.
 
     `storage` is "f16", "f32" or "f64"; `streaming` "in-place" (one buffer), "pull" or "push" (two).
     """

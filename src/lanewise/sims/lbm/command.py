@@ -49,9 +49,8 @@ def run(matched: Given) -> None:
 def _started(
     matched: Given, method: Method, end: End, output: Output, profile: Profile | None
 ) -> FlowRun:
-    """The run of a case with what the user chose of it.
-
-    Says its warnings on standard error, each once.
+    """The run of a case with what the user chose of it; says its warnings on standard error, each
+    once.
     """
     from lanewise.sims.lbm import runner
     from lanewise.sims.lbm.cases import find_case
@@ -84,9 +83,8 @@ def _required(case: str | None) -> str:
 
 
 def _obstacle(mask: Path | None, stl: Path | None, *, quiet: bool) -> Obstacle | None:
-    """What reads the obstacle once its box is known.
-
-    Says on standard error how it was fitted in.
+    """What reads the obstacle once its box is known; says on standard error how it was fitted
+    in.
     """
     if mask is not None and stl is not None:
         raise InputError("--mask and --stl both name an obstacle; wanted one of them")

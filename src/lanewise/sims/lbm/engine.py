@@ -1,6 +1,5 @@
-"""The engine of a simulation.
-
-A `lw.sitewise` function of its collision operator, with walls and openings as kinds.
+"""The engine of a simulation: a `lw.sitewise` function of its collision operator, with walls and
+openings as kinds.
 """
 
 from __future__ import annotations
@@ -30,9 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opening:
-    """What shows the flow at an opening.
-
-    Its sites, the values of its parameters, and the observer of its boundary.
+    """What shows the flow at an opening: its sites, the values of its parameters, and the observer
+    of its boundary.
 
     look: None where the flow is what the opening says.
     """
@@ -45,9 +43,8 @@ class _Opening:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Bound:
-    """What follows from the settings.
-
-    The flow with its kinds, the values of their parameters, and what looks at populations.
+    """What follows from the settings: the flow with its kinds, the values of their parameters, and
+    what looks at populations.
     """
 
     settings: Settings
@@ -143,9 +140,8 @@ class Engine:
 
     @property
     def bytes_per_site(self) -> float:
-        """Every population is read and written once.
-
-        Beside them a bit, or in place the flags of every second step.
+        """Every population is read and written once; beside them a bit, or in place the flags of
+        every second step.
         """
         flags = 1 / 8 if self._sites.marks is not None else 2 if len(self._sites.copies) == 1 else 4
         return 2 * len(self._lattice) * self._sites.storage.size + flags
@@ -235,9 +231,8 @@ class Engine:
         return _Opening(kind, look, bring(sites, settings.device), values)
 
     def force(self, names: Sequence[str]) -> NDArray[Any]:
-        """What the walls of these names took of the momentum in this step.
-
-        Float64 of shape (D,).
+        """What the walls of these names took of the momentum in this step: float64 of shape
+        (D,).
         """
         return self._bound.flow.force(self._sites, list(names), weights=True, **self._bound.walls)
 

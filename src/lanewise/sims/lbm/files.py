@@ -1,6 +1,5 @@
-"""What a flow simulation writes for other programs.
-
-Fields as HDF5 that h5py, MATLAB, Julia or h5dump read, time series as CSV.
+"""What a flow simulation writes for other programs: fields as HDF5 that h5py, MATLAB, Julia or
+h5dump read, time series as CSV.
 
 | name | shape | |
 | --- | --- | --- |
@@ -60,9 +59,8 @@ AXES = {2: "y,x", 3: "z,y,x"}
 
 @dataclass(frozen=True, slots=True)
 class FlowFile:
-    """What a file holds.
-
-    Arrays as in the module's table, parameters as flat attributes, `history` perhaps empty.
+    """What a file holds; arrays as in the module's table, parameters as flat attributes, `history`
+    perhaps empty.
     """
 
     density: NDArray[Any]

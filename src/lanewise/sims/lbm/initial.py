@@ -1,6 +1,5 @@
-"""Populations of a given density and velocity.
-
-Equilibrium, and the part by which a sheared flow differs from it.
+"""Populations of a given density and velocity: equilibrium, and the part by which a sheared flow
+differs from it.
 
 f_i = w_i rho [1 + 3 e.u + 9/2 (e.u)^2 - 3/2 u.u] - 3 tau rho w_i sum_ab (e_a e_b - delta_ab / 3)
 d_a u_b, the second part to first order of the Chapman-Enskog expansion (Krueger et al. 2017, The
@@ -32,9 +31,8 @@ def deviations(
     force: tuple[float, ...] = (),
     dtype: DTypeLike = np.float64,
 ) -> NDArray[Any]:
-    """Populations less their weights, (Q, *shape).
-
-    One direction at a time in float64, then rounded to `dtype`.
+    """Populations less their weights, (Q, *shape): one direction at a time in float64, then rounded
+    to `dtype`.
 
     density: a number or an array of `shape`; velocity: a vector or an array (*shape, D); gradient:
     d_a u_b in [..., a, b] or None. The velocity holds half a step of the force (Guo, Zheng and Shi

@@ -21,9 +21,8 @@ Or (low, high).
 @frozen
 @dataclass(frozen=True, slots=True)
 class Wall:
-    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`.
-
-    Of a moving one, in sites a step.
+    """Bounce-back: the wall lies half a link before its sites, or where its surface is. `velocity`:
+    of a moving one, in sites a step.
     """
 
     name: str

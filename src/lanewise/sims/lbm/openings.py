@@ -38,9 +38,8 @@ def opening_function(
 def opening_observer(
     lattice: lw.Lattice, settings: Settings, number: int, opening: Open
 ) -> Function | None:
-    """The density (less 1) and the velocity at its sites.
-
-    What arrives there through the face is no flow's.
+    """The density (less 1) and the velocity at its sites: what arrives there through the face is no
+    flow's.
 
     None for a far field: its sites send out what it says, whatever arrives.
     """

@@ -26,9 +26,8 @@ WALLS = (INTERPOLATED, HALF_WAY) = ("interpolated", "half-way")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What the command is told of the flow.
-
-    The case, arguments of `Case.request`, and an obstacle of the user's own.
+    """What the command is told of the flow: the case, arguments of `Case.request`, and an obstacle
+    of the user's own.
     """
 
     case: str | None = setting(
@@ -176,9 +175,8 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """Where results go. `checkpoint_every` and `movie_every` are steps.
-
-    0 leaves the choice to the run.
+    """Where results go. `checkpoint_every` and `movie_every` are steps; 0 leaves the choice to the
+    run.
     """
 
     out: Path | None = setting(

@@ -61,9 +61,8 @@ def write_vti_file(path: Path, flow: SimulatedFlow, *, overwrite: bool) -> None:
 
 
 def periodic_axes(setup: Setup) -> str:
-    """The axes along which what leaves at one face comes in at the other.
-
-    Openings at faces make an axis another one.
+    """The axes along which what leaves at one face comes in at the other; openings at faces make an
+    axis another one.
     """
     axes = "xyz"[: len(setup.shape)]
     opened = {kind.face[0] for kind in setup.kinds.values() if isinstance(kind, Open)}

@@ -1,6 +1,5 @@
-"""What a run adds to its checkpoints, so that it can be resumed as a run.
-
-Its case, its wishes, its measurements.
+"""What a run adds to its checkpoints, so that it can be resumed as a run: its case, its wishes, its
+measurements.
 """
 
 from __future__ import annotations

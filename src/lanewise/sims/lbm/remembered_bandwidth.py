@@ -1,6 +1,5 @@
-"""The bandwidth of a copy as it was measured on this machine within the last week.
-
-Measuring takes a fifth of a second of every run.
+"""The bandwidth of a copy as it was measured on this machine within the last week: measuring takes
+a fifth of a second of every run.
 
 What was measured beside other work is too small. So it is measured again where a flow turns out to
 be faster than the copy, and the larger figure stays; a flow that fits the caches is faster than any
@@ -25,9 +24,8 @@ MOST_LOOKS = 3  # measurements behind one figure
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Bytes read and written a second, by so many measurements; `begun`.
-
-    When the first of them was, in seconds since 1970.
+    """Bytes read and written a second, by so many measurements; `begun`: when the first of them
+    was, in seconds since 1970.
     """
 
     bytes_per_second: float
@@ -36,9 +34,8 @@ class Measured:
 
 
 def remembered_bandwidth(device: str, reached: float) -> float | None:
-    """Bytes read and written a second by a copy on a device. `reached`.
-
-    What a flow moved a second, to be compared with it.
+    """Bytes read and written a second by a copy on a device. `reached`: what a flow moved a second,
+    to be compared with it.
 
     None for the interpreter, and for a GPU without room for two large arrays.
     """
@@ -58,9 +55,8 @@ def remembered_bandwidth(device: str, reached: float) -> float | None:
 
 
 def _entry(device: str) -> str:
-    """One file a machine, device and number of threads.
-
-    Users may share one home folder on several machines.
+    """One file a machine, device and number of threads: users may share one home folder on several
+    machines.
     """
     what = get_device(device).identity()
     facts = (f"{n}={v}" for n, v in asdict(what).items())

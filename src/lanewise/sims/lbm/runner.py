@@ -1,6 +1,5 @@
-"""Runs as the command line makes them.
-
-A case with the user's wishes, or a checkpoint to go on from.
+"""Runs as the command line makes them: a case with the user's wishes, or a checkpoint to go on
+from.
 
 Whether a case fits the memory is asked before any of its arrays is made: masks and initial fields
 of a large box are large themselves.
@@ -181,9 +180,8 @@ def _check_fit(saved: Checkpoint, before: Remembered, setup: Setup) -> None:
 
 
 def _surfaces(case: Case, setup: Setup, walls: str | None) -> Mapping[int, Surface]:
-    """The surfaces of walls that are interpolated.
-
-    All that are known, unless half-way walls are wanted.
+    """The surfaces of walls that are interpolated: all that are known, unless half-way walls are
+    wanted.
     """
     if walls not in (None, *WALLS):
         raise InputError(unknown("walls", walls, WALLS))
@@ -320,9 +318,8 @@ def check_room(
 
 
 def foreseen_shape(case: Case, request: Request) -> tuple[int, ...]:
-    """About the shape that `case.make` will give.
-
-    Extents are proportional to the size, but for a constant.
+    """About the shape that `case.make` will give: extents are proportional to the size, but for a
+    constant.
     """
     low, high = (case.make(replace(request, size=n, obstacle=None)).shape for n in PROBES)
     slopes = ((b - a) / (PROBES[1] - PROBES[0]) for a, b in zip(low, high, strict=True))

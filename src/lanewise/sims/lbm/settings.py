@@ -52,9 +52,8 @@ class Settings:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """What the sites are.
-
-    `mask` uint8 of the lattice's shape or None, the kinds by number, and the edges of the box.
+    """What the sites are: `mask` uint8 of the lattice's shape or None, the kinds by number, and the
+    edges of the box.
 
     fractions: where walls cut links, if they are not all half-way.
     """

@@ -92,9 +92,8 @@ WALL = {1: Wall("wall")}
 
 @sealed(_FIXED)
 class Simulation:
-    """The flow of a nearly incompressible fluid, in lattice units.
-
-    Sites are 1 apart, a step takes 1, the density is about 1.
+    """The flow of a nearly incompressible fluid, in lattice units: sites are 1 apart, a step takes
+    1, the density is about 1.
 
     Parameters
     ----------
@@ -285,9 +284,8 @@ class Simulation:
 
     @property
     def collision(self) -> str:
-        """The name of the collision operator.
-
-        Another one begins with its own default parameters.
+        """The name of the collision operator; another one begins with its own default
+        parameters.
         """
         return self._settings.collision
 
@@ -298,9 +296,8 @@ class Simulation:
 
     @property
     def parameters(self) -> Mapping[str, float]:
-        """Those of the collision operator besides omega, read-only.
-
-        Assigned are some or all of them, the others get their defaults.
+        """Those of the collision operator besides omega, read-only; assigned are some or all of
+        them, the others get their defaults.
         """
         return MappingProxyType(dict(self._settings.parameters))
 
@@ -408,9 +405,8 @@ class Simulation:
         self._step += steps
 
     def check(self) -> None:
-        """Raise `InputError` when the flow has blown up.
-
-        It names the site and between which steps.
+        """Raise `InputError` when the flow has blown up: it names the site and between which
+        steps.
         """
         with span(self.profile, "observe", name="check"), on(self.settings.device):
             excess, velocity = self._moments()
@@ -499,9 +495,8 @@ class Simulation:
 
     @property
     def interpolated_links(self) -> int:
-        """How many links are cut where a surface is.
-
-        All other links that walls cut are so half-way.
+        """How many links are cut where a surface is; all other links that walls cut are so
+        half-way.
         """
         return self._engine.interpolated_links
 
@@ -539,9 +534,8 @@ class Simulation:
         return self._seen[1], self._seen[2]
 
     def stagger(self) -> Stagger:
-        """How much the velocity goes up and down from site to site, and where most.
-
-        Flows do not, waves that walls hardly damp do.
+        """How much the velocity goes up and down from site to site, and where most: flows do not,
+        waves that walls hardly damp do.
         """
         with span(self.profile, "observe", name="stagger"):
             return find_stagger(self.velocity, self.solid, self.settings.device)
@@ -554,17 +548,15 @@ class Simulation:
 
     @property
     def first_mass(self) -> float | None:
-        """The mass at the start of the run, before any checkpoint, too.
-
-        None after one that does not tell it and before `run`.
+        """The mass at the start of the run, before any checkpoint, too; None after one that does
+        not tell it and before `run`.
         """
         return self._first_mass
 
     @checked(InputError)
     def force_on(self, *names: str) -> NDArray[Any]:
-        """The force of the fluid on the walls of these names, by momentum exchange.
-
-        Float64 of shape (D,), in lattice units.
+        """The force of the fluid on the walls of these names, by momentum exchange: float64 of
+        shape (D,), in lattice units.
 
         It is the momentum that the fluid lost to them in the last step. After a sudden start it
         goes up and down from one step to the next (Ladd 1994): the mean over two is the force. It
@@ -607,9 +599,8 @@ class Simulation:
         layout: str | None = None,
         profile: Profile | None = None,
     ) -> Simulation:
-        """The simulation of a checkpoint, to the bit where nothing is changed.
-
-        Else its populations are converted.
+        """The simulation of a checkpoint, to the bit where nothing is changed; else its populations
+        are converted.
         """
         from lanewise.sims.lbm.checkpoint import read_checkpoint, restored
 

@@ -1,6 +1,5 @@
-"""Lattice units and SI: a site is 1 long, a step takes 1, the density is about 1.
-
-A `Units` says what these are in metres.
+"""Lattice units and SI: a site is 1 long, a step takes 1, the density is about 1; a `Units` says
+what these are in metres.
 
 nu = (tau - 1/2) / 3 and omega = 1 / tau for every collision operator here; p = c_s^2 rho with c_s^2
 = 1/3 (Krüger et al. 2017, The Lattice Boltzmann Method, sections 3.3 and 7.2).
@@ -23,9 +22,8 @@ Floats = NDArray[np.floating]
 
 @checked(InputError)
 def relaxation(nu: float) -> float:
-    """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step.
-
-    Raises InputError.
+    """The rate omega = 1 / (3 nu + 1/2) for the kinematic viscosity `nu`, in sites squared a step;
+    raises InputError.
     """
     _check_positive("kinematic viscosity nu", nu)
     tau = 3 * nu + 0.5
@@ -35,9 +33,8 @@ def relaxation(nu: float) -> float:
 
 @checked(InputError)
 def viscosity(omega: float) -> float:
-    """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`.
-
-    Raises InputError outside of 0 to 2 (exclusive).
+    """The kinematic viscosity (1 / omega - 1/2) / 3 of the rate `omega`; raises InputError outside
+    of 0 to 2 (exclusive).
     """
     if not 0 < omega < 2:
         raise InputError(f"the relaxation rate omega is {omega:g}; wanted a number between 0 and 2")
@@ -46,9 +43,8 @@ def viscosity(omega: float) -> float:
 
 @checked(InputError)
 def from_reynolds(reynolds: float, length: float, velocity: float) -> float:
-    """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity.
-
-    Raises InputError.
+    """The kinematic viscosity velocity * length / reynolds, in the units of length and velocity;
+    raises InputError.
     """
     for name, value in (("Reynolds number", reynolds), ("length", length), ("velocity", velocity)):
         _check_positive(name, value)
@@ -148,17 +144,15 @@ class Units:
 
     @property
     def mach(self) -> float:
-        """Mach number of the lattice's flow, which is not the real one's.
-
-        Lattice velocity over 1 / sqrt(3).
+        """Mach number of the lattice's flow, which is not the real one's: lattice velocity over 1 /
+        sqrt(3).
         """
         return self.lattice_velocity / SOUND_SPEED
 
     @property
     def grid_reynolds(self) -> float:
-        """Reynolds number of one site.
-
-        Beyond about 10 most collision operators blow up where the flow is not smooth.
+        """Reynolds number of one site; beyond about 10 most collision operators blow up where the
+        flow is not smooth.
         """
         return self.lattice_velocity / self.nu
 
@@ -221,9 +215,8 @@ class Units:
         return _scaled(acceleration, self.step_s**2 / self.cell_m)
 
     def pressure_to_si(self, density: ArrayLike) -> Floats:
-        """Lattice density, about 1, to the pressure in pascals over that at rest.
-
-        (rho - 1) / 3 in lattice units.
+        """Lattice density, about 1, to the pressure in pascals over that at rest: (rho - 1) / 3 in
+        lattice units.
         """
         return _scaled(_floats(density) - 1, self._pascals / 3)
 

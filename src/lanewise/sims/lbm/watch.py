@@ -1,6 +1,5 @@
-"""What is watched in a flow that runs.
-
-That it stays finite, whether it has settled, and velocities that alternate from site to site.
+"""What is watched in a flow that runs: that it stays finite, whether it has settled, and velocities
+that alternate from site to site.
 """
 
 from __future__ import annotations
@@ -182,8 +181,7 @@ PART = 1 << 22
 
 @dataclass(frozen=True, slots=True)
 class Stagger:
-    """The largest stagger of a flow. amplitude: relative to the largest speed. axis: 0 for x. site.
-
+    """The largest stagger of a flow. amplitude: relative to the largest speed. axis: 0 for x. site:
     (y, x) or (z, y, x), in its middle.
     """
 
@@ -250,9 +248,8 @@ def _slabs(
 
 
 def _least(module: Any, values: Any, count: int) -> Any:
-    """The least of `SITES` values in a row from each of the first `count` on.
-
-    Of twice as many at a time.
+    """The least of `SITES` values in a row from each of the first `count` on: of twice as many at a
+    time.
     """
     width = 1
     while 2 * width <= SITES:

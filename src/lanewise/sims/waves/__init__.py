@@ -1,6 +1,5 @@
-"""The search for continuous gravitational waves.
-
-SFT files, noise, barycentring, F-statistic, Hough maps, and synthetic data.
+"""The search for continuous gravitational waves: SFT files, noise, barycentring, F-statistic, Hough
+maps, and synthetic data.
 
 What takes `device` runs kernels there; "numpy", the default, is float64 in NumPy: what kernels are
 compared with. Frequencies are in Hz, angles in radians, durations in seconds; times are GPS in

@@ -1,6 +1,5 @@
-"""The F-statistic by demodulation.
-
-In float64 by NumPy, which is what kernels are compared with, or by kernels on a device.
+"""The F-statistic by demodulation: in float64 by NumPy, which is what kernels are compared with, or
+by kernels on a device.
 
 Williams and Schutz, gr-qc/9912029 (Dirichlet kernel); Cutler and Schutz, Phys. Rev. D 72, 063006
 (2005) (several detectors); LIGO-T0900149 for the notation. For every SFT, with Delta = t_SSB -
@@ -66,9 +65,8 @@ class FStatistic:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Atoms:
-    """What each SFT adds for one template.
-
-    A^2, b^2, a b, a y and b y, (n) each, in the order of `SearchData`.
+    """What each SFT adds for one template: a^2, b^2, a b, a y and b y, (n) each, in the order of
+    `SearchData`.
     """
 
     a2: Floats
@@ -88,9 +86,8 @@ def f_statistic(
     device: str = "numpy",
     kernel: Method = "interpolated",
 ) -> FStatistic:
-    """2F of every template and stack. dterms: bins of the kernel on each side.
-
-    None for all bins there are (the full kernel).
+    """2F of every template and stack. dterms: bins of the kernel on each side; None for all bins
+    there are (the full kernel).
 
     device   "numpy" is the definition, in float64; "cpu", "cuda", "cuda:1", ... run kernels, whose
     sums over bins and SFTs are float32 kernel   "interpolated" or "dirichlet", on a device: see

@@ -1,6 +1,5 @@
-"""Where the detectors stand and how they answer.
-
-Location in the Earth's frame and response tensor d = (u u - v v) / 2.
+"""Where the detectors stand and how they answer: location in the Earth's frame and response tensor
+d = (u u - v v) / 2.
 
 Vertices by geodetic latitude, longitude and height above the ellipsoid WGS-84; arms by azimuth
 (from north through east) and altitude. LIGO: W. E. Althouse, L. Jones, A. Lazzarini, LIGO-T980044,
@@ -46,9 +45,8 @@ class Detector:
 
     @cached_property
     def location(self) -> Floats:
-        """(3,) metres from the centre of the Earth.
-
-        X to longitude 0 on the equator, z to the north pole.
+        """(3,) metres from the centre of the Earth: x to longitude 0 on the equator, z to the north
+        pole.
         """
         e2 = _FLATTENING * (2 - _FLATTENING)
         sine, cosine = np.sin(self.latitude), np.cos(self.latitude)

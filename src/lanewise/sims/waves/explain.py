@@ -45,9 +45,8 @@ def explained(
     arch: str | None,
     values: Mapping[str, float],
 ) -> tuple[str, tuple[Offline, ...]]:
-    """The kernel that sums the amplitudes of so many templates at one place of the sky over SFTs.
-
-    On "cuda" no GPU is needed.
+    """The kernel that sums the amplitudes of so many templates at one place of the sky over SFTs;
+    on "cuda" no GPU is needed.
 
     `values`: sfts (of a stack and detector), detectors, stacks; with dterms (bins on each side) it
     is the kernel that adds the terms of Dirichlet's, without the one that reads polynomials. Raises

@@ -154,9 +154,8 @@ class Grids:
 
     @property
     def correction(self) -> float:
-        """What candidates' frequencies get because of that, Hz.
-
-        By how much the frequency asked for misses a bin (LALPulsar's bug 147).
+        """What candidates' frequencies get because of that, Hz: by how much the frequency asked for
+        misses a bin (LALPulsar's bug 147).
         """
         asked = self.search.freq / self.resolution
         return self.search.freq - self.resolution * math.floor(asked + 0.5)
@@ -216,9 +215,8 @@ def set_up(sfts: SftSet, search: Search) -> Grids:
 
 @checked(InputError)
 def search_cover(search: Search, start: int, end: int, duration: float) -> tuple[float, float]:
-    """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers.
-
-    Duration: of an SFT, seconds.
+    """The band in Hz that a search of data from `start` to `end` (GPS nanoseconds) covers;
+    duration: of an SFT, seconds.
 
     Frequencies at both ends, the largest Doppler shift, and 50 bins for the offsets of pixels and
     spin-downs.
@@ -242,9 +240,8 @@ def _range_at(search: Search, time: int) -> tuple[float, float]:
 
 
 class MapMaker:
-    """What the host prepares of the maps of a search.
-
-    What does not change from map to map is computed once.
+    """What the host prepares of the maps of a search: what does not change from map to map is
+    computed once.
 
     method: "demod", or "resamp", which computes F on the host in float64, by Fourier transforms.
     part: the first frequency's number and that behind the last; without it all. Raises InputError
@@ -305,9 +302,8 @@ class MapMaker:
         return self.directions([(alpha, delta)])[0]
 
     def directions(self, points: Sequence[tuple[float, float]]) -> list[Direction]:
-        """Of directions (alpha, delta) in radians, each as it would be alone.
-
-        Several threads may ask.
+        """Of directions (alpha, delta) in radians, each as it would be alone; several threads may
+        ask.
         """
         data, field = self.grids.data, self.field
         a, b = (np.empty((len(points), len(data))) for _ in range(2))
@@ -419,9 +415,8 @@ class MapMaker:
         )
 
     def blame(self, direction: Direction, f1dot: float) -> None:
-        """Raise an error for a map that a device found to have values that are not finite.
-
-        The definition says which bins are missing.
+        """Raise an error for a map that a device found to have values that are not finite: the
+        definition says which bins are missing.
         """
         field, patch, data = self.field, direction.patch, self.grids.data
         margin = needed_margin(self.offsets(patch, f1dot), field.drifts)
@@ -544,9 +539,8 @@ def _highest(significance: Floats, most: int) -> NDArray[np.intp]:
 
 
 def merged(lists: Sequence[Candidates], most: int) -> Candidates:
-    """A list of fixed length: the most significant first.
-
-    Ties in the order of frequency, alpha, delta, f1dot, count: it is one list.
+    """A list of fixed length: the most significant first; ties in the order of frequency, alpha,
+    delta, f1dot, count: it is one list.
     """
     everything = np.concatenate(lists)
     if len(everything) > most:  # what is below the last one needs no order
@@ -577,9 +571,8 @@ def check_most(most: int) -> None:
 
 
 class MapSearch:
-    """A search that was made ready.
-
-    Its data stay on the device from call to call, and so does what kernels are bound to.
+    """A search that was made ready: its data stay on the device from call to call, and so does what
+    kernels are bound to.
 
     buffers   2 on a device to compute the next maps while the host finishes the last, 1 for one
     after the other; the results are the same part      the first frequency's number and that behind
@@ -688,9 +681,8 @@ def hierarchical_search(
     kernel: Method = "interpolated",
     buffers: int = 2,
 ) -> Candidates:
-    """The most significant candidates of all directions and spin-downs.
-
-    A structured array with `COLUMNS`.
+    """The most significant candidates of all directions and spin-downs: a structured array with
+    `COLUMNS`.
 
     For what is computed where see `search_maps`.
     """

@@ -1,6 +1,5 @@
-"""The Hough transform of F-statistics.
-
-In how many stacks does the frequency that a direction and spin-down predict hold a peak?
+"""The Hough transform of F-statistics: in how many stacks does the frequency that a direction and
+spin-down predict hold a peak?
 
 Krishnan et al., Phys. Rev. D 70, 082001 (2004). F of each stack is computed for the centre of a
 patch of the sky, n_d, and one spin-down; seen from another direction n of the patch, a source of
@@ -67,9 +66,8 @@ class Patch:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchGrid:
-    """The pixels of patches of one size, in axes whose third one points away from the centre.
-
-    The same for all directions.
+    """The pixels of patches of one size, in axes whose third one points away from the centre: the
+    same for all directions.
 
     pixel     distance of pixels, radians at the centre
     vectors   (rows, columns, 3) unit vectors; the centre is (0, 0, -1)
@@ -129,9 +127,8 @@ def make_patch(
     frequency_bin: int,
     pixel_factor: float = PIXEL_FACTOR,
 ) -> Patch:
-    """The pixels of a patch of `size` radians (x, y), 1 / (v pixel_factor frequency_bin) apart.
-
-    V is the Earth's orbital speed over c.
+    """The pixels of a patch of `size` radians (x, y), 1 / (v pixel_factor frequency_bin) apart: v
+    is the Earth's orbital speed over c.
 
     frequency_bin: the frequency over the resolution of F. Raises InputError for sizes that are not
     above zero and at most pi.
@@ -140,9 +137,8 @@ def make_patch(
 
 
 def pixel_order(patch: Patch) -> Ints:
-    """Numbers of the pixels (flat), sorted by alpha and then by delta.
-
-    The order of candidates of one frequency and significance.
+    """Numbers of the pixels (flat), sorted by alpha and then by delta: the order of candidates of
+    one frequency and significance.
     """
     alpha, delta = patch.alpha.reshape(-1), patch.delta.reshape(-1)
     order = alpha.argsort()
@@ -208,9 +204,8 @@ def pixel_offsets(
 
 
 def shift_vectors(motion: StackMotion, reference: int, frequency: float, f1dot: float) -> Floats:
-    """xi, (s, 3) in Hz: by how much directions move the frequency in each stack.
-
-    See `pixel_offsets`.
+    """xi, (s, 3) in Hz: by how much directions move the frequency in each stack; see
+    `pixel_offsets`.
     """
     since = (motion.time - reference) * 1e-9
     return (frequency + f1dot * since)[:, None] * motion.velocity + f1dot * motion.position
@@ -219,9 +214,8 @@ def shift_vectors(motion: StackMotion, reference: int, frequency: float, f1dot: 
 def drift_offsets(
     motion: StackMotion, reference: int, residuals: Floats, resolution: float
 ) -> Ints:
-    """(r, s): bins by which residual spin-downs (r) in Hz/s move each stack's frequency.
-
-    Rounded in float32, as in LALPulsar.
+    """(r, s): bins by which residual spin-downs (r) in Hz/s move each stack's frequency; rounded in
+    float32, as in LALPulsar.
     """
     since = (motion.time - reference) * 1e-9
     drift = (since * residuals[:, None] / resolution).astype(np.float32)
@@ -229,9 +223,8 @@ def drift_offsets(
 
 
 def stack_weights(data: SearchData, seen: Geometry) -> Floats:
-    """(p, s): sum over a stack of noise weight times (a^2 + b^2), with the mean 1 over stacks.
-
-    For each of the directions seen.
+    """(p, s): sum over a stack of noise weight times (a^2 + b^2), with the mean 1 over stacks; for
+    each of the directions seen.
 
     The noise weights of a stack have the mean 1 before: by how much one stack is noisier than
     another does not count, as in LALPulsar.
@@ -283,9 +276,8 @@ def needed_margin(offsets: Ints, drifts: Ints) -> int:
 
 
 def below(threshold: float) -> float:
-    """The probability that F of noise is not above it, 1 - (1 + F) exp(-F), with all digits.
-
-    Exp(-F) (F^2 / 2! + F^3 / 3! + ...).
+    """The probability that F of noise is not above it, 1 - (1 + F) exp(-F), with all digits:
+    exp(-F) (F^2 / 2! + F^3 / 3! + ...).
     """
     if threshold > 1:
         return 1 - math.exp(-threshold) * (1 + threshold)
@@ -295,9 +287,8 @@ def below(threshold: float) -> float:
 @frozen
 @dataclass(frozen=True, slots=True)
 class Significance:
-    """What number counts are in noise.
-
-    (n - mean) / deviation of a binomial distribution with weights.
+    """What number counts are in noise: (n - mean) / deviation of a binomial distribution with
+    weights.
     """
 
     mean: float

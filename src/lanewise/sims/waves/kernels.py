@@ -85,18 +85,16 @@ def rotated(turns: lw.f32, x: lw.f32, y: lw.f32) -> lw.vec2:
 
 @lw.function
 def sine(q: lw.f32) -> lw.f32:
-    """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa.
-
-    Exact to float32 at both ends, too, where it is 0.
+    """sin(pi kappa) / pi for kappa from 0 to 1, given q = kappa^2 - kappa: exact to float32 at both
+    ends, too, where it is 0.
     """
     return -q * ((((0.00769275 * q - 0.06511913) * q + 0.35507298) * q - 0.99999978) * q + 1.0)
 
 
 @cache
 def dirichlet_kernel(dterms: int) -> Any:
-    """The kernel that adds the terms.
-
-    `kernel(templates, sfts, bins)` is (Fa, Fb) as four numbers a cell.
+    """The kernel that adds the terms: `kernel(templates, sfts, bins)` is (Fa, Fb) as four numbers a
+    cell.
     """
     terms, before, even = 2 * dterms, dterms - 1, dterms % 2 == 0
 
@@ -150,9 +148,8 @@ def dirichlet_kernel(dterms: int) -> Any:
 
 @cache
 def interpolated_kernel(degree: int = DEGREE) -> Any:
-    """The kernel that reads polynomials.
-
-    `kernel(templates, sfts, table)` with `polynomials(bins, ...)` as its table.
+    """The kernel that reads polynomials: `kernel(templates, sfts, table)` with `polynomials(bins,
+    ...)` as its table.
     """
     quads, last = (degree + 1) // 2, (degree + 1) // 2 - 1
 
@@ -186,9 +183,8 @@ def interpolated_kernel(degree: int = DEGREE) -> Any:
 
 @cache
 def _matrix(dterms: int, degree: int) -> np.ndarray[Any, Any]:
-    """From 2 dterms bins to the coefficients of a polynomial in 2 kappa - 1.
-
-    Float64, shape (degree + 1, 2 dterms).
+    """From 2 dterms bins to the coefficients of a polynomial in 2 kappa - 1: float64, shape (degree
+    + 1, 2 dterms).
     """
     n = degree + 1
     # Chebyshev's, where interpolation is nearly the best there is
@@ -202,9 +198,8 @@ def _matrix(dterms: int, degree: int) -> np.ndarray[Any, Any]:
 def polynomials(
     sfts: lw.RaggedArray, bins: lw.RaggedArray, dterms: int, degree: int = DEGREE
 ) -> lw.RaggedArray:
-    """The table of `interpolated_kernel`.
-
-    For each bin k of an SFT that has dterms neighbours on both sides the polynomial in kappa.
+    """The table of `interpolated_kernel`: for each bin k of an SFT that has dterms neighbours on
+    both sides the polynomial in kappa.
 
     sfts: ragged `Sft`; bins: a row of complex bins (lw.vec2) for each. The result has as many rows,
     whose place 0 stands for the first bin of the band; bins without neighbours have no numbers

@@ -1,6 +1,5 @@
-"""What is lost of 2F where SFTs are too long.
-
-Within each one, the phase of a signal is taken to be linear in time.
+"""What is lost of 2F where SFTs are too long: within each one, the phase of a signal is taken to be
+linear in time.
 
 A detector turns with the Earth, and a source may turn round a companion: on a circle of A
 light-seconds with the angular speed W a signal's frequency changes by f A W^2 a second at most. The

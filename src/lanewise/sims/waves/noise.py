@@ -20,8 +20,7 @@ PART = 1 << 22  # numbers that are sorted at a time
 
 @checked(InputError)
 def median_bias(window: int) -> float:
-    """The median over the mean of `window` exponentially distributed numbers: 1 - 1/2 + 1/3 -.
-
+    """The median over the mean of `window` exponentially distributed numbers: 1 - 1/2 + 1/3 - ...
     +- 1/window, ln 2 for many.
 
     For even windows it is that of one number fewer, as LAL has it. Raises InputError below 3.

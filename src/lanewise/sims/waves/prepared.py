@@ -29,9 +29,8 @@ DTERMS = 8
 
 @checked(InputError)
 def search_margin(dterms: int = DTERMS, window: int = WINDOW) -> int:
-    """Bins that a search needs on both sides of the band that it covers.
-
-    Of the kernel, and of the running median.
+    """Bins that a search needs on both sides of the band that it covers: of the kernel, and of the
+    running median.
     """
     check_setting("dterms", dterms)
     check_setting("window", window)
@@ -186,9 +185,8 @@ def _check_floor(sfts: DetectorSfts, floor: Floats) -> None:
 
 @checked(InputError)
 def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSet]:
-    """Stacks of at most `duration` seconds, from the first SFT on.
-
-    The next one begins with the first SFT that no longer fits.
+    """Stacks of at most `duration` seconds, from the first SFT on; the next one begins with the
+    first SFT that no longer fits.
 
     count: how many at most. Gaps longer than a stack leave no empty ones.
     """
@@ -213,9 +211,8 @@ def split(sfts: SftSet, duration: float, count: int | None = None) -> list[SftSe
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Geometry:
-    """The SFTs of a `SearchData` as seen from p directions.
-
-    Everything of a template but its frequency and spin-downs.
+    """The SFTs of a `SearchData` as seen from p directions: everything of a template but its
+    frequency and spin-downs.
 
     arrival   (p, n) times at the barycentre (or of emission), and their rates (Tdot)
     a, b      (p, n) antenna patterns times the square roots of the weights
@@ -237,9 +234,8 @@ def geometry(
     orbit: timing.Orbit | None = None,
     earths: Mapping[str, timing.EarthState] | None = None,
 ) -> Geometry:
-    """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths.
-
-    Of `earth_states`, if at hand.
+    """Arrival times and antenna patterns of all SFTs for sky positions in radians; earths: of
+    `earth_states`, if at hand.
     """
     alpha, delta = timing.sky_positions(alpha, delta)
     shape = (len(alpha), len(data))

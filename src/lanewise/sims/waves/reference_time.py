@@ -1,6 +1,5 @@
-"""The same signals at another reference time, without a digit lost.
-
-2F is computed with spins at the middle of the data.
+"""The same signals at another reference time, without a digit lost: 2F is computed with spins at
+the middle of the data.
 
 A reference time years before the data means phases of 1e11 cycles, of which float64 keeps 1e-5, and
 times a spin-down that is not rounded where the frequency is. So a template's spins are moved to the

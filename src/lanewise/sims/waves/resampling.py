@@ -1,6 +1,5 @@
-"""The F-statistic of a band of frequencies by resampling.
-
-One Fourier transform instead of a sum over SFTs for every frequency.
+"""The F-statistic of a band of frequencies by resampling: one Fourier transform instead of a sum
+over SFTs for every frequency.
 
 The SFTs of a detector become a time series about a heterodyne frequency, which is interpolated at
 times that are uniform at the barycentre (sinc with a Hamming window, 2 Dterms + 1 terms);
@@ -82,9 +81,8 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Samples of the two series. bins, first: of the spectra with zeros at both ends; middle.
-
-    The bin that becomes frequency zero.
+    """Samples of the two series. bins, first: of the spectra with zeros at both ends; middle: the
+    bin that becomes frequency zero.
 
     length: of the Fourier transform; every: its bins from one frequency to the next.
     """
@@ -134,9 +132,8 @@ def _grid(data: SearchData, step: float, dterms: int) -> _Grid:
 
 
 def _held(data: SearchData) -> tuple[int, int]:
-    """The first bin that is transformed, and how many are.
-
-    Both ends of the covered band, without what noise alone needs.
+    """The first bin that is transformed, and how many are: both ends of the covered band, without
+    what noise alone needs.
     """
     bins = int(data.offset[1] - data.offset[0])
     spare = data.noise_bins
@@ -213,9 +210,8 @@ def _check_frequencies(data: SearchData, band: Band) -> None:
 
 
 def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) -> Complexes:
-    """The time series of SFTs about the heterodyne frequency, zero in gaps.
-
-    It starts with the first of them.
+    """The time series of SFTs about the heterodyne frequency, zero in gaps; it starts with the
+    first of them.
     """
     first, held = _held(data)
     at = data.offset[which] + data.noise_bins
@@ -243,9 +239,8 @@ def _at_the_detector(data: SearchData, which: NDArray[np.int64], grid: _Grid) ->
 def _at_the_barycentre(
     data: SearchData, seen: Geometry, which: NDArray[np.int64], band: Band, grid: _Grid, dterms: int
 ) -> tuple[Complexes, float]:
-    """The series times a(t) and b(t), (2, samples), uniform at the barycentre.
-
-    And its start in seconds since the reference.
+    """The series times a(t) and b(t), (2, samples), uniform at the barycentre; and its start in
+    seconds since the reference.
     """
     series = _at_the_detector(data, which, grid)
     rate, middle = seen.arrival.rate[0, which], seen.arrival.since(band.reference)[0, which]
@@ -299,9 +294,8 @@ def interpolated(series: Complexes, at: Floats, dterms: int) -> Complexes:
 
 
 def _transformed(series: Complexes, start: float, band: Band, grid: _Grid) -> Complexes:
-    """F_a and F_b, (2, count), of one detector.
-
-    Spin-downs taken out, the first frequency shifted to zero, transformed.
+    """F_a and F_b, (2, count), of one detector: spin-downs taken out, the first frequency shifted
+    to zero, transformed.
     """
     local = np.arange(series.shape[1]) * grid.step
     since = start + local

@@ -82,9 +82,8 @@ def _check_delta(what: str, delta: float) -> None:
 
 @checked(InputError)
 def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = None) -> Floats:
-    """(n, 2) alpha and delta, radians.
-
-    Centres of cells of these steps in both, made smaller so that a whole number fits.
+    """(n, 2) alpha and delta, radians: centres of cells of these steps in both, made smaller so
+    that a whole number fits.
 
     Every direction of the region is in a cell: it differs by at most half a step in alpha and half
     a step in delta.
@@ -100,9 +99,8 @@ def uniform_sky(alpha_step: float, delta_step: float, region: Region | None = No
 
 @checked(InputError)
 def isotropic_sky(step: float, region: Region | None = None) -> Floats:
-    """(n, 2) alpha and delta, radians.
-
-    The centres of cells of about step x step radians on the sphere.
+    """(n, 2) alpha and delta, radians: the centres of cells of about step x step radians on the
+    sphere.
 
     Every direction of the region is within 3/4 step of a direction of the grid: the corners of a
     cell are step / sqrt(2) from its centre, and a little more where rings are curved, next to the

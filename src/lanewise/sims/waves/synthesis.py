@@ -44,9 +44,8 @@ MOST_SAMPLES = 1 << 21
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """A continuous wave. Frequencies in Hz, Hz/s, ...; angles in radians; reference.
-
-    GPS nanoseconds at the barycentre (the source).
+    """A continuous wave. Frequencies in Hz, Hz/s, ...; angles in radians; reference: GPS
+    nanoseconds at the barycentre (the source).
     """
 
     h0: float
@@ -181,8 +180,7 @@ def signal_spectra(
     duration: float,
     ephemeris: Ephemeris,
 ) -> NDArray[np.complex128]:
-    """The transforms of a signal in the SFTs of a detector that start at `times` (GPS nanoseconds).
-
+    """The transforms of a signal in the SFTs of a detector that start at `times` (GPS nanoseconds):
     (n, bins), 1/Hz.
 
     Within 1e-6 of the largest bin of the sum over dense samples. LALPulsar, which samples a narrow
@@ -231,9 +229,8 @@ def _transforms(
     slow: Floats, amplitude: NDArray[np.complex128], k_real: Floats, cycles: Floats, phi0: float,
     first: int, bins: int, duration: float,
 ) -> NDArray[np.complex128]:  # fmt: skip
-    """From what varies slowly about a tone at the real bin `k_real`.
-
-    The integral over the SFT, by the midpoint rule.
+    """From what varies slowly about a tone at the real bin `k_real`: the integral over the SFT, by
+    the midpoint rule.
 
     The rule's kernel for a tone that is d bins off is sin(pi d) / (N sin(pi d / N)) where the
     integral has sin(pi d) / (pi d): it is multiplied by their quotient.

@@ -68,9 +68,8 @@ def read_templates(path: FilePath, reference: int) -> TemplateTable:
 
 
 def read_sky(path: FilePath) -> list[tuple[float, float]]:
-    """Directions, one a line: alpha and delta in radians, apart by blanks or a comma.
-
-    Lines with # are comments.
+    """Directions, one a line: alpha and delta in radians, apart by blanks or a comma; lines with #
+    are comments.
     """
     directions: list[tuple[float, float]] = []
     for number, row in enumerate(_read(path, blanks=True), 1):
@@ -117,9 +116,8 @@ def result_names(detectors: Sequence[str]) -> list[str]:
 def result_columns(
     statistic: FStatistic, detectors: Sequence[str]
 ) -> dict[str, NDArray[np.float64]]:
-    """The columns of an F-statistic of one stack.
-
-    TwoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and twoF_<detector>.
+    """The columns of an F-statistic of one stack: twoF, Fa_re, Fa_im, Fb_re, Fb_im, A, B, C, D and
+    twoF_<detector>.
     """
     fa, fb = statistic.fa[0], statistic.fb[0]
     values = (
@@ -142,9 +140,8 @@ def write_table(
     overwrite: bool,
     before: tuple[Sequence[str], Iterable[Sequence[str]]] = ((), ()),
 ) -> None:
-    """Write columns of numbers as CSV, each with the digits that give it back. before.
-
-    Names and rows of text to their left.
+    """Write columns of numbers as CSV, each with the digits that give it back. before: names and
+    rows of text to their left.
     """
     names, rows = before
     numbers = zip(*([repr(x) for x in c.tolist()] for c in columns.values()), strict=True)

@@ -1,6 +1,5 @@
-"""Cells filled on the host.
-
-The cell of every source, then a counting sort, which keeps sources of one cell in their order.
+"""Cells filled on the host: the cell of every source, then a counting sort, which keeps sources of
+one cell in their order.
 """
 
 from __future__ import annotations
@@ -87,9 +86,8 @@ class CellBuilder:
 
 
 def host_cells(geometry: Geometry, sources: Points) -> CellBuilder:
-    """Cells built on the host.
-
-    Sources on a GPU are brought there, and the cells back, in each build.
+    """Cells built on the host; sources on a GPU are brought there, and the cells back, in each
+    build.
     """
     starts, order = np.zeros(geometry.total + 1, np.int32), np.zeros(sources.count, np.int32)
     cells = np.zeros(sources.count, np.int32)

@@ -32,9 +32,8 @@ class Launch:
 
 
 def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
-    """How many int32 the kernels need of each kind of memory.
-
-    `counts` are zero at first, all else is written before it is read.
+    """How many int32 the kernels need of each kind of memory; `counts` are zero at first, all else
+    is written before it is read.
     """
     tiles = _tiles(geometry)
     return {
@@ -49,9 +48,8 @@ def memory_sizes(geometry: Geometry, count: int) -> dict[str, int]:
 
 
 def launch_list(geometry: Geometry, sources: Points, columns: list[int]) -> list[Launch]:
-    """The launches of one build.
-
-    `columns` are the addresses of the coordinates of the first source.
+    """The launches of one build; `columns` are the addresses of the coordinates of the first
+    source.
     """
     n, tiles = np.int32(sources.count), _tiles(geometry)
     by_source = -(-sources.count // THREADS)

@@ -1,6 +1,5 @@
-"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a GPU.
-
-Eight short kernels.
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a GPU: eight short
+kernels.
 
 Quantiles of a sample, keys, four passes of a radix sort, the boxes of leaves and small nodes, the
 boxes above. Nothing is read back and nothing is allocated when they run, so a graph may hold them.
@@ -26,9 +25,8 @@ from lanewise.runtime.memory import allocate_pieces
 
 @dataclass(frozen=True, slots=True)
 class Grains:
-    """Elements a thread handles in the kernels of keys and of the sort.
-
-    Few where blocks would be too few to fill a GPU.
+    """Elements a thread handles in the kernels of keys and of the sort: few where blocks would be
+    too few to fill a GPU.
     """
 
     keys: int

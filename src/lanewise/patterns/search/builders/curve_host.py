@@ -1,6 +1,5 @@
-"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU.
-
-The steps of `curve.py`, by Numba.
+"""Elements in the order of a Hilbert curve, and the tree of boxes above them, on a CPU: the steps
+of `curve.py`, by Numba.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Where the cells of a grid lie.
-
-Decided on the host when a grid is made, from the world or from the first positions.
+"""Where the cells of a grid lie: decided on the host when a grid is made, from the world or from
+the first positions.
 """
 
 from __future__ import annotations
@@ -31,9 +30,8 @@ MOST_CELLS = 2**31 - 2**16  # a cell's number has 32 bits
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A box of cells. low: its lowest corner; side: of a cell; cells: how many.
-
-    Each one number an axis.
+    """A box of cells. low: its lowest corner; side: of a cell; cells: how many; each one number an
+    axis.
 
     periodic: positions wrap around. Otherwise the outermost cells reach to infinity.
     """
@@ -73,9 +71,8 @@ def ends_of(points: Points) -> tuple[tuple[float, float], ...]:
 
 
 def _all_ends(points: Points) -> list[tuple[float, float]]:
-    """The range along every axis.
-
-    Those who choose a structure and those who make it ask for the same.
+    """The range along every axis; those who choose a structure and those who make it ask for the
+    same.
     """
     step = -(-points.count // SAMPLE)
     return [_ends(to_host(c[::step])) for c in points.columns()]
@@ -93,9 +90,8 @@ def _ends(values: npt.NDArray[Any]) -> tuple[float, float]:
 
 
 def _smallest(values: npt.NDArray[Any], rank: int, guess: Any) -> tuple[float, float]:
-    """The smallest value, and the one that `rank` are before.
-
-    A guess at what is not far above it leaves few to sort.
+    """The smallest value, and the one that `rank` are before; a guess at what is not far above it
+    leaves few to sort.
     """
     few = values[values <= guess]
     few = few if len(few) > rank else values.copy()
@@ -133,9 +129,8 @@ def cells_met(geometry: Geometry, radius: float) -> list[float]:
 
 
 def pairs_in_cells(geometry: Geometry, points: Points) -> int:
-    """How many pairs of two points on the host, each pair twice, lie in one cell.
-
-    The outermost cells reach to infinity.
+    """How many pairs of two points on the host, each pair twice, lie in one cell; the outermost
+    cells reach to infinity.
     """
     numbers = np.sort(_cell_numbers(geometry, points))
     ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1

@@ -1,6 +1,5 @@
-"""The thesis's three orders, on the host.
-
-Leaves of at most `leaf` elements, made one after another.
+"""The thesis's three orders, on the host: leaves of at most `leaf` elements, made one after
+another.
 
 "sort" sorts along x and cuts into blocks; "1-D" divides at the mean along x until a part is small
 enough; "3-D" divides along the axis whose border is nearest to the mean (J. Breitbart, chapter 7).
@@ -180,9 +179,8 @@ class Parts:
 def make_parts(
     places: NDArray[Any], order: Recursive, leaf: int, box: NDArray[np.float64]
 ) -> Parts:
-    """Divide places, shape (count, axes), into leaves. box.
-
-    (axes, 2) the borders of the world, for "3-D".
+    """Divide places, shape (count, axes), into leaves. box: (axes, 2) the borders of the world, for
+    "3-D".
     """
     count = len(places)
     if order == "sort":
@@ -214,9 +212,8 @@ def draw_boxes(
     nodes: NDArray[Any],
     precision: Scalar,
 ) -> None:
-    """The boxes of leaves, into the rows of `nodes`.
-
-    Along x alone for slices, along all axes for "3-D".
+    """The boxes of leaves, into the rows of `nodes`: along x alone for slices, along all axes for
+    "3-D".
     """
     boxed, halves = places.shape[1] if order == "3-D" else 1, 4 if places.shape[1] == 3 else 2
     room = places.dtype.type(margin(precision))
@@ -231,9 +228,8 @@ def world_box(places: NDArray[Any]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Threads without work when each leaf has a block of its own, as in table 7.1.
-
-    All, and those in warps that run.
+    """Threads without work when each leaf has a block of its own, as in table 7.1: all, and those
+    in warps that run.
     """
 
     threads: int

@@ -1,6 +1,5 @@
-"""The thesis's dynamic grids in memory.
-
-Built on the host, and brought to a GPU where the sources are there.
+"""The thesis's dynamic grids in memory: built on the host, and brought to a GPU where the sources
+are there.
 
 Builders on the host read positions contiguously, and within a periodic world.
 """
@@ -35,9 +34,8 @@ INFO = 2  # the number of leaves; the first division, or -1 where there is none
 
 
 def division_leaves(precision: Scalar) -> tuple[Leaf, ...]:
-    """The record of a division.
-
-    Its plane's place and axis, and what lies below and above, a division or -1 - a leaf.
+    """The record of a division: its plane's place and axis, and what lies below and above, a
+    division or -1 - a leaf.
     """
     return (Leaf("place", precision), Leaf("axis", I32), Leaf("below", I32), Leaf("above", I32))
 
@@ -49,9 +47,8 @@ def division_arrangement(precision: Scalar) -> Arrangement:
 
 @dataclass(slots=True)
 class Mirror:
-    """Memory that the host fills, and its copy on the sources' device.
-
-    On the host the same memory.
+    """Memory that the host fills, and its copy on the sources' device; on the host the same
+    memory.
     """
 
     host: NDArray[np.uint8]
@@ -69,9 +66,8 @@ class Mirror:
 
 
 class HostParts:
-    """Order, leaves and boxes.
-
-    With a radius also planes and the lists of leaves around each cell.
+    """Order, leaves and boxes; with a radius also planes and the lists of leaves around each
+    cell.
     """
 
     def __init__(

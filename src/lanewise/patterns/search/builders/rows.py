@@ -1,6 +1,5 @@
-"""Rows of a ragged list, each brought into ascending order.
-
-The order does not depend on the structure that found them.
+"""Rows of a ragged list, each brought into ascending order: the order does not depend on the
+structure that found them.
 """
 
 from __future__ import annotations
@@ -32,9 +31,8 @@ def sort_rows(entries: NDArray[np.int32], offsets: NDArray[np.int64]) -> None:
 
 
 def sort_keys(module: Any, keys: Any) -> Any:
-    """The entries of 64-bit keys (row, entry), on a GPU.
-
-    One sort for all rows, crowded ones too.
+    """The entries of 64-bit keys (row, entry), on a GPU: one sort for all rows, crowded ones
+    too.
     """
     keys.sort()
     return module.ascontiguousarray(keys.view("int32")[::2])  # the lower half comes first

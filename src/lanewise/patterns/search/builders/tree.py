@@ -1,6 +1,5 @@
-"""The tree of boxes over leaves of consecutive elements.
-
-Its shape, which follows from three numbers.
+"""The tree of boxes over leaves of consecutive elements: its shape, which follows from three
+numbers.
 
 Level 0 are the leaves, each with `leaf` elements; a node of the next level has `fan` nodes of the
 one below; only the last node of a level may have fewer. Nodes lie in memory in the order in which a
@@ -81,9 +80,8 @@ def fitting_leaf(count: int, asked: int, precision: Scalar) -> int:
 
 
 def node_leaves(dimension: int, precision: Scalar) -> tuple[Leaf, ...]:
-    """The record of a node.
-
-    Centre and half extents of its box, and its link, in the order in which loads take them.
+    """The record of a node: centre and half extents of its box, and its link, in the order in which
+    loads take them.
     """
     axes = "xyz"[:dimension]
     centre = [Leaf(f"centre.{c}", precision) for c in axes]
@@ -107,8 +105,7 @@ def columns_of(data: Any, arrangement: Arrangement, count: int) -> dict[str, Any
 
 
 def margin(precision: Scalar) -> float:
-    """What boxes grow by, of their distance from the origin and their size.
-
-    More than all roundings of a walk.
+    """What boxes grow by, of their distance from the origin and their size: more than all roundings
+    of a walk.
     """
     return 2.0**-22 if precision == F32 else 2.0**-51

@@ -1,4 +1,3 @@
-"""Which structure and plan are fastest for a call over a search.
-
-Candidates, measurements, what was found.
+"""Which structure and plan are fastest for a call over a search: candidates, measurements, what was
+found.
 """

@@ -41,9 +41,8 @@ CLEAR_PAIRS = 8  # times as many looks as others take
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """configurations: what is to be measured, the automatic choice first; refused.
-
-    What is not, with the reason.
+    """configurations: what is to be measured, the automatic choice first; refused: what is not,
+    with the reason.
     """
 
     configurations: tuple[Configuration, ...]
@@ -130,9 +129,8 @@ _TEXT = re.compile(r"([A-Za-z]+)(?:\((side|leaf)=([0-9.]+)\))?")
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A structure in terms that suit every call of a kind.
-
-    "StaticGrid(side=0.7)", "DynamicGrid(leaf=16)", "AllPairs".
+    """A structure in terms that suit every call of a kind: "StaticGrid(side=0.7)",
+    "DynamicGrid(leaf=16)", "AllPairs".
 
     side: of the cells of a static grid, in radii, or without a radius in sides of the default
     cells; leaf: of a dynamic grid along a curve. None: by default.
@@ -180,9 +178,8 @@ def configuration_from(text: str) -> Configuration:
 
 
 def cells_of(wish: Search, points: Points, side: float) -> Geometry:
-    """Cells with sides of at least that many radii.
-
-    Larger ones where they would be more than 16 for each source.
+    """Cells with sides of at least that many radii: larger ones where they would be more than 16
+    for each source.
     """
     (low, extent), periodic = box_of(wish.world, points.sample()), isinstance(wish.world, Periodic)
     most = points.count * MOST_CELLS_A_SOURCE

@@ -1,6 +1,5 @@
-"""A tuning job over a search.
-
-One kernel, on arrays of one size, whose structure is to be chosen, too.
+"""A tuning job over a search: one kernel, on arrays of one size, whose structure is to be chosen,
+too.
 
 What was measured for the calls of a kernel is looked up in the store once for each kind of call.
 """
@@ -97,18 +96,16 @@ class Tuned:
 
 
 class TunedSearches:
-    """What the store says, remembered. Another process may tune meanwhile.
-
-    This one goes on as it began.
+    """What the store says, remembered. Another process may tune meanwhile: this one goes on as it
+    began.
     """
 
     def __init__(self) -> None:
         self._tuned: dict[Hashable, Tuned | None] = {}
 
     def find(self, device: str, specialisation: Hashable, key: Callable[[], Key]) -> Tuned | None:
-        """What was measured for calls of this specialisation, or None. `key` is asked once.
-
-        It builds a kernel.
+        """What was measured for calls of this specialisation, or None. `key` is asked once: it
+        builds a kernel.
         """
         if not is_compiled(device) or not store_enabled():
             return None

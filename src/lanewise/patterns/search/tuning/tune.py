@@ -1,6 +1,5 @@
-"""Tune a kernel over a search: structures side by side, then plans over the fastest one.
-
-Report and remember.
+"""Tune a kernel over a search: structures side by side, then plans over the fastest one; report and
+remember.
 
 Whole calls are timed: the structure is built, the sources are gathered, the kernel runs. A search
 over structures is done again from what an entry of the store has recorded.
@@ -65,9 +64,8 @@ def _find(
     allowed: Callable[[Choice], bool] = lambda choice: True,
     progress: Callable[[Progress], None] = lambda state: None,
 ) -> Found[Choice]:
-    """The fastest choice of a space. `allowed`.
-
-    Choices that are looked at, all others do not exist. progress: told before each.
+    """The fastest choice of a space. `allowed`: choices that are looked at, all others do not
+    exist. progress: told before each.
     """
     default = space.structures[0]
     race = Race(default, measurer, limit)
@@ -187,9 +185,8 @@ class _Ready:
 
 
 class CallMeasurer:
-    """A `Measurer` of choices. Every one has a structure and results of its own.
-
-    All of them read the caller's arrays.
+    """A `Measurer` of choices. Every one has a structure and results of its own; all of them read
+    the caller's arrays.
     """
 
     compilers = 1
@@ -253,9 +250,8 @@ class CallMeasurer:
         return self._margins
 
     def _first_run(self, choice: Choice, call: Call) -> list[HostArray]:
-        """The results, which nobody but the call may have written.
-
-        A second run that is warm tells how often to repeat it.
+        """The results, which nobody but the call may have written; a second run that is warm tells
+        how often to repeat it.
         """
         once, results = self._run(call)
         if once < LONG:
@@ -293,9 +289,8 @@ class CallMeasurer:
 
 
 def replay_search(entry: Entry) -> Tuning:
-    """The search of an entry, without the device.
-
-    A choice that was not looked at then does not exist.
+    """The search of an entry, without the device: a choice that was not looked at then does not
+    exist.
     """
     space, recording = recorded_space(entry), recorded_trials(entry)
     outcome = _find(space, RecordedMeasurer(recording), float("inf"), recording.__contains__)

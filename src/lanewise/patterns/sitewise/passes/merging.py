@@ -1,6 +1,5 @@
-"""Let a thread update several sites that lie side by side.
-
-What they share is computed once, what is theirs alone is moved together.
+"""Let a thread update several sites that lie side by side: what they share is computed once, what
+is theirs alone is moved together.
 
     parallel for n: y = row(n) % ny; if y == 0: load f[n].q4  else: load f[n - nx].q3; f.q3 = ...;
     apply; store next[n]
@@ -82,9 +81,8 @@ def legal(kernel: ir.Kernel, sites: int) -> str | None:
 
 
 def is_first(kernel: ir.Kernel) -> bool:
-    """Whether it is the step of two copies after populations were set, which follows no links.
-
-    It is done once, one site a thread.
+    """Whether it is the step of two copies after populations were set, which follows no links: it
+    is done once, one site a thread.
     """
     whole = (
         s
@@ -145,9 +143,8 @@ class Merge:
         return tuple(done)
 
     def apart(self, block: ir.Block) -> ir.Block:
-        """All of one site, then all of the next one.
-
-        What the first has loaded is used up before the next one loads.
+        """All of one site, then all of the next one: what the first has loaded is used up before
+        the next one loads.
         """
         return tuple(x for r in range(self.sites) for s in block for x in self._alone(s, r))
 

@@ -1,6 +1,5 @@
-"""Let one loop serve the bulk and every other class of sites whose links lead alike.
-
-Places come from a table.
+"""Let one loop serve the bulk and every other class of sites whose links lead alike: places come
+from a table.
 
     parallel for span: for n in first..last: <load q from n - e, leaf q>; apply; put
 ->  parallel for run:  for n in first..last: <load q from n + places[class, q] of all populations>;

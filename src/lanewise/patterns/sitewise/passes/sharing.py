@@ -1,6 +1,5 @@
-"""Let the sites of a thread share what they read of each other.
-
-The right-hand neighbour of one is the next of them.
+"""Let the sites of a thread share what they read of each other: the right-hand neighbour of one is
+the next of them.
 
     load t[n#0, 4 records]: a#0, a#1, a#2, a#3; load t[n#0 + ahead#0]: b#0; ...; load t[n#3 +
     ahead#3]: b#3
@@ -67,9 +66,8 @@ class _Sharing:
 
     @property
     def rows_alone(self) -> bool:
-        """Sites of one row share rows that are loaded as a whole.
-
-        Single values are loads of special sites, under conditions.
+        """Sites of one row share rows that are loaded as a whole: single values are loads of
+        special sites, under conditions.
         """
         return self.axes == (0,)
 
@@ -115,9 +113,8 @@ class _Sharing:
         return ir.LoadRecord(s.array, index, reads, self.sites)
 
     def _place(self, index: ir.Expression) -> Offset | None:
-        """How far from the first site this is.
-
-        The site's own place, and one step along some axes.
+        """How far from the first site this is: the site's own place, and one step along some
+        axes.
         """
         names = _sum(index)
         if names is None or [original(n) for n in names].count(SITE) != 1:
@@ -161,9 +158,8 @@ def _first(e: ir.Expression) -> ir.Expression | None:
 
 
 def _sum(e: ir.Expression) -> list[str] | None:
-    """The variables that are added up, whole blocks of sites as what they are.
-
-    None for anything else.
+    """The variables that are added up, whole blocks of sites as what they are; None for anything
+    else.
     """
     match e:
         case ir.Local(name=name):

@@ -1,6 +1,5 @@
-"""Give each class of sites a kernel of its own.
-
-The bulk, fluid sites at walls and faces, and every other kind.
+"""Give each class of sites a kernel of its own: the bulk, fluid sites at walls and faces, and every
+other kind.
 
     parallel for n: load mark; <load neighbours>; if special: <correct by the flags>; apply by kind;
     put
@@ -42,9 +41,8 @@ SPAN, SITE = own("span"), own("i")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A class of sites.
-
-    The bulk (`kind` is None), the special sites of a kind, or all special sites but walls (`ANY`).
+    """A class of sites: the bulk (`kind` is None), the special sites of a kind, or all special
+    sites but walls (`ANY`).
     """
 
     kind: int | None = None
@@ -103,9 +101,8 @@ def apply(kernel: ir.Kernel, *, spans: bool) -> tuple[ir.Kernel, ...]:
 
 
 def _kinds(kernel: ir.Kernel) -> tuple[int, ...]:
-    """The kinds whose functions the kernel chooses from.
-
-    `ANY` where all sites have one function.
+    """The kinds whose functions the kernel chooses from; `ANY` where all sites have one
+    function.
     """
     chosen: list[int] = []
     for s in statements(kernel.body):

@@ -58,10 +58,8 @@ class Camera:
         return height / (2 * math.tan(ANGLE / 2))
 
     def project(self, places: NDArray[np.floating], size: tuple[int, int]) -> NDArray[np.float32]:
-        """Of places (..., 3).
-
-        X and y in pixels of a picture of `size` (height, width), and one over the distance; 0
-        behind the eye.
+        """Of places (..., 3): x and y in pixels of a picture of `size` (height, width), and one
+        over the distance; 0 behind the eye.
         """
         away = places - self.eye
         distance = away @ self.ahead

@@ -39,9 +39,8 @@ def check_colouring(name: str) -> None:
 
 
 def heading_colours(forward: NDArray[Any]) -> NDArray[np.float32]:
-    """Agents (n, 3) that look the same way look the same.
-
-    Around the vertical axis the hue turns, upwards is lighter.
+    """Agents (n, 3) that look the same way look the same: around the vertical axis the hue turns,
+    upwards is lighter.
     """
     x, y, z = np.asarray(forward, np.float64).T
     return srgb(np.stack([0.79 + 0.12 * y, 0.15 * x, 0.15 * z], axis=1)).astype(np.float32)
@@ -69,9 +68,8 @@ def cluster_table() -> NDArray[np.float32]:
 
 @dataclass(slots=True)
 class ClusterColours:
-    """Colours of clusters that stay from frame to frame.
-
-    A cluster takes that of most of its agents, unless a larger one has it.
+    """Colours of clusters that stay from frame to frame: a cluster takes that of most of its
+    agents, unless a larger one has it.
     """
 
     # the colour of each agent, HUES for none
@@ -170,9 +168,8 @@ def join_kernel(points, cells, starts, radius2, parent):
 def clusters(
     position: NDArray[Any], radius: float, period: float | None = None
 ) -> NDArray[np.int64]:
-    """The cluster of each agent (n,): 0 is the largest.
-
-    Of equal ones that with the first agent comes first.
+    """The cluster of each agent (n,): 0 is the largest; of equal ones that with the first agent
+    comes first.
 
     position: (n, 3). radius: agents nearer than this belong together. period: the side of a
     periodic box, a multiple of the radius.
@@ -215,9 +212,8 @@ def _with_images(
 
 
 def _closed_up(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where no cell is in use along an axis, three empty ones are as good as many.
-
-    Numbers stay small, however far outliers are.
+    """Where no cell is in use along an axis, three empty ones are as good as many: numbers stay
+    small, however far outliers are.
     """
     result = np.empty_like(cells)
     for axis in range(3):

@@ -1,6 +1,5 @@
-"""A flock as a picture, and as frames of a movie.
-
-What is painted of a moment, and how it is looked at.
+"""A flock as a picture, and as frames of a movie: what is painted of a moment, and how it is looked
+at.
 
 Painted are agents with their headings in perspective, obstacles, the end of the world, and numbers.
 """
@@ -121,9 +120,8 @@ TRAIL = 90
 
 @dataclass(slots=True)
 class Painter:
-    """Paints one moment after the other.
-
-    Remembers the colours of clusters, how far the camera has drawn back, and trails.
+    """Paints one moment after the other: remembers the colours of clusters, how far the camera has
+    drawn back, and trails.
     """
 
     view: View
@@ -240,9 +238,8 @@ class Painter:
 
 
 def background(height: int) -> NDArray[np.float32]:
-    """Rows (height, 3) from above.
-
-    Night, a little lighter towards the horizon, and darker below.
+    """Rows (height, 3) from above: night, a little lighter towards the horizon, and darker
+    below.
     """
     down = np.linspace(0, 1, height)[:, None]
     glow = np.exp(-(((down - 0.62) / 0.38) ** 2))
@@ -255,9 +252,8 @@ PICTURE, FILM = (1080, 1920), (720, 1280)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moment:
-    """Agents: vectors (n, 3), speed (n,), ids (n,). numbers.
-
-    What is said about them, a line each.
+    """Agents: vectors (n, 3), speed (n,), ids (n,). numbers: what is said about them, a line
+    each.
     """
 
     time: float

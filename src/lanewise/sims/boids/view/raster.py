@@ -1,6 +1,5 @@
-"""Triangles as pixels: a depth buffer, perspective, and four samples a pixel.
-
-And the triangles of agents, which are paper darts.
+"""Triangles as pixels: a depth buffer, perspective, and four samples a pixel; and the triangles of
+agents, which are paper darts.
 
 The loops are text for Numba, so that a frame of 100,000 agents takes no longer than some of their
 steps. Rows are shared among threads; every piece looks at all triangles in their order, so the
@@ -116,9 +115,8 @@ class Canvas:
     """A picture that triangles are drawn to, again and again."""
 
     def __init__(self, rows: NDArray[Any], size: tuple[int, int]) -> None:
-        """`rows`: the colours (height, 3) of the background from above, from 0 to 255. `size`.
-
-        Height and width in pixels.
+        """`rows`: the colours (height, 3) of the background from above, from 0 to 255. `size`:
+        height and width in pixels.
         """
         self._rows, self._size = np.repeat(rows, SAMPLES, axis=0).astype(np.float32)[:, None], size
         samples = (SAMPLES * size[0], SAMPLES * size[1])
@@ -134,9 +132,8 @@ class Canvas:
         self._nearness[...] = 0
 
     def draw(self, shapes: Triangles, *, solid: bool = True) -> None:
-        """What is solid hides what is farther.
-
-        The rest only lets it shine through, and is to be drawn after it.
+        """What is solid hides what is farther; the rest only lets it shine through, and is to be
+        drawn after it.
         """
         corners = shapes.corners * np.array((SAMPLES, SAMPLES, 1), np.float32)
         kernel = own_kernel(_TRIANGLES, "triangles")
@@ -175,10 +172,8 @@ HAZE = np.array((13, 20, 34), np.float32)
 
 
 def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
-    """In units of the world.
-
-    True, unless agents would be too small to see for a picture of `size` (height, width) with that
-    many.
+    """In units of the world: true, unless agents would be too small to see for a picture of `size`
+    (height, width) with that many.
     """
     share = CROWDING * math.sqrt(size[0] * size[1] / agents)
     unit = size[0] / 1000  # large pictures have larger darts
@@ -187,9 +182,8 @@ def dart_length(agents: int, camera: Camera, size: tuple[int, int]) -> float:
 
 
 def fog(nearness: NDArray[Any], camera: Camera) -> NDArray[np.float32]:
-    """How much is left of a colour at one over the distance.
-
-    1 at the front of the scene, 1 - FOG at its back.
+    """How much is left of a colour at one over the distance: 1 at the front of the scene, 1 - FOG
+    at its back.
     """
     front, back = max(camera.focus - camera.depth, 0.0), camera.focus + camera.depth
     distance = 1 / np.maximum(nearness, 1e-9)

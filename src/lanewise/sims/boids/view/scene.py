@@ -110,9 +110,8 @@ def world_lines(edge: Edge, radius: float) -> NDArray[Any]:
 
 
 def box_lines(center: Any, halves: Any) -> NDArray[Any]:
-    """The twelve edges of a box, in pieces that may lie behind the eye one by one. halves.
-
-    (3, 3), from the middle to its faces.
+    """The twelve edges of a box, in pieces that may lie behind the eye one by one. halves: (3, 3),
+    from the middle to its faces.
     """
     edges: list[NDArray[Any]] = []
     for axis in range(3):
@@ -261,9 +260,8 @@ def _halves(o: Box) -> NDArray[Any]:
 
 
 def _corner(o: Rectangle | Plane, world: float, s: float, t: float) -> NDArray[Any]:
-    """A place of the surface, at parts s and t of its half width and height.
-
-    A plane is shown as wide as the world.
+    """A place of the surface, at parts s and t of its half width and height; a plane is shown as
+    wide as the world.
     """
     match o:
         case Rectangle():

@@ -1,6 +1,5 @@
-"""What is written on a flock's picture.
-
-Title and numbers at the upper left, the meaning of colours and the course of order below.
+"""What is written on a flock's picture: title and numbers at the upper left, the meaning of colours
+and the course of order below.
 """
 
 from __future__ import annotations
@@ -79,9 +78,8 @@ def _draw_bar(
 
 
 def _draw_ball(picture: Any, pen: Any, unit: float) -> None:
-    """The directions as seen from above on a disc.
-
-    X to the right, z down, upwards in the middle.
+    """The directions as seen from above on a disc: x to the right, z down, upwards in the
+    middle.
     """
     radius = max(16, round(46 * unit))
     ball = imported("PIL.Image").fromarray(_ball(radius))
@@ -147,9 +145,8 @@ def _course(order: Sequence[tuple[float, float]], wide: int, high: int) -> Any:
 
 
 def _darken(pixels: NDArray[np.uint8], low: int) -> None:
-    """In place, behind what is written at the upper left, of height `low`, and at the lower left.
-
-    So it can be read in a crowd.
+    """In place, behind what is written at the upper left, of height `low`, and at the lower left:
+    so it can be read in a crowd.
     """
     height, width = pixels.shape[:2]
     wide, high = int(0.46 * width), min(int(1.5 * low), height)

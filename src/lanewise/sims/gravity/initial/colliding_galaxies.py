@@ -1,6 +1,5 @@
-"""Two disc galaxies that fall towards each other on a parabola, tilted.
-
-Tails, bridges, and in the end one galaxy.
+"""Two disc galaxies that fall towards each other on a parabola, tilted: tails, bridges, and in the
+end one galaxy.
 
 After Toomre and Toomre, Astrophysical Journal 178, 623 (1972), with self-gravitating galaxies.
 """
@@ -34,9 +33,8 @@ Both turn in the sense of the orbit, which draws long tails.
 
 
 def colliding_galaxies(bodies: int, seed: int) -> Particles:
-    """Masses 1 and 1/2, bodies in the same ratio.
-
-    Half of each is halo (component 1), half disc (component 2).
+    """Masses 1 and 1/2, bodies in the same ratio; half of each is halo (component 1), half disc
+    (component 2).
 
     A good softening is 0.02; a good time step 0.002. Raises InputError for fewer than 6 bodies.
     """
@@ -51,9 +49,8 @@ def colliding_galaxies(bodies: int, seed: int) -> Particles:
 
 
 def _parabola(mass: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Relative place and velocity, (3,) each, on an incoming parabola.
-
-    V^2 = 2 M / r, angular momentum^2 = 2 M r_p.
+    """Relative place and velocity, (3,) each, on an incoming parabola: v^2 = 2 M / r, angular
+    momentum^2 = 2 M r_p.
     """
     across = math.sqrt(2.0 * mass * PERICENTRE) / SEPARATION
     inward = math.sqrt(2.0 * mass / SEPARATION - across**2)

@@ -26,9 +26,8 @@ PEAK = 0.1
 
 
 def plummer(bodies: int, seed: int) -> Particles:
-    """`bodies` equal masses 1/n. The sphere has no edge.
-
-    A few bodies lie tens of radii out, as they should.
+    """`bodies` equal masses 1/n. The sphere has no edge: a few bodies lie tens of radii out, as
+    they should.
 
     It brings a softening, half the mean distance at its centre, where the density is 3 n / (4 pi
     a^3): 0.019 for 16,384 bodies.
@@ -43,9 +42,8 @@ def plummer(bodies: int, seed: int) -> Particles:
 def plummer_sphere(
     bodies: int, random: np.random.Generator, within: float = 1.0
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions and velocities, (n, 3) each, for G = M = a = 1.
-
-    `within` keeps only the inner part of the mass.
+    """Positions and velocities, (n, 3) each, for G = M = a = 1; `within` keeps only the inner part
+    of the mass.
     """
     mass_inside = within * random.random(bodies)
     # r = (m^(-2/3) - 1)^(-1/2), the paper's eq. (A2), in the form that is exact at m = 0.

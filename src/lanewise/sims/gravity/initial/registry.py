@@ -35,9 +35,8 @@ class InitialCondition:
     method: Mapping[str, float | str] = field(default_factory=dict[str, float | str])
 
     def checked_count(self, bodies: int | None) -> int:
-        """The number of bodies to make when `bodies` are asked for (None: the default).
-
-        InputError for a wrong one.
+        """The number of bodies to make when `bodies` are asked for (None: the default); InputError
+        for a wrong one.
         """
         if bodies is None:
             return self.bodies or DEFAULT_BODIES
@@ -66,9 +65,8 @@ def at_rest(particles: Particles) -> Particles:
 
 
 def half_distance(density: float) -> float:
-    """Half the mean distance of bodies, of which there are `density` in a unit of volume.
-
-    A softening for collisionless bodies.
+    """Half the mean distance of bodies, of which there are `density` in a unit of volume: a
+    softening for collisionless bodies.
 
     Rodionov and Sotnikova, Astronomy Reports 49, 470 (2005): 1.5 to 2 times less than the mean
     distance in the densest region, with steps in which a body moves by less than half of the
@@ -78,9 +76,8 @@ def half_distance(density: float) -> float:
 
 
 def directions(count: int, random: np.random.Generator) -> NDArray[np.float64]:
-    """(count, 3) unit vectors, uniform on the sphere (Archimedes.
-
-    The height is uniform in -1..1).
+    """(count, 3) unit vectors, uniform on the sphere (Archimedes: the height is uniform in
+    -1..1).
     """
     height = 2.0 * random.random(count) - 1.0
     angle = 2.0 * np.pi * random.random(count)

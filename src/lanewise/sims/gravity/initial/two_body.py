@@ -14,9 +14,8 @@ from lanewise.support.errors import InputError
 def two_body(
     bodies: int = 2, seed: int = 0, eccentricity: float = 0.0, mass_ratio: float = 1.0
 ) -> Particles:
-    """Total mass 1, semi-major axis 1, hence period 2 pi and energy -m1 m2 / 2.
-
-    In the x-y plane, at apocentre.
+    """Total mass 1, semi-major axis 1, hence period 2 pi and energy -m1 m2 / 2; in the x-y plane,
+    at apocentre.
 
     `mass_ratio` is m2 / m1. Distance 1 + e and speed sqrt((1 - e) / (1 + e)) at apocentre: the
     vis-viva equation. Raises InputError unless 0 <= eccentricity < 1, mass_ratio > 0 and bodies ==

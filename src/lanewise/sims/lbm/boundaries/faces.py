@@ -33,9 +33,8 @@ class Face:
 
 @cache
 def make_face(lattice: lw.Lattice, name: str) -> Face:
-    """The face "x-", "x+", "y-", ... of a box of this lattice.
-
-    Raises `InputError` for another name.
+    """The face "x-", "x+", "y-", ... of a box of this lattice; raises `InputError` for another
+    name.
     """
     names = [a + side for a in AXES[: lattice.dimension] for side in "-+"]
     if name not in names:

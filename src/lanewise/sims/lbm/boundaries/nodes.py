@@ -1,6 +1,5 @@
-"""What is known at a site on an open face.
-
-The density from the velocity, or the velocity from the density.
+"""What is known at a site on an open face: the density from the velocity, or the velocity from the
+density.
 
 Populations are deviations g = f - w. With n the inward normal, K0 the sum of those along the face
 and K- of those that leave, the unknown ones sum to K+ = K- + m . n, where m = sum c g = density u -
@@ -35,9 +34,8 @@ from lanewise.sims.lbm.operators.numbers import number_types
 
 @cache
 def make_velocity_node(lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Any:
-    """A helper `velocity_node(f, velocity, profile[, force])`.
-
-    The density less one, and the velocity times the profile.
+    """A helper `velocity_node(f, velocity, profile[, force])`: the density less one, and the
+    velocity times the profile.
     """
     real, sides = number_types(lattice, precision).real, make_face(lattice, face)
     inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving
@@ -60,9 +58,8 @@ def make_velocity_node(lattice: lw.Lattice, precision: str, face: str, forced: b
 
 @cache
 def make_pressure_node(lattice: lw.Lattice, precision: str, face: str, forced: bool) -> Any:
-    """A helper `pressure_node(f, density[, force])`.
-
-    The density less one, and the velocity, which is along the normal.
+    """A helper `pressure_node(f, density[, force])`: the density less one, and the velocity, which
+    is along the normal.
     """
     real, sides = number_types(lattice, precision).real, make_face(lattice, face)
     inward, grazing, leaving = sides.inward, sides.grazing, sides.leaving

@@ -47,9 +47,8 @@ class Boundary:
         forced: bool = False,
         names: Mapping[str, str] | None = None,
     ) -> Function:
-        """The function of sites at `face` ("x-" is the low one of x).
-
-        The boundary, then the collision `collide`.
+        """The function of sites at `face` ("x-" is the low one of x): the boundary, then the
+        collision `collide`.
 
         `names` says how its parameters are called instead: those of one name are one value in all
         kinds of a flow. Any parameter may be given one value, or an array with one a site. `forced`

@@ -25,9 +25,8 @@ from lanewise.sims.lbm.operators.numbers import axes_of, number_types, pairs_of
 def make_regular_node(
     lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool = False
 ) -> Callable[..., Any]:
-    """A function `regular_node(f, velocity, profile)`, with `pressure` `regular_node(f, density)`.
-
-    With `forced` also `force`.
+    """A function `regular_node(f, velocity, profile)`, with `pressure` `regular_node(f, density)`;
+    with `forced` also `force`.
     """
     types, unknown = number_types(lattice, precision), make_face(lattice, face).unknown
     real, vector, populations = types.real, types.vector, types.populations

@@ -22,9 +22,8 @@ from lanewise.sims.lbm.operators.numbers import number_types
 def make_zou_he(
     lattice: lw.Lattice, precision: str, face: str, pressure: bool, forced: bool = False
 ) -> Callable[..., Any]:
-    """A function `zou_he(f, velocity, profile)`, with `pressure` `zou_he(f, density)`.
-
-    With `forced` also `force`.
+    """A function `zou_he(f, velocity, profile)`, with `pressure` `zou_he(f, density)`; with
+    `forced` also `force`.
     """
     types, sides = number_types(lattice, precision), make_face(lattice, face)
     real, vector, populations = types.real, types.vector, types.populations
@@ -61,9 +60,8 @@ def make_zou_he(
 
 
 def oblique_weight(face: Face) -> float:
-    """The sum of w c_t^2 over the unknown directions, c_t a component along the face.
-
-    The same for every such component.
+    """The sum of w c_t^2 over the unknown directions, c_t a component along the face: the same for
+    every such component.
     """
     dimension = face.inward.lattice.dimension
     return sum(

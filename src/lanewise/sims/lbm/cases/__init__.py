@@ -1,6 +1,5 @@
-"""Flows that people use to test a solver, and to see one.
-
-Found in the modules of this package, so that a new one is one new file.
+"""Flows that people use to test a solver, and to see one: found in the modules of this package, so
+that a new one is one new file.
 """
 
 from __future__ import annotations

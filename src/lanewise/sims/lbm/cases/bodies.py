@@ -25,9 +25,8 @@ Shape = Callable[[tuple[int, ...], tuple[float, ...], float], Mask]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """Solid sites in a box. `width` is the extent across the flow (along y), in sites.
-
-    The length of Re and coefficients.
+    """Solid sites in a box. `width` is the extent across the flow (along y), in sites: the length
+    of Re and coefficients.
 
     surface: where the body is known better than by its sites.
     """
@@ -46,9 +45,8 @@ class Body:
 
     @property
     def frontal_area(self) -> float:
-        """The sites that the body covers when seen along x.
-
-        A length in two dimensions, an area in three.
+        """The sites that the body covers when seen along x: a length in two dimensions, an area in
+        three.
         """
         return float(np.count_nonzero(self.solid.any(axis=-1)))
 

@@ -1,6 +1,5 @@
-"""A box whose lid moves.
-
-The benchmark of Ghia, Ghia and Shin (1982) in two dimensions, a cube in three.
+"""A box whose lid moves: the benchmark of Ghia, Ghia and Shin (1982) in two dimensions, a cube in
+three.
 
 The walls lie half a link outside the sites, so `size` sites are the side of the box. The lid is at
 the high end of y and moves along x. The centre lines are held against the tables of J. Comput.
@@ -96,9 +95,8 @@ REYNOLDS = (100, 400, 1000, 3200, 5000)
 
 @cache
 def table(component: str, re: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Places in 0..1 and the velocity there over the lid's.
-
-    "u" on the vertical, "v" on the horizontal centre line.
+    """Places in 0..1 and the velocity there over the lid's: "u" on the vertical, "v" on the
+    horizontal centre line.
     """
     columns = read_table(f"ghia_{component}")
     places = np.array(columns["y" if component == "u" else "x"])
@@ -109,9 +107,8 @@ def table(component: str, re: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 
 
 def deviations(velocity: Any, lid: float, re: float) -> dict[str, float]:
-    """The largest deviations of both centre lines from the tables, as shares of the lid's speed.
-
-    {} without a table.
+    """The largest deviations of both centre lines from the tables, as shares of the lid's speed; {}
+    without a table.
 
     velocity: (n, n, 2) in lattice units between walls half a link outside; the lid is at the high
     end of y.

@@ -1,6 +1,5 @@
-"""A channel with a cylinder.
-
-The benchmark of Schaefer and Turek (1996), 2D-1 at Re = 20 and 2D-2 at Re = 100.
+"""A channel with a cylinder: the benchmark of Schaefer and Turek (1996), 2D-1 at Re = 20 and 2D-2
+at Re = 100.
 
 Benchmark units: the channel is 2.2 x 0.41, the cylinder has its centre at (0.2, 0.2) and the
 diameter D = 0.1, and nu = 0.001. The inflow is a parabola whose mean U is 2/3 of its maximum; Re =
@@ -57,16 +56,14 @@ class Scale:
 
     @property
     def pressure(self) -> float:
-        """A lattice pressure in benchmark units.
-
-        Rho is 1 in both, so pressures go with the velocity squared.
+        """A lattice pressure in benchmark units: rho is 1 in both, so pressures go with the
+        velocity squared.
         """
         return (self.re * VISCOSITY / DIAMETER / self.speed) ** 2
 
     def site(self, place: tuple[float, float]) -> tuple[float, float]:
-        """The coordinates (x, y) of a point in sites.
-
-        The lower wall is at -1/2, the inflow at the first column.
+        """The coordinates (x, y) of a point in sites: the lower wall is at -1/2, the inflow at the
+        first column.
         """
         return place[0] * self.sites, place[1] * self.sites - 0.5
 
@@ -165,9 +162,8 @@ def _pressure_at(density: Any, scale: Scale, place: tuple[float, float], side: i
 
 
 def _later_pressure(series: Series, last: float) -> float:
-    """In a steady flow the last value.
-
-    In an oscillating one that half a period after the last peak of the lift.
+    """In a steady flow the last value; in an oscillating one that half a period after the last peak
+    of the lift.
     """
     cycles = oscillation(series.steps, series.column("lift")) if len(series) else None
     if cycles is None:

@@ -1,5 +1,4 @@
-"""Flow along a square duct. Its profile is a series (White, Viscous Fluid Flow, section 3-3.3.
-
+"""Flow along a square duct. Its profile is a series (White, Viscous Fluid Flow, section 3-3.3;
 Boussinesq 1868).
 
 The walls lie half a link outside the sites, so `size` sites are the side a. A body force g = nu

@@ -23,9 +23,8 @@ TRIGGER = 0.1
 
 
 def make(request: Request) -> Setup:
-    """Re = speed diameter / nu.
-
-    The stream is everywhere when it begins, and bent a little behind the body.
+    """Re = speed diameter / nu; the stream is everywhere when it begins, and bent a little behind
+    the body.
     """
     d = request.size
     shape = (HEIGHT * d, LENGTH * d)

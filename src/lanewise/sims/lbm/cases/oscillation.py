@@ -1,6 +1,5 @@
-"""What a periodic signal is like.
-
-Its mean, its largest value, and its frequency from crossings of the mean.
+"""What a periodic signal is like: its mean, its largest value, and its frequency from crossings of
+the mean.
 """
 
 from __future__ import annotations
@@ -47,9 +46,8 @@ class Oscillation:
 
 
 def oscillation(times: Any, values: Any) -> Oscillation | None:
-    """The oscillation in the second half of a signal (the first is its beginning).
-
-    None if it has too few periods.
+    """The oscillation in the second half of a signal (the first is its beginning); None if it has
+    too few periods.
 
     A period is the time between two upward crossings of the mean, each interpolated linearly
     between two samples.

@@ -47,9 +47,8 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a flow is like after a step, on the host.
-
-    Density of the lattice's shape, velocity with one more axis (x, y, z).
+    """What a flow is like after a step, on the host: density of the lattice's shape, velocity with
+    one more axis (x, y, z).
     """
 
     step: int
@@ -275,9 +274,8 @@ NODES = 4  # a cubic: its error is far below that of the flow
 
 
 def interpolate(places: Any, values: Any, targets: Any) -> NDArray[np.float64]:
-    """The values at `targets` (m,) from those at `places` (n,), ascending and not evenly spaced.
-
-    Float64 of shape (m,).
+    """The values at `targets` (m,) from those at `places` (n,), ascending and not evenly spaced;
+    float64 of shape (m,).
 
     Each uses the four nodes around it, fewer if there are fewer. Outside the nodes it extrapolates.
     """
@@ -305,9 +303,8 @@ def between_walls(
 
 
 def middle(field: Any, axis: int) -> NDArray[np.float64]:
-    """The field on the plane in the middle of an axis.
-
-    A plane of sites, or the mean of the two beside it.
+    """The field on the plane in the middle of an axis: a plane of sites, or the mean of the two
+    beside it.
     """
     n = field.shape[axis]
     a, b = np.take(field, (n - 1) // 2, axis), np.take(field, n // 2, axis)

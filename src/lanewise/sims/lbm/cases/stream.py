@@ -21,10 +21,8 @@ COEFFICIENTS = {2: ("drag", "lift"), 3: ("drag", "lift", "side_force")}
 
 
 def stream_mask(solid: NDArray[np.bool_], *, outlet: bool = True) -> NDArray[np.uint8]:
-    """Kinds of the sites.
-
-    An inlet in the first column of x, an `outlet` of given density in the last, the body between
-    them.
+    """Kinds of the sites: an inlet in the first column of x, an `outlet` of given density in the
+    last, the body between them.
     """
     mask = np.where(solid, BODY, 0).astype(np.uint8)
     mask[..., 0] = INLET

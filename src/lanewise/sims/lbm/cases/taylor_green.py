@@ -1,6 +1,5 @@
-"""Vortices that decay in a periodic box.
-
-An exact solution of the Navier-Stokes equations in two dimensions.
+"""Vortices that decay in a periodic box: an exact solution of the Navier-Stokes equations in two
+dimensions.
 
 In two dimensions (Taylor and Green 1937), with k = 2 pi / size and rho = 1: u_x = -u0 cos(k x)
 sin(k y) E, u_y = u0 sin(k x) cos(k y) E, p = -u0^2 / 4 (cos 2kx + cos 2ky) E^2, E = exp(-2 nu k^2

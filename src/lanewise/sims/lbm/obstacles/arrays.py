@@ -1,6 +1,5 @@
-"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites.
-
-And the files that hold them.
+"""Masks that come as arrays: bool (True is solid) or whole numbers, the kinds of the sites; and the
+files that hold them.
 
 Files are told apart by suffix, and refused where they are not found.
 """
@@ -106,9 +105,8 @@ Report: TypeAlias = Callable[[str], object]
 
 
 def existing(path: FilePath, what: str) -> Path:
-    """`path` as a readable, non-empty, regular file.
-
-    Anything else is an InputError that says `what` is wanted.
+    """`path` as a readable, non-empty, regular file; anything else is an InputError that says
+    `what` is wanted.
     """
     file = Path(path)
     with reading(path, what, ()):

@@ -70,9 +70,8 @@ def _point(values: Floats) -> str:
 
 
 def _volumes(mesh: Mesh) -> Floats:
-    """Of the tetrahedra of triangles and the middle of the mesh.
-
-    Of a closed surface that faces outwards they add up to its volume.
+    """Of the tetrahedra of triangles and the middle of the mesh: of a closed surface that faces
+    outwards they add up to its volume.
     """
     a, b, c = (mesh.vertices[mesh.faces[:, k]] - (mesh.low + mesh.high) / 2 for k in range(3))
     return (a * np.cross(b, c)).sum(axis=1) / 6

@@ -1,6 +1,5 @@
-"""The box of sites that a mask covers, and where in it a picture or a mesh goes.
-
-By fractions of the box or in sites.
+"""The box of sites that a mask covers, and where in it a picture or a mesh goes: by fractions of
+the box or in sites.
 
 Site i has its centre at i, so the box runs from -0.5 to n - 0.5 along every axis. Shapes are
 NumPy's, (ny, nx) or (nz, ny, nx), with x fastest; points are (x, y) or (x, y, z), as in formulas.
@@ -58,9 +57,8 @@ def check_length(name: str, value: float) -> float:
 
 
 def coordinates(shape: Sequence[int]) -> dict[str, NDArray[np.float64]]:
-    """Coordinates of the sites' centres by axis, each of a shape that broadcasts to `shape`.
-
-    0 to n - 1.
+    """Coordinates of the sites' centres by axis, each of a shape that broadcasts to `shape`: 0 to n
+    - 1.
     """
     count = len(shape)
     return {
@@ -114,9 +112,8 @@ class Placement:
     def sites_per_unit(
         self, extent: Sequence[float], shape: Sequence[int], default: float
     ) -> float:
-        """The scale for what has edges `extent` (x first), in a box of `shape` (x last).
-
-        `default` is the fraction if none is given.
+        """The scale for what has edges `extent` (x first), in a box of `shape` (x last); `default`
+        is the fraction if none is given.
 
         Raises InputError for two sizes and for one that is not positive.
         """

@@ -20,10 +20,8 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutLinks:
-    """What surfaces cut. mask.
-
-    The kinds of sites, where those on an upper side of a surface are walls. fractions: of links to
-    walls.
+    """What surfaces cut. mask: the kinds of sites, where those on an upper side of a surface are
+    walls. fractions: of links to walls.
     """
 
     mask: Kinds
@@ -32,10 +30,8 @@ class CutLinks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Links:
-    """One row a link.
-
-    The number of its site, the direction along which it arrives there, the fraction, and the wall's
-    kind.
+    """One row a link: the number of its site, the direction along which it arrives there, the
+    fraction, and the wall's kind.
     """
 
     site: Whole
@@ -224,9 +220,8 @@ def _table(lattice: lw.Lattice, links: _Links) -> lw.WallFractions:
 
 
 def _rim(solid: NDArray[np.bool_]) -> Whole:
-    """The sites that have a neighbour outside along some axis or diagonal, (n, D), x first.
-
-    Faces of the box wrap.
+    """The sites that have a neighbour outside along some axis or diagonal, (n, D), x first: faces
+    of the box wrap.
     """
     inner = solid
     for axis in range(solid.ndim):
@@ -237,9 +232,8 @@ def _rim(solid: NDArray[np.bool_]) -> Whole:
 def _starts(
     mask: Kinds, edges: Edges, ends: Whole, velocity: tuple[int, ...]
 ) -> tuple[NDArray[np.float64], Whole, Whole]:
-    """The fluid sites a velocity away from ends.
-
-    Where they would lie if the box went on, their numbers, and the rows of their ends.
+    """The fluid sites a velocity away from ends: where they would lie if the box went on, their
+    numbers, and the rows of their ends.
     """
     starts = ends + np.array(velocity)
     inside, sites = _numbers(mask, edges, starts)

@@ -34,9 +34,8 @@ In a mesh 1,000 sites long, 0.0002 sites.
 
 @dataclass(frozen=True, slots=True)
 class Mesh:
-    """`vertices` (n, 3) float64, finite, in the mesh's own unit.
-
-    `faces` (m, 3) int64, numbers of vertices, m > 0.
+    """`vertices` (n, 3) float64, finite, in the mesh's own unit; `faces` (m, 3) int64, numbers of
+    vertices, m > 0.
     """
 
     vertices: NDArray[np.float64]
@@ -112,9 +111,8 @@ def check_closed(mesh: Mesh, name: str = "mesh", *, oriented: bool = True) -> No
 def _merged(
     points: NDArray[np.float64], faces: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Vertices that are the same one but for rounding, kept once.
-
-    An STL file repeats them for every triangle.
+    """Vertices that are the same one but for rounding, kept once: an STL file repeats them for
+    every triangle.
     """
     low, extent = points.min(axis=0), float(np.ptp(points, axis=0).max())
     scale = (2**BITS - 2) / extent if extent > 0 else 0.0
@@ -234,9 +232,8 @@ def _content(file: Path, kind: str) -> bytes:
 
 
 def _is_binary_stl(content: bytes) -> bool:
-    """Whether it is binary, for sure or (by a zero byte, which no text has) by intent.
-
-    Cut off files are refused.
+    """Whether it is binary, for sure or (by a zero byte, which no text has) by intent; cut off
+    files are refused.
     """
     if len(content) < HEADER:
         return False

@@ -162,9 +162,8 @@ def _placed(
 
 
 def _snapped(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Coordinates that are whole numbers but for rounding as such.
-
-    A flat face through sites has all of them on one side.
+    """Coordinates that are whole numbers but for rounding as such: a flat face through sites has
+    all of them on one side.
     """
     near = np.rint(vertices)
     return np.where(

@@ -56,9 +56,8 @@ class Surface(Protocol):
     """
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
-        """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface.
-
-        0 to 1, (n,); NaN where they do not.
+        """Where lines from `starts`, (n, D), to `starts + step`, (D,), first meet the surface: 0 to
+        1, (n,); NaN where they do not.
         """
         ...
 

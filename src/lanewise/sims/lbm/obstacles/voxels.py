@@ -38,9 +38,8 @@ MOST_CROSSINGS = 1 << 21
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Where edges meet rows of sites.
-
-    Whether they do, at which x and z, and whether they go up in y; each (rows,).
+    """Where edges meet rows of sites: whether they do, at which x and z, and whether they go up in
+    y; each (rows,).
     """
 
     crosses: Bits
@@ -51,9 +50,8 @@ class Cuts:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Where triangles meet rows of sites: from `left` to `right` along x, each (spans,).
-
-    `sign` is +1 or -1 by orientation.
+    """Where triangles meet rows of sites: from `left` to `right` along x, each (spans,); `sign` is
+    +1 or -1 by orientation.
     """
 
     row: Whole
@@ -66,9 +64,8 @@ class Spans:
 
 @dataclass(frozen=True, slots=True)
 class Crossings:
-    """Where columns of sites meet triangles.
-
-    The column's number y nx + x, the first plane above, the sign.
+    """Where columns of sites meet triangles: the column's number y nx + x, the first plane above,
+    the sign.
     """
 
     column: Whole
@@ -95,9 +92,8 @@ def voxelise(vertices: Floats, faces: Whole, shape: Sequence[int], rule: Rule = 
 
 
 def windings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> NDArray[np.int8]:
-    """Which way the surface winds round the sites of a box (nz, ny, nx).
-
-    1 where it faces outwards, -1 where inwards, 0 outside.
+    """Which way the surface winds round the sites of a box (nz, ny, nx): 1 where it faces outwards,
+    -1 where inwards, 0 outside.
     """
     return _filled(_all_crossings(vertices, faces, shape), shape, odd=False)
 
@@ -115,9 +111,8 @@ def _all_crossings(vertices: Floats, faces: Whole, shape: Sequence[int]) -> Cros
 
 
 def columns_cut(vertices: Floats, faces: Whole, height: int, width: int) -> tuple[Whole, Floats]:
-    """The crossings of the columns y width + x of sites (x, y) with triangles.
-
-    Their columns, and their heights z.
+    """The crossings of the columns y width + x of sites (x, y) with triangles: their columns, and
+    their heights z.
     """
     heights = [
         _heights(_spans(vertices, part, height), width)
@@ -166,9 +161,8 @@ def _spans(vertices: Floats, faces: Whole, height: int) -> Spans:
 
 
 def _cut(vertices: Floats, start: Whole, end: Whole, row: Whole) -> Cuts:
-    """Computed from the corner of the lower number, whichever way a triangle passes the edge.
-
-    Both of its triangles get the same x.
+    """Computed from the corner of the lower number, whichever way a triangle passes the edge: both
+    of its triangles get the same x.
     """
     a, b = vertices[np.minimum(start, end)], vertices[np.maximum(start, end)]
     crosses = (a[:, 1] <= row) != (b[:, 1] <= row)
@@ -226,9 +220,8 @@ def _expanded(first: Whole, stop: Whole) -> tuple[Whole, Whole]:
 
 
 def _filled(crossings: Crossings, shape: Sequence[int], *, odd: bool) -> NDArray[np.int8]:
-    """The winding number of each plane from that of the plane below.
-
-    Its sign, or whether it is odd.
+    """The winding number of each plane from that of the plane below: its sign, or whether it is
+    odd.
 
     A surface that faces outwards is crossed downwards first, so its winding is counted below zero.
     """
@@ -256,9 +249,8 @@ class MeshSurface:
     bounded: ClassVar[bool] = True
 
     def fractions(self, starts: Floats, step: Floats) -> Floats:
-        """Where links first meet a triangle; starts are sites, and the step goes to a neighbour.
-
-        Whole numbers.
+        """Where links first meet a triangle; starts are sites, and the step goes to a neighbour:
+        whole numbers.
         """
         axis = int(np.flatnonzero(step)[-1])
         up = float(step[axis])
@@ -284,9 +276,8 @@ def _sheared(points: Floats, slope: Floats) -> Floats:
 
 
 def _first(column: Whole, z: Floats, own: Whole, begin: Floats, up: float) -> Floats:
-    """The crossing of the wanted column next to `begin`, upwards or downwards, as a fraction.
-
-    NaN if it is more than a link away.
+    """The crossing of the wanted column next to `begin`, upwards or downwards, as a fraction; NaN
+    if it is more than a link away.
     """
     if not len(z):
         return np.full(len(own), np.nan)

@@ -1,6 +1,5 @@
-"""Sitewise functions put together from others.
-
-Switches decided, one after the other, parameters named anew.
+"""Sitewise functions put together from others: switches decided, one after the other, parameters
+named anew.
 
 The compiler reads the text of a function, so a function that is put together has a text of its own:
 `inspect.getsource` shows it, and errors point into it.

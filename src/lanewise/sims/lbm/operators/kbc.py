@@ -37,9 +37,8 @@ NOTHING = {"f32": 1e-30, "f64": 1e-200}
 
 @cache
 def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Callable[..., Any]:
-    """A function `kbc(f, omega[, force])` of one site's deviations g = f - w.
-
-    Omega as in `make_bgk`.
+    """A function `kbc(f, omega[, force])` of one site's deviations g = f - w; omega as in
+    `make_bgk`.
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations
@@ -118,9 +117,8 @@ def make_kbc(lattice: lw.Lattice, precision: str, forced: bool = False) -> Calla
 
 
 def _entry(q: Direction) -> tuple[Direction, Direction, float]:
-    """The entry a . N.
-
-    b of the stress that direction q carries in the basis of natural moments, and its share of it.
+    """The entry a . N . b of the stress that direction q carries in the basis of natural moments,
+    and its share of it.
 
     Of the directions along axes it is a diagonal entry, of those across edges the one of their two
     axes; the direction at rest and those across corners carry none.
@@ -143,9 +141,8 @@ def _entry(q: Direction) -> tuple[Direction, Direction, float]:
 
 @cache
 def make_missing(forced: bool) -> Any:
-    """A helper `missing(f, q, density, base, v[, impulse, power])`.
-
-    The halves (even, odd) of g_eq - g.
+    """A helper `missing(f, q, density, base, v[, impulse, power])`: the halves (even, odd) of g_eq
+    - g.
 
     With `forced` those of g_eq - g - S / 2, and then the halves of S; impulse is 3 F and power v .
     F.

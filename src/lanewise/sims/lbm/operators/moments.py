@@ -43,9 +43,8 @@ def make_moments(lattice: lw.Lattice, precision: str) -> Any:
 
 @cache
 def make_stress(lattice: lw.Lattice, precision: str, forced: bool) -> Any:
-    """A helper `stress(f, deviation, momentum, u, force)`.
-
-    The rows x, y, z of the non-equilibrium stress.
+    """A helper `stress(f, deviation, momentum, u, force)`: the rows x, y, z of the non-equilibrium
+    stress.
 
     N = sum c c n with n = g + S / 2 - g_eq, S the source of the force: N = sum c c g - deviation I
     / 3 - density u u (+ (u F + F u) / 2), which is -(2 density / (3 omega)) times the rate of

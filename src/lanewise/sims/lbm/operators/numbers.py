@@ -13,9 +13,8 @@ from lanewise.support.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class NumberTypes:
-    """The types of a site's arithmetic.
-
-    Of a scalar, of a vector of the lattice's dimension, of its populations.
+    """The types of a site's arithmetic: of a scalar, of a vector of the lattice's dimension, of its
+    populations.
     """
 
     real: Any
@@ -24,9 +23,8 @@ class NumberTypes:
 
 
 def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
-    """The types of "f32" (which is the arithmetic of float16 storage, too) or "f64".
-
-    Raises `InputError` for another.
+    """The types of "f32" (which is the arithmetic of float16 storage, too) or "f64"; raises
+    `InputError` for another.
     """
     match precision, lattice.dimension:
         case "f32", 2:
@@ -47,9 +45,8 @@ def number_types(lattice: lw.Lattice, precision: str) -> NumberTypes:
 
 @cache
 def pairs_of(lattice: lw.Lattice) -> tuple[Direction, ...]:
-    """One direction of every pair of opposite ones, the first by index.
-
-    The direction at rest is in no pair.
+    """One direction of every pair of opposite ones, the first by index; the direction at rest is in
+    no pair.
     """
     return tuple(q for q in lattice if q.index < q.opposite.index)
 

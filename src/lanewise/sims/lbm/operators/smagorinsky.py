@@ -37,9 +37,8 @@ def eddy_rate(omega, smagorinsky, inverse, x, y, z):  # type: ignore[no-untyped-
 def make_shear_rate(
     lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
 ) -> Callable[..., Any]:
-    """An observer `shear_rate(f, omega[, force][, smagorinsky])`.
-
-    |S| = sqrt(2 S:S) a step, S the rate of strain.
+    """An observer `shear_rate(f, omega[, force][, smagorinsky])`: |S| = sqrt(2 S:S) a step, S the
+    rate of strain.
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

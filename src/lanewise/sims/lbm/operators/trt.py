@@ -21,9 +21,8 @@ from lanewise.sims.lbm.operators.smagorinsky import eddy_rate
 
 @lw.function
 def odd_rate(omega, magic):  # type: ignore[no-untyped-def]
-    """The rate of the odd parts.
-
-    1 / omega_odd = 1/2 + magic / (1 / omega - 1/2), rearranged for one division.
+    """The rate of the odd parts: 1 / omega_odd = 1/2 + magic / (1 / omega - 1/2), rearranged for
+    one division.
     """
     slack = 2 - omega
     return 2 * slack / (slack + 4 * magic * omega)
@@ -33,9 +32,8 @@ def odd_rate(omega, magic):  # type: ignore[no-untyped-def]
 def make_trt(
     lattice: lw.Lattice, precision: str, forced: bool = False, eddies: bool = False
 ) -> Callable[..., Any]:
-    """A function `trt(f, omega, magic[, force][, smagorinsky])` of one site's deviations g = f - w.
-
-    See `make_bgk`.
+    """A function `trt(f, omega, magic[, force][, smagorinsky])` of one site's deviations g = f - w;
+    see `make_bgk`.
     """
     types = number_types(lattice, precision)
     real, vector, populations = types.real, types.vector, types.populations

@@ -1,6 +1,5 @@
-"""The picture of a flow.
-
-Speed or vorticity with its obstacles, in 3-D on the three middle planes.
+"""The picture of a flow: speed or vorticity with its obstacles, in 3-D on the three middle
+planes.
 """
 
 from __future__ import annotations
@@ -83,9 +82,8 @@ def _one_panel(shown: Slice) -> Layout:
 
 
 def _three_panels(front: Slice, side: Slice, top: Slice) -> Layout:
-    """Across z at the upper left; across x at its right, sharing y.
-
-    Across y below it, sharing x.
+    """Across z at the upper left; across x at its right, sharing y; across y below it, sharing
+    x.
     """
     ny, nx = front.values.shape
     nz = top.values.shape[0]
@@ -123,9 +121,8 @@ def plot_flow(
     periodic: str = "",
     streamlines: bool = False,
 ) -> None:
-    """Draws one PNG, with sites as squares.
-
-    As many pixels as sites, or a whole multiple or part of them (1100 to 2048).
+    """Draws one PNG, with sites as squares: as many pixels as sites, or a whole multiple or part of
+    them (1100 to 2048).
 
     Args:
         path: the file to write; an old one is replaced in one step.

@@ -72,9 +72,8 @@ class FlowMovie:
         fps: float = 25.0,
         overwrite: bool = False,
     ) -> None:
-        """Check everything that writing will need, as `MovieWriter`.
-
-        The other arguments are those of `plot_flow`.
+        """Check everything that writing will need, as `MovieWriter`; the other arguments are those
+        of `plot_flow`.
 
         `title` is followed by the step of each frame.
         """

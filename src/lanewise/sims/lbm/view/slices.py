@@ -1,6 +1,5 @@
-"""What of a flow is shown.
-
-A quantity on slices through the middle of the box, and the units that it is shown in.
+"""What of a flow is shown: a quantity on slices through the middle of the box, and the units that
+it is shown in.
 
 How a flow turns is one such quantity: its vorticity, its stream function, and streamlines as
 contours of that.
@@ -89,9 +88,8 @@ def checked_quantity(quantity: str) -> Quantity:
 
 
 def value_range(slices: tuple[Slice, ...], quantity: Quantity) -> tuple[float, float]:
-    """The ends of the colours. Speed: 0 to what 0.1 % of the sites exceed. Vorticity.
-
-    Symmetric, exceeded by 1 %.
+    """The ends of the colours. Speed: 0 to what 0.1 % of the sites exceed. Vorticity: symmetric,
+    exceeded by 1 %.
 
     The thin layers at walls have many times the vorticity of a wake: they are what is cut off.
     """
@@ -169,9 +167,8 @@ def _checked(shown: Slice) -> Slice:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """The speed U and the length L, in lattice units and positive.
-
-    Values are shown as |u| / U and ω L / U.
+    """The speed U and the length L, in lattice units and positive: values are shown as |u| / U and
+    ω L / U.
     """
 
     speed: float
@@ -191,9 +188,8 @@ def unit_of(quantity: Quantity, reference: Reference | None) -> float:
 
 
 def label(quantity: Quantity, reference: Reference | None, *, across: bool = False) -> str:
-    """Name, symbol and unit. `across`.
-
-    It is the vorticity's component across the plane that is seen.
+    """Name, symbol and unit. `across`: it is the vorticity's component across the plane that is
+    seen.
     """
     if quantity == "speed":
         return "speed  |u|  [lattice units]" if reference is None else "speed  |u| / U"
@@ -241,9 +237,8 @@ def vorticity(
 
 
 def stream_function(velocity: NDArray[Any]) -> NDArray[np.float64]:
-    """The psi with u_x = d(psi)/dy, u_y = -d(psi)/dx.
-
-    Its contours are the streamlines of a steady flow in 2-D.
+    """The psi with u_x = d(psi)/dy, u_y = -d(psi)/dx; its contours are the streamlines of a steady
+    flow in 2-D.
 
     Integrated along y from a wall half a spacing below the first row, where psi is 0: right for
     boxes whose lower wall lets nothing through. Solid sites must have zero velocity.

@@ -1,4 +1,3 @@
-"""The commands of `lanewise waves`.
-
-Their options, what the texts of these mean, and what each command does.
+"""The commands of `lanewise waves`: their options, what the texts of these mean, and what each
+command does.
 """

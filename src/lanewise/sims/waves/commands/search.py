@@ -243,9 +243,8 @@ def _rate(now: _Run) -> str:
 
 
 def _write(asked: _Asked, outcome: Found, profile: Profile | None, *, quiet: bool) -> Rows | None:
-    """The list, the picture, and the candidates that are followed up.
-
-    Then checkpoints have done their service.
+    """The list, the picture, and the candidates that are followed up; then checkpoints have done
+    their service.
     """
     with span(profile, "output", name="table"):
         write_table(

@@ -1,6 +1,5 @@
-"""Results on their way to the host, and two sets of buffers.
-
-A device computes the next piece while the host finishes the last.
+"""Results on their way to the host, and two sets of buffers: a device computes the next piece while
+the host finishes the last.
 """
 
 from __future__ import annotations
@@ -45,9 +44,8 @@ def fetch(array: Any) -> Fetched:
 
 
 class Mirror:
-    """An array on a device, and one on the host that it is copied from.
-
-    Of pinned memory, so that the host need not wait for the copy.
+    """An array on a device, and one on the host that it is copied from: of pinned memory, so that
+    the host need not wait for the copy.
 
     What was sent has arrived when the next thing that is fetched has. On the host both are one
     array.

@@ -1,6 +1,5 @@
-"""What follows demodulation, as kernels.
-
-F of amplitudes, words of peaks, the best frequency of every pixel, and single cells of maps.
+"""What follows demodulation, as kernels: F of amplitudes, words of peaks, the best frequency of
+every pixel, and single cells of maps.
 
 Maps of several directions and spin-downs are computed at a time. Values of F lie in (map, stack,
 bin). A pixel sees a stack moved by floor(u . (n - n_d) + 1/2) bins and by the drift of its residual
@@ -24,9 +23,8 @@ import lanewise as lw
 
 @lw.record
 class Entry:
-    """A value of F.
-
-    Its place, that of its amplitudes, and that of the numbers of its direction and stack.
+    """A value of F: its place, that of its amplitudes, and that of the numbers of its direction and
+    stack.
     """
 
     place: lw.i32
@@ -77,9 +75,8 @@ MATRIX, MOTION, CHOSEN = (
 def f_of_amplitudes(
     entry: Entry, every: All, stacks: lw.Row[lw.f64], amplitudes: lw.Row[lw.vec4]
 ) -> lw.f64:
-    """F = 2F / 2 in float64 of (Fa, Fb).
-
-    (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) / (A B - C^2), and 2 where that has no inverse.
+    """F = 2F / 2 in float64 of (Fa, Fb): (B |Fa|^2 + A |Fb|^2 - 2 C Re(Fa conj Fb)) / (A B - C^2),
+    and 2 where that has no inverse.
     """
     x = amplitudes[entry.amplitude]
     m = lw.window(stacks, MATRIX * entry.stack, MATRIX)
@@ -124,9 +121,8 @@ def peak_words(count: int, digits: int) -> Any:
 
 @cache
 def best_frequencies(count: int, digits: int, words: int) -> Any:
-    """The kernel that finds the best frequency of every pixel in every map, the first of equals.
-
-    Its significance, count and number.
+    """The kernel that finds the best frequency of every pixel in every map, the first of equals:
+    its significance, count and number.
 
     count, digits: of `peak_words`; words: that are added side by side. There are at least count *
     words frequencies. Where a value is not finite, significance and count are infinite.

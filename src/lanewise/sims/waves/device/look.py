@@ -1,6 +1,5 @@
-"""What a direction changes of the SFTs, as a kernel.
-
-Arrival times, their rates, and antenna patterns.
+"""What a direction changes of the SFTs, as a kernel: arrival times, their rates, and antenna
+patterns.
 
 Everything but the Shapiro delay is linear in the direction n, or in the tensors that it makes (see
 `timing/arrival.py` and `timing/antenna.py`); the vectors and tensors of each SFT are brought to the

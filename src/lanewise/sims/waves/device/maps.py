@@ -1,6 +1,5 @@
-"""Hough maps on a device.
-
-F of every stack, number counts, the best pixels and their 2F, with no copy back in between.
+"""Hough maps on a device: F of every stack, number counts, the best pixels and their 2F, with no
+copy back in between.
 
 Maps of several directions and spin-downs are computed together. In each, the best frequency of
 every pixel is found first; the `most` best cells of a map lie in the `most` pixels whose best ones
@@ -61,9 +60,8 @@ def maps_together(field: MapField, margin: int, most: int) -> int:
 
 
 class HoughDevice:
-    """Maps of one search on one device. buffers.
-
-    2 to compute the next maps while the host finishes the last; 1 for one after the other.
+    """Maps of one search on one device. buffers: 2 to compute the next maps while the host finishes
+    the last; 1 for one after the other.
     """
 
     def __init__(
@@ -174,9 +172,8 @@ class HoughDevice:
         return self._pipeline.run(batches, start, finish)
 
     def _best_of(self, room: Buffers, start: int, size: int, most: int) -> Fetched:
-        """Begin with the best cells of a block of frequencies.
-
-        (place, count, significance, sum of 2F), (4, maps, cells).
+        """Begin with the best cells of a block of frequencies: (place, count, significance, sum of
+        2F), (4, maps, cells).
         """
         shape, module = room.shape, array_module(self.device)
         calls: BlockCalls = room.block(start, size)

@@ -46,9 +46,8 @@ _KEPT: WeakKeyDictionary[SearchData, dict[tuple[str, int, Method], lw.RaggedArra
 
 
 def table_bytes(data: SearchData, kernel: Method) -> int:
-    """Memory of the bins on a device, in bytes, while they are brought there.
-
-    It grows with the loaded band, and with nothing else.
+    """Memory of the bins on a device, in bytes, while they are brought there: it grows with the
+    loaded band, and with nothing else.
     """
     bins = data.data.nbytes
     return (
@@ -105,9 +104,8 @@ class Spectra:
         return lw.ragged(blank, counts=self._counts, device=self.device)
 
     def look(self, view: View, seen: Geometry, direction: int, reference: int) -> None:
-        """Look into one of the directions.
-
-        Arrival times since the reference (GPS ns), rates and antenna patterns.
+        """Look into one of the directions: arrival times since the reference (GPS ns), rates and
+        antenna patterns.
         """
         sfts = view.data
         sfts.delay = np.ascontiguousarray(seen.arrival.since(reference)[direction])

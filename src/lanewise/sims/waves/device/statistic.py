@@ -1,6 +1,5 @@
-"""2F of any templates on a device.
-
-Amplitudes in float32 sums of float64 phases, assembled in float64.
+"""2F of any templates on a device: amplitudes in float32 sums of float64 phases, assembled in
+float64.
 """
 
 from __future__ import annotations
@@ -42,9 +41,8 @@ def device_f_statistic(
     device: str,
     kernel: Method = "interpolated",
 ) -> FStatistic:
-    """`f_statistic` on a device. Raises InputError for what kernels do not compute.
-
-    All bins, and a third derivative.
+    """`f_statistic` on a device. Raises InputError for what kernels do not compute: all bins, and a
+    third derivative.
     """
     if dterms is None:
         raise InputError(
@@ -139,9 +137,8 @@ def _check(
     dterms: int,
     result: FStatistic,
 ) -> None:
-    """What is not a number lies outside of the bins.
-
-    The definition says which template and which bins.
+    """What is not a number lies outside of the bins: the definition says which template and which
+    bins.
     """
     bad = np.flatnonzero(~(np.isfinite(result.fa) & np.isfinite(result.fb)).all(axis=0))
     if not len(bad):

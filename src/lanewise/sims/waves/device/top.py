@@ -1,6 +1,5 @@
-"""The first of many cells in the order of candidates, chosen where they lie.
-
-Only those come back.
+"""The first of many cells in the order of candidates, chosen where they lie: only those come
+back.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ KEY = 1 << 62  # keys are below
 def first_cells(
     level: Any, order: Any, most: int, *, limit: int, largest: int | None = None
 ) -> Any:
-    """Places of the `most` cells that come first in each row.
-
-    By falling level, cells of one level by rising order.
+    """Places of the `most` cells that come first in each row: by falling level, cells of one level
+    by rising order.
 
     level     (rows, cells) float64; what is infinite or no number comes first
     order     (rows, cells) int64 from 0 to below `limit`, all different within a row

@@ -1,6 +1,5 @@
-"""What the host prepares of Hough maps.
-
-For all maps of a search, for a direction, and for maps that are computed together.
+"""What the host prepares of Hough maps: for all maps of a search, for a direction, and for maps
+that are computed together.
 """
 
 from __future__ import annotations
@@ -60,9 +59,8 @@ class MapField:
         return np.stack(every) / self.resolution
 
     def margin(self, f1dots: Sequence[float]) -> int:
-        """Bins of F beside the frequencies that the pixels of no direction leave.
-
-        Rounded up, so that buffers fit more than one map.
+        """Bins of F beside the frequencies that the pixels of no direction leave; rounded up, so
+        that buffers fit more than one map.
         """
         largest = float(np.linalg.norm(self.shifts(f1dots), axis=2).max()) * self.farthest
         return rounded(int(largest * (1 + 1e-9) + 0.5) + 1 + int(abs(self.drifts).max()))
@@ -119,9 +117,8 @@ class Group:
 
 
 def grouped(points: Sequence[tuple[float, float, float]], most: int) -> Iterator[Group]:
-    """Neighbours of one direction, and directions with the same spin-downs, together.
-
-    At most `most` maps, in their order.
+    """Neighbours of one direction, and directions with the same spin-downs, together: at most
+    `most` maps, in their order.
     """
     runs: list[tuple[tuple[float, float], list[float]]] = []
     for alpha, delta, f1dot in points:

@@ -1,6 +1,5 @@
-"""Candidates, refined in stages.
-
-Stacks of twice the length and finer templates from stage to stage, until there is one stack.
+"""Candidates, refined in stages: stacks of twice the length and finer templates from stage to
+stage, until there is one stack.
 
 What is called zoom: a semi-coherent search finds where a signal may be, a coherent one with finer
 templates what it is (Shaltev and Prix, Phys. Rev. D 87, 084057 (2013)); stages between keep the
@@ -96,9 +95,8 @@ class _Point:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stage:
-    """What a stage has computed: its best template with its mean 2F, and how many there were.
-
-    Metric: of its stacks, there.
+    """What a stage has computed: its best template with its mean 2F, and how many there were;
+    metric: of its stacks, there.
     """
 
     best: _Point
@@ -217,9 +215,8 @@ def _first_region(grids: Grids) -> Floats:
 def _followed(
     grids: Grids, ephemeris: Ephemeris, start: _Point, regions: tuple[float, float], device: str
 ) -> tuple[tuple[float, ...], Floats]:
-    """The row of a candidate, and the metric there. regions.
-
-    How many are followed, and how many the search has.
+    """The row of a candidate, and the metric there. regions: how many are followed, and how many
+    the search has.
     """
     first = _first_region(grids)
     stage, region, total = _found_first(grids, ephemeris, start, device)

@@ -9,9 +9,8 @@ from lanewise.support.errors import InputError
 
 
 def regrouped(data: SearchData, stacks: int) -> SearchData:
-    """The same SFTs in fewer stacks, each of as many of the present ones.
-
-    `stacks=1` is a coherent search of all.
+    """The same SFTs in fewer stacks, each of as many of the present ones; `stacks=1` is a coherent
+    search of all.
 
     Bins, noise and weights are those of the same SFTs prepared in such stacks: weights have the
     mean 1 over each. Raises InputError for more stacks than there are, or none.

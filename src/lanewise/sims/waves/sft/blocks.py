@@ -1,6 +1,5 @@
-"""One SFT of a file: 48 bytes of header, a comment, complex bins.
-
-And what may be wrong with it (LIGO-T040164, versions 2 and 3).
+"""One SFT of a file: 48 bytes of header, a comment, complex bins; and what may be wrong with it
+(LIGO-T040164, versions 2 and 3).
 
 Header: version (float64), GPS seconds and nanoseconds (int32), duration in seconds (float64), first
 bin and number of bins (int32), checksum (uint64), detector (two characters), window (uint16;
@@ -141,9 +140,8 @@ def _byte_order(raw: bytes, number: int) -> str:
 
 
 def checksum(stream: BinaryIO, block: Block) -> int:
-    """The CRC-64 of a block.
-
-    Of the header with its checksum as zeros, comment and bins, read in parts of `CHUNK` bytes.
+    """The CRC-64 of a block: of the header with its checksum as zeros, comment and bins, read in
+    parts of `CHUNK` bytes.
     """
     stream.seek(block.offset)
     state = START
@@ -179,9 +177,8 @@ def read_bins(stream: BinaryIO, block: Block, first: int, out: NDArray[np.comple
 
 
 def packed(block: Block, comment: bytes, data: NDArray[np.complex64]) -> bytes:
-    """A block as little-endian bytes with its checksum.
-
-    Of `block` only what stands in a header is used.
+    """A block as little-endian bytes with its checksum; of `block` only what stands in a header is
+    used.
     """
     seconds, nanoseconds = divmod(block.start, SECOND)
 

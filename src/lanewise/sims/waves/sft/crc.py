@@ -1,6 +1,5 @@
-"""CRC-64 of SFT files.
-
-Polynomial 0xD800000000000000, reflected, started with all ones, not inverted at the end.
+"""CRC-64 of SFT files: polynomial 0xD800000000000000, reflected, started with all ones, not
+inverted at the end.
 
 A checksum is linear over bits, so that a block is cut into lanes which all advance together, eight
 bytes a step ("slicing by 8":

@@ -282,9 +282,8 @@ def _detector(
 
 
 def _joined(blocks: list[Block], report: Report) -> list[list[Block]]:
-    """The SFTs by their times.
-
-    Those of one time are neighbouring bands, and times do not overlap.
+    """The SFTs by their times; those of one time are neighbouring bands, and times do not
+    overlap.
     """
     groups: list[list[Block]] = []
     for b in blocks:

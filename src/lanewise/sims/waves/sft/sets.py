@@ -87,9 +87,8 @@ class DetectorSfts:
         )  # fmt: skip
 
     def band(self, first: int, bins: int) -> DetectorSfts:
-        """Bins `first` to `first + bins`, copied to be contiguous.
-
-        Raises InputError where they are not all there.
+        """Bins `first` to `first + bins`, copied to be contiguous; raises InputError where they are
+        not all there.
         """
         low = first - self.first_bin
         if low < 0 or low + bins > self.bins:
@@ -118,9 +117,8 @@ class DetectorSfts:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class SftSet:
-    """SFTs of several detectors, ordered by the detectors' names, all of one duration and one band.
-
-    And what was left out.
+    """SFTs of several detectors, ordered by the detectors' names, all of one duration and one band;
+    and what was left out.
     """
 
     detectors: tuple[DetectorSfts, ...]
@@ -161,9 +159,8 @@ class SftSet:
         return max(int(d.end[-1]) for d in self.detectors)
 
     def between(self, start: int, end: int) -> SftSet:
-        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds.
-
-        Detectors without any are gone.
+        """The SFTs whose starts lie in start <= t < end, GPS nanoseconds; detectors without any are
+        gone.
         """
         parts = (d.chosen((d.start >= start) & (d.start < end)) for d in self.detectors)
         return replace(self, detectors=tuple(p for p in parts if len(p)))

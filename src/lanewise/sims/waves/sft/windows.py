@@ -21,9 +21,8 @@ STEPS = 5000
 @frozen
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What the samples were multiplied by before the transform.
-
-    Unknown, rectangular, hann, or tukey with its parameter of 0 to 1.
+    """What the samples were multiplied by before the transform: unknown, rectangular, hann, or
+    tukey with its parameter of 0 to 1.
     """
 
     name: str

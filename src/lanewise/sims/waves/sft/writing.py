@@ -66,9 +66,8 @@ def name_of(sfts: DetectorSfts, label: str = "") -> SftName:
 
 
 def padded_comment(text: str) -> bytes:
-    """A comment as it stands in a file.
-
-    With a zero at its end, padded by zeros to a multiple of eight bytes. No text is no comment.
+    """A comment as it stands in a file: with a zero at its end, padded by zeros to a multiple of
+    eight bytes. No text is no comment.
     """
     if not text:
         return b""

@@ -107,9 +107,8 @@ def sky_positions(alpha: ArrayLike, delta: ArrayLike) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class _Site:
-    """A detector in geocentric coordinates.
-
-    Light-seconds along the axis and across it, and longitude.
+    """A detector in geocentric coordinates: light-seconds along the axis and across it, and
+    longitude.
     """
 
     along: float
@@ -146,9 +145,8 @@ class _Site:
         return self.along * (z + dz) + self.across * to_source, ROTATION * self.across * ahead
 
     def orbiting(self, earth: EarthState) -> tuple[Floats, Floats]:
-        """Position and velocity of the detector, (n, 3) each.
-
-        With apparent sidereal time, without precession and nutation.
+        """Position and velocity of the detector, (n, 3) each; with apparent sidereal time, without
+        precession and nutation.
         """
         local = earth.apparent_sidereal + self.longitude
         still = np.zeros_like(local)
@@ -160,17 +158,15 @@ class _Site:
 
 
 def detector_motion(earth: EarthState, detector: Detector) -> tuple[Floats, Floats]:
-    """Position and velocity of a detector, (n, 3) each, light-seconds and c.
-
-    Without precession and nutation (10 microseconds, 1e-9 c).
+    """Position and velocity of a detector, (n, 3) each, light-seconds and c; without precession and
+    nutation (10 microseconds, 1e-9 c).
     """
     return _Site.of(detector).orbiting(earth)
 
 
 def detector_vectors(earth: EarthState, detector: Detector) -> tuple[Floats, Floats]:
-    """What a direction n is multiplied by: the delay is n.
-
-    position but for Einstein's and Shapiro's, its derivative n . velocity; (n, 3).
+    """What a direction n is multiplied by: the delay is n . position but for Einstein's and
+    Shapiro's, its derivative n . velocity; (n, 3).
 
     Other than `detector_motion` with precession and nutation, which are linear in n.
     """
@@ -180,9 +176,8 @@ def detector_vectors(earth: EarthState, detector: Detector) -> tuple[Floats, Flo
 
 
 def _shapiro(earth: EarthState, n: Floats) -> tuple[Floats, Floats]:
-    """The delay in the Sun's field and its derivative, (p, times) each.
-
-    A ray at the centre of the Earth, or one through the Sun.
+    """The delay in the Sun's field and its derivative, (p, times) each: a ray at the centre of the
+    Earth, or one through the Sun.
     """
     distance = np.linalg.norm(earth.from_sun, axis=1)
     distance_rate = np.sum(earth.from_sun * earth.from_sun_rate, axis=1) / distance

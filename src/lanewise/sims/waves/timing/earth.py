@@ -85,9 +85,8 @@ class EarthState:
 
 @checked(InputError)
 def earth_state(ephemeris: Ephemeris, times: Times) -> EarthState:
-    """The Earth at (n,) GPS times in nanoseconds.
-
-    Raises InputError for times that the ephemeris does not cover.
+    """The Earth at (n,) GPS times in nanoseconds; raises InputError for times that the ephemeris
+    does not cover.
     """
     if times.dtype != np.int64 or times.ndim != 1:
         raise InputError(

@@ -1,6 +1,5 @@
-"""Where the Earth and the Sun are.
-
-Tables of JPL's development ephemerides, or the analytical model EPV00 of IAU SOFA.
+"""Where the Earth and the Sun are: tables of JPL's development ephemerides, or the analytical model
+EPV00 of IAU SOFA.
 
 Distances are in light-seconds, in the International Celestial Reference System, from the barycentre
 of the solar system.
@@ -38,9 +37,8 @@ class Body(Protocol):
     """Something that moves."""
 
     def at(self, times: Times) -> tuple[Floats, Floats]:
-        """Positions and velocities at (n,) GPS times in nanoseconds.
-
-        (n, 3) each, in light-seconds and c. Raises InputError.
+        """Positions and velocities at (n,) GPS times in nanoseconds: (n, 3) each, in light-seconds
+        and c. Raises InputError.
         """
         ...
 
@@ -79,9 +77,8 @@ class Table:
 
 @lru_cache(maxsize=2)
 def _epv00(days: bytes) -> tuple[Any, Any]:
-    """Heliocentric and barycentric Earth at float64 days since J2000. The last two are kept.
-
-    Earth and Sun ask for the same.
+    """Heliocentric and barycentric Earth at float64 days since J2000. The last two are kept: Earth
+    and Sun ask for the same.
     """
     import erfa  # pyright: ignore[reportMissingImports]  # of the extra `waves`
 
@@ -116,9 +113,8 @@ class Model:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Ephemeris:
-    """The Earth and the Sun. Two ephemerides must not be mixed in one search.
-
-    DE440 and DE405 differ by 0.4 ms.
+    """The Earth and the Sun. Two ephemerides must not be mixed in one search: DE440 and DE405
+    differ by 0.4 ms.
     """
 
     name: str
@@ -158,9 +154,8 @@ class Ephemeris:
     @staticmethod
     @checked(InputError)
     def from_files(earth: FilePath, sun: FilePath, name: str = "") -> Ephemeris:
-        """Tables in the text format of LALPulsar, packed by gzip or not.
-
-        Comments (#), "start step rows", rows of ten numbers.
+        """Tables in the text format of LALPulsar, packed by gzip or not: comments (#), "start step
+        rows", rows of ten numbers.
         """
         return Ephemeris(name or Path(earth).name, *(read_table(Path(p)) for p in (earth, sun)))
 

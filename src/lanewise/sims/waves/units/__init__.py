@@ -1,6 +1,5 @@
-"""Work units of the hierarchical search.
-
-Independent parts, run by one process or by many, each resumed where it was left.
+"""Work units of the hierarchical search: independent parts, run by one process or by many, each
+resumed where it was left.
 
 `Job` is what is searched, and on which device; `search_in_units` divides it, runs its units, checks
 what they found and merges it into one list, which is the same whatever the number of units,

@@ -56,9 +56,8 @@ def path_of(folder: Path, unit: Unit) -> Path:
 
 
 def write_state(folder: Path, state: State) -> None:
-    """Replace the unit's checkpoint.
-
-    On a full disk the last one stays as it is, and InputError says so.
+    """Replace the unit's checkpoint; on a full disk the last one stays as it is, and InputError
+    says so.
     """
     u = state.unit
     _write(

@@ -35,9 +35,8 @@ def in_process(
     report: Report,
     announce: Announce = None,
 ) -> Iterator[State]:
-    """One unit after another; announce.
-
-    Is told the memory of the first, which the others take, too.
+    """One unit after another; announce: is told the memory of the first, which the others take,
+    too.
     """
     searches = Searches()
     for unit in units:
@@ -93,9 +92,8 @@ def on_workers(
 
 @contextmanager
 def connected(workers: int | None, scheduler: str | None, on_gpus: bool) -> Generator[Any]:
-    """A client of the cluster at an address, or of one that lives as long as the block.
-
-    Processes of this machine, one thread each.
+    """A client of the cluster at an address, or of one that lives as long as the block: processes
+    of this machine, one thread each.
     """
     if find_spec("distributed") is None:
         raise InputError(f"workers need the package distributed: {install('cluster')}")
@@ -154,9 +152,8 @@ def _cluster(workers: int, on_gpus: bool) -> Any:
 
 
 def described_workers(workers: int, on_gpus: bool) -> list[dict[str, Any]]:
-    """What each worker is started with.
-
-    One thread, its share of the CPU's, and perhaps one GPU of its own.
+    """What each worker is started with: one thread, its share of the CPU's, and perhaps one GPU of
+    its own.
     """
     share = max(1, (os.cpu_count() or 1) // workers)
     threads = {"LANEWISE_THREADS": os.environ.get("LANEWISE_THREADS", str(share))}

@@ -1,6 +1,5 @@
-"""What is searched, in a form that goes to other processes; with its data loaded.
-
-And what two searches differ in.
+"""What is searched, in a form that goes to other processes; with its data loaded; and what two
+searches differ in.
 """
 
 from __future__ import annotations
@@ -30,10 +29,8 @@ METHOD = 1  # raised when the same configuration gives other candidates than bef
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A search of files.
-
-    Everything that decides its candidates, and the device, which decides no more than float32 sums
-    do.
+    """A search of files: everything that decides its candidates, and the device, which decides no
+    more than float32 sums do.
 
     sfts        patterns of SFT files, which all workers can read sky         directions: alpha and
     delta, radians ephemeris   by name most        length of the list of candidates skip_bad
@@ -61,9 +58,8 @@ class Job:
 
     @property
     def divides_bands(self) -> bool:
-        """Whether its units may be parts of a band. Demodulation gives the same F in a part.
-
-        Transforms depend on the whole band.
+        """Whether its units may be parts of a band. Demodulation gives the same F in a part;
+        transforms depend on the whole band.
         """
         return self.method == "demod"
 
@@ -109,9 +105,8 @@ class Job:
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Ready:
-    """A job with its data. configuration: what decides the candidates, as JSON has it; left_out.
-
-    Damaged SFTs.
+    """A job with its data. configuration: what decides the candidates, as JSON has it; left_out:
+    damaged SFTs.
     """
 
     job: Job
@@ -147,9 +142,8 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _data(d: DetectorSfts) -> str:
-    """The SFTs of a detector and the sum of what is read of them.
-
-    Times and bins, as they are in the files.
+    """The SFTs of a detector and the sum of what is read of them: times and bins, as they are in
+    the files.
     """
     content = (
         d.start.astype("<i8").tobytes(),

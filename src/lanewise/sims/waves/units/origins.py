@@ -1,6 +1,5 @@
-"""Where a candidate comes from.
-
-The direction, the spin-down of the coarse grid, the pixel and the residual spin-down of its map.
+"""Where a candidate comes from: the direction, the spin-down of the coarse grid, the pixel and the
+residual spin-down of its map.
 """
 
 from __future__ import annotations
@@ -24,9 +23,8 @@ NEAREST = 1e-9  # of a frequency's or a spin-down's step: what rounding may do
 @frozen
 @dataclass(frozen=True, slots=True, eq=False)
 class Origin:
-    """A cell of a map.
-
-    Pixel is its row and column, residual the number of its residual spin-down.
+    """A cell of a map: pixel is its row and column, residual the number of its residual
+    spin-down.
     """
 
     patch: Patch
@@ -36,9 +34,8 @@ class Origin:
 
 
 def origins(ready: Ready, row: Candidates, sky: Part, spins: Part) -> Iterator[Origin]:
-    """All cells of these directions and spin-downs that lie where a candidate does.
-
-    Maps may overlap.
+    """All cells of these directions and spin-downs that lie where a candidate does; maps may
+    overlap.
     """
     grids = ready.grids
     step = (

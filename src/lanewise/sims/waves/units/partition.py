@@ -1,6 +1,5 @@
-"""How a search is divided.
-
-A unit is a part of the sky, of the coarse spin-downs and of the frequencies.
+"""How a search is divided: a unit is a part of the sky, of the coarse spin-downs and of the
+frequencies.
 """
 
 from __future__ import annotations

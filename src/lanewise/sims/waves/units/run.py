@@ -130,9 +130,8 @@ def opened(
     resume: bool = False,
     overwrite: bool = False,
 ) -> Generator[Opened]:
-    """A search that nobody else computes within the block.
-
-    For the arguments and errors see `search_in_units`.
+    """A search that nobody else computes within the block; for the arguments and errors see
+    `search_in_units`.
     """
     workers.check(job)
     if units is not None and units < 1:
@@ -225,9 +224,8 @@ def _make(folder: Path) -> None:
 
 
 def _open(folder: Path, ready: Ready, *, resume: bool, overwrite: bool) -> int | None:
-    """The number of units of the search that is resumed.
-
-    None for a new one, for which the folder is cleared.
+    """The number of units of the search that is resumed; None for a new one, for which the folder
+    is cleared.
     """
     there = (folder / SEARCH).exists()
     if resume:
@@ -270,9 +268,8 @@ def _merge(search: Opened, seconds: float, report: Report, announce: Announce) -
 
 
 def accept(ready: Ready, state: State, open_units: dict[int, Unit], top: Candidates) -> Candidates:
-    """The list with one more unit's candidates.
-
-    Raises ResultError for a result that is wrong, or of a unit that is not waited for.
+    """The list with one more unit's candidates; raises ResultError for a result that is wrong, or
+    of a unit that is not waited for.
     """
     if open_units.get(state.unit.number) != state.unit:
         raise ResultError(

@@ -1,6 +1,5 @@
-"""Whether a unit's result can be what was asked for, before it is merged.
-
-Nothing is taken on trust from another process or file.
+"""Whether a unit's result can be what was asked for, before it is merged: nothing is taken on trust
+from another process or file.
 """
 
 from __future__ import annotations
@@ -98,9 +97,8 @@ def _check_ranges(ready: Ready, state: State) -> None:
 
 
 class _Recomputed:
-    """Computes a candidate again.
-
-    F in float64, at the frequencies where its pixel sees each stack.
+    """Computes a candidate again: F in float64, at the frequencies where its pixel sees each
+    stack.
     """
 
     def __init__(self, ready: Ready, state: State) -> None:

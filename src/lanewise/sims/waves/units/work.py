@@ -21,9 +21,8 @@ from lanewise.support.errors import InputError
 
 
 class Searches:
-    """The search of one part of a band, for units that have it in common.
-
-    Its data stay on the device from unit to unit.
+    """The search of one part of a band, for units that have it in common: its data stay on the
+    device from unit to unit.
     """
 
     def __init__(self) -> None:

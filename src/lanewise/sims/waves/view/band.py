@@ -29,9 +29,8 @@ def draw_band(
     method: str,
     where: str = "",
 ) -> None:
-    """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where.
-
-    The direction, in words.
+    """Write a PNG of the first stack: frequencies (n) in Hz; method: "demod" or "resamp"; where:
+    the direction, in words.
     """
     figure = dark_figure(11.0, 5.5)
     axes = figure.add_axes((0.08, 0.12, 0.89, 0.78))
