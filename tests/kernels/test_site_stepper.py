@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,39 +12,32 @@ import pytest
 
 import lanewise as lw
 from lanewise.language.types import F16, F32, F64
-from lanewise.patterns.sitewise import calls as site_stepper
-from lanewise.patterns.sitewise.calls import LONG_RUN
+from lanewise.launch.steps.runner import Runner
+from lanewise.patterns.sitewise import steppers
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.making import LINE, LONG_LINE, _layout
+from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.runtime import whole_steps
 from tests.kernels.test_sitewise import FLOW, VALUES, full, whole
 
 
-class Program:
-    """Keeps the schedules that it is given."""
-
-    def __init__(self) -> None:
-        self.schedules: list[Any] = []
-
-    def run(self, schedule: Any) -> None:
-        self.schedules.append(list(schedule))
-
-
 @pytest.mark.parametrize("streaming", ["pull", "push", "in-place"])
 def test_a_run_is_cycles_between_single_steps(monkeypatch: pytest.MonkeyPatch, streaming: str) -> None:
-    program = Program()
-    monkeypatch.setattr(site_stepper, "make_program", lambda *_: program)
-    monkeypatch.setattr(whole_steps, "PIECE_SECONDS", 1e9)  # however busy the machine: in one piece
+    schedules: list[Any] = []
+    # however busy the machine: in one piece
+    monkeypatch.setattr(whole_steps, "PIECE_SECONDS", 1e9)
+    monkeypatch.setattr(Runner, "run", lambda _, schedule: schedules.append(list(schedule)))
     sites = full(streaming=streaming)
     FLOW.set_populations(sites, whole())
     stepper = FLOW.stepper(sites, **VALUES)
     for steps in (1, 8, 0, 5):
         stepper.run(steps)
-    # (fresh, place in the cycle, steps of a part): the first step of populations that were set stands alone
-    assert program.schedules == [
-        [((True, 0, 1), 1)],
-        [((False, 1, 1), 1), ((False, 0, 2), 3), ((False, 0, 1), 1)],
-        [((False, 1, 1), 1), ((False, 0, 2), 2)],
+    # steps of a part, (fresh, place in the cycle): the first step of populations that were set
+    # stands alone
+    assert [[(len(kinds), *stand, n) for (kinds, stand), n in s] for s in schedules] == [
+        [(1, (True, 0), 1)],
+        [(2, (False, 1), 4)],
+        [(2, (False, 1), 2), (1, (False, 1), 1)],
     ]
     assert (sites.step, sites.fresh) == (14, False)
 
@@ -58,7 +51,7 @@ def test_memory_is_asked_for_less_in_long_runs_among_many_walls(monkeypatch: pyt
         yield
         asked.append(0)
 
-    monkeypatch.setattr(site_stepper, "get_device", lambda name: SimpleNamespace(fetching=fetching))
+    monkeypatch.setattr(steppers, "get_device", lambda name: SimpleNamespace(fetching=fetching))
     sites = full()
     for dense, steps, wanted in (
         (False, LONG_RUN, []),
@@ -67,8 +60,9 @@ def test_memory_is_asked_for_less_in_long_runs_among_many_walls(monkeypatch: pyt
     ):
         asked.clear()
         sites.dense = dense
-        with site_stepper.fetching(sites, steps):
-            pass
+        with ExitStack() as stack:
+            for around in FLOW.stepper(sites, **VALUES).task.around:
+                stack.enter_context(around(steps))
         assert asked == wanted
 
 
@@ -98,7 +92,7 @@ def test_a_long_run_among_grains_has_the_same_bits_and_leaves_the_setting_as_it_
     mask = np.where(np.random.default_rng(1).random(shape) < 0.3, 2, 0)
     found: list[bytes] = []
     for long in (LONG_RUN, 1):
-        monkeypatch.setattr(site_stepper, "LONG_RUN", long)
+        monkeypatch.setattr(steppers, "LONG_RUN", long)
         sites = FLOW.sites(shape, mask=mask, device="cuda")
         assert (sites.dense, sites.layout) == (True, lw.AoSoA(64))
         FLOW.set_populations(sites, whole(shape))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.runner import Runner
+from lanewise.launch.steps.task import Clock, Task, Timed
 from lanewise.loops.functions import end_called, function_task
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.runner import Runner
-from lanewise.loops.task import Clock, Task, Timed
 from lanewise.profiling.profile import Profile
 from lanewise.runtime import stepping
 from lanewise.runtime.programs import NamedLaunch

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.task import Task, Timed
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.task import Task, Timed
 from lanewise.runtime.programs import LONG_GRAPH
 
 
@@ -125,8 +125,8 @@ def test_every_step_comes_once_and_in_order(
             found += [(k, None) for k in kinds]
             states = r.after(kinds, states)
     assert [k for k, _ in found] == [r.kinds[(begin + n) % r.steps] for n in range(steps)]
-    ((still, last),) = states if r.sites else ((fresh, box.step),)
-    if r.sites:
+    ((still, last),) = states if r.stepped else ((fresh, box.step),)
+    if r.stepped:
         assert last - box.step == r.count(box, begin, begin + steps)  # type: ignore[arg-type]
         assert still == (fresh and last == box.step)
 

@@ -15,12 +15,12 @@ import lanewise as lw
 from lanewise.language.types import F32, F64
 from lanewise.launch.by_step import StepArguments, SteppedLaunch, by_step
 from lanewise.launch.slots import ValueSlot
-from lanewise.loops import rows
+from lanewise.launch.steps import rows
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.rows import InRows, rows_of
+from lanewise.launch.steps.runner import Runner
+from lanewise.launch.steps.task import Clock, Task, Timed
 from lanewise.loops.functions import function_task
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.rows import InRows, rows_of
-from lanewise.loops.runner import Runner
-from lanewise.loops.task import Clock, Task, Timed
 from lanewise.passes.uniform_parameters import UNIFORMS
 from lanewise.planning.plan import Plan
 from lanewise.runtime import stepping

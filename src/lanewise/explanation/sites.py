@@ -26,11 +26,11 @@ from lanewise.models.devices import DeviceModel, device_model
 from lanewise.models.roofline import ASSUMED, SiteTraffic
 from lanewise.patterns.sitewise.build import build_sitewise
 from lanewise.patterns.sitewise.builder import FIELDS, SitewiseArguments
-from lanewise.patterns.sitewise.calls import LONG_RUN
 from lanewise.patterns.sitewise.flags import SECTOR
 from lanewise.patterns.sitewise.kinds import read_edges
 from lanewise.patterns.sitewise.passes import boxes
 from lanewise.patterns.sitewise.pattern import SITEWISE, complete_site_plan
+from lanewise.patterns.sitewise.steppers import LONG_RUN
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
 from lanewise.support.errors import ArgumentError, InputError
 

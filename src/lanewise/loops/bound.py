@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
+from lanewise.launch.steps.rows import InRows, rows_of
+from lanewise.launch.steps.task import Clock, States, Task, has_graphs
 from lanewise.loops.by_steps import InSteps
 from lanewise.loops.flat import flat, in_order
-from lanewise.loops.rows import InRows, rows_of
 from lanewise.loops.searches import (
     FOLLOWS,
     DeviceLooks,
@@ -19,7 +20,6 @@ from lanewise.loops.searches import (
     named,
     why_alone,
 )
-from lanewise.loops.task import Clock, States, Task, has_graphs
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.runtime.prepared import Prepared
 from lanewise.runtime.programs import Checked, NamedLaunch, Work

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.task import Task, has_graphs
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.task import Task, has_graphs
 from lanewise.support.html_tables import html_table
 
 SINGLE = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from lanewise.loops.task import Task
+from lanewise.launch.steps.task import Task
 from lanewise.runtime.programs import NamedLaunch, Work
 
 HOST = (

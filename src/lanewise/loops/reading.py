@@ -8,17 +8,17 @@ from math import gcd
 from typing import Any, Protocol, runtime_checkable
 
 from lanewise.launch.compiled import Call, Compiled
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.task import Clock, States, Task, Timed, has_graphs
 from lanewise.loops.bound import Reading
 from lanewise.loops.every import Every, whole
 from lanewise.loops.functions import function_task
-from lanewise.loops.rhythm import Rhythm
 from lanewise.loops.searches import BUILD, Structures
-from lanewise.loops.sites import coupled_task, stepper_task
 from lanewise.loops.staged import Staged
-from lanewise.loops.task import Clock, States, Task, Timed, has_graphs
-from lanewise.patterns.sitewise.calls import SiteCall, SiteStepper
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.couple import CoupledStepper
 from lanewise.patterns.sitewise.lattice_kernel import LatticeKernel
+from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError
@@ -129,14 +129,12 @@ class _Reader:
                     place, call.compiled.name, call.copied, call.compiled.executable.device
                 )
             case SiteStepper() | CoupledStepper() if call.copied:
-                device = (
-                    call.sites.device if isinstance(call, SiteStepper) else call.sites[0].device
-                )
-                raise _copied(place, call.name, call.copied, device)
+                raise _copied(place, call.name, call.copied, str(call.task.device))
             case SiteStepper():
-                return stepper_task(call)
+                call.check_observed()
+                return call.task
             case CoupledStepper():
-                return coupled_task(call)
+                return call.task
             case SiteCall() | LatticeKernel():
                 raise ArgumentError(
                     f"{place} is {shown(call)}, which counts no steps; wanted a stepper: "

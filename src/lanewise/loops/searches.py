@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lanewise.launch.steps.task import Clock
 from lanewise.loops.flat import fillable, filling, in_turn
-from lanewise.loops.task import Clock
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.watched import Guard
 from lanewise.primitives.survey import NONE, survey_launch

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import partial
 from typing import Any, NoReturn
 
+from lanewise.launch.steps.loop import MOST_STEPS, StepLoop
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.loops.every import whole
 from lanewise.loops.explanation import LoopExplanation, explain
 from lanewise.loops.functions import end_called
 from lanewise.loops.reading import read_lists
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.runner import Runner
 from lanewise.loops.searches import Structures
-from lanewise.loops.task import AHEAD, Clock, has_graphs
-from lanewise.patterns.sitewise.calls import MOST_STEPS, fetching
 from lanewise.profiling.profile import Profile
 from lanewise.profiling.progress import take_steps
 from lanewise.runtime.device import get_device
-from lanewise.runtime.memory import on
 from lanewise.runtime.prepared import Turns
-from lanewise.runtime.programs import LONG_GRAPH, Work
+from lanewise.runtime.programs import Work
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import shown
@@ -38,15 +35,14 @@ class Steps:
 
     def __init__(self, rhythm: Rhythm, device: str, clock: Clock, profile: Profile | None) -> None:
         """Made by `lw.steps`, which checks what it is given."""
-        self._rhythm, self._device, self._clock, self._step = rhythm, device, clock, 0
-        self._checks = tuple(dict.fromkeys(check for t in rhythm.tasks for check in t.checks))
-        self._runner = Runner(device, rhythm, clock, profile)
-        self._turns, self._running, self._within = Turns("a loop of lw.steps"), 0, False
+        self._rhythm, self._device, self._clock = rhythm, device, clock
+        self._turns, self._running = Turns("a loop of lw.steps"), 0
         self._whole = WholeSteps(
             "the loop", "set its arrays anew, and say which step they are of with loop.step = n"
         )
+        self._loop = StepLoop(device, rhythm, self._whole, profile, clock)
         wait: Work | None = get_device(device).synchronize if has_graphs(device) else None
-        end_called(rhythm.tasks, self._checks, wait)
+        end_called(rhythm.tasks, self._loop.checks, wait)
 
     def __repr__(self) -> str:
         names = ", ".join(dict.fromkeys(t.name for t in self._rhythm.tasks))
@@ -66,19 +62,19 @@ class Steps:
         It can be set, to a whole number from 0 on: to begin elsewhere, or to say that the arrays
         are those of a step again after a run was stopped in the middle.
         """
-        return self._clock.step if self._running else self._step
+        return self._clock.step if self._running else self._loop.step
 
     @step.setter
     def step(self, value: int) -> None:
         number = whole("the step of a loop", value)
-        if self._within:
+        if self._loop.within:
             raise ArgumentError(
                 "a function of the list, or of lw.by_step, cannot set the step of its loop, which "
                 "is within one; a callback can"
             )
         if not 0 <= number <= MOST_STEPS:
             raise ArgumentError(f"the step of a loop is from 0 to {MOST_STEPS:,}, found {number:,}")
-        self._step = number
+        self._loop.step = number
         self._clock.begin(number)
         self._whole.mended()
 
@@ -120,14 +116,16 @@ class Steps:
                 "this loop is running: a callback or a function of its list cannot run it once more"
             )
         with self._turns:
-            self._clock.begin(self._step)
+            self._clock.begin(self._loop.step)
             self._running = threading.get_ident()
             try:
                 if callback is None and not progress:
-                    self._advance(count)
+                    self._loop.advance(count)
                 else:
                     look = None if callback is None else partial(callback, self)
-                    take_steps("steps", count, self._advance, look, often, shown=bool(progress))
+                    take_steps(
+                        "steps", count, self._loop.advance, look, often, shown=bool(progress)
+                    )
             finally:
                 self._running = 0
         return self
@@ -135,87 +133,11 @@ class Steps:
     @brief
     def prepare(self) -> None:
         """Make what a first run would make: compiled phases of sites, and graphs on a GPU."""
-        with on(self._device):
-            ahead = 2 * max(self.cycle, LONG_GRAPH)
-            self._runner.prepare(self._rhythm.schedule(self._step, self._step + ahead))
+        self._loop.prepare()
 
     def explain(self) -> LoopExplanation:
         """How each call runs, and what it costs where that is more than a launch. Print it."""
         return explain(self._rhythm, self._device)
-
-    # ------------------------------------------------------------ pieces of a run
-
-    def _advance(self, steps: int) -> None:
-        self._whole.check()
-        if self._rhythm.sites:
-            self._advance_sites(steps)
-        else:
-            with on(self._device):
-                self._take(steps)
-
-    def _advance_sites(self, steps: int) -> None:
-        for sites in self._rhythm.sites:
-            sites.whole.check()
-        with ExitStack() as stack:
-            stack.enter_context(on(self._device))
-            for sites in self._rhythm.sites:
-                stack.enter_context(fetching(sites, steps))
-            first = min(steps, 2 * self.cycle)  # compiles before anything has run
-            self._runner.make(self._rhythm.schedule(self._step, self._step + first))
-            self._take(steps)
-
-    def _take(self, steps: int) -> None:
-        for check in self._checks:
-            check()
-        while steps:
-            ready, error = self._look_ahead(steps)
-            self._whole.take(self._step, ready, self._piece)
-            if error is not None:
-                raise error
-            steps -= ready
-
-    def _look_ahead(self, steps: int) -> tuple[int, Exception | None]:
-        """Compute the values of steps to come: for how many there are any, and why for no more."""
-        if not self._rhythm.looks_ahead:
-            return steps, None
-        for task in self._rhythm.tasks:
-            if task.ahead is not None:
-                task.ahead.clear()
-        self._within = True
-        try:
-            for n in range(self._step, self._step + min(steps, AHEAD)):
-                try:
-                    for ahead in self._rhythm.ahead_in(n):
-                        ahead.add(n)
-                except Exception as error:
-                    return n - self._step, error
-        finally:
-            self._within = False
-        return min(steps, AHEAD), None
-
-    def _piece(self, steps: int) -> None:
-        """Take these steps, wait for them, and count them."""
-        begin, end = self._step, self._step + steps
-        self._clock.begin(begin)
-        advanced = [(s, self._rhythm.count(s, begin, end)) for s in self._rhythm.sites]
-        for sites, count in advanced:
-            sites.whole.begin(sites.step, count)
-        self._within = True
-        try:
-            self._runner.run(self._rhythm.schedule(begin, end))
-        except Exception as error:
-            if self._rhythm.counted:
-                error.add_note(f"raised in step {self._clock.step} of a loop of lw.steps")
-            raise
-        finally:
-            self._within = False
-        for flag in self._rhythm.flags:
-            flag.examine(begin, end)
-        for sites, count in advanced:
-            sites.step, sites.fresh = sites.step + count, sites.fresh and not count
-            sites.whole.mended()
-        self._step = end
-        self._clock.begin(end)
 
 
 @settings_by_name

@@ -1,29 +1,22 @@
-"""Sitewise kernels made runnable: compiled for a phase, bound to the memory of some sites, and run
-for many steps.
-
-Steps run in cycles of all phases of their streaming form, inside graphs on a GPU.
-"""
+"""Sitewise kernels made runnable: compiled for a phase, and bound to the memory of some sites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import COUNT, own, view_of
 from lanewise.language import types as t
 from lanewise.language.types import U32
-from lanewise.launch.arguments import bind_value_array, describe
+from lanewise.launch.arguments import bind_value_array
 from lanewise.launch.compiled import Inspectable
 from lanewise.launch.executable import BoundArray, Executable, Launch
 from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
 from lanewise.layouts import AoS
 from lanewise.patterns.sitewise.builder import ARRIVED, MARKS, NEXT, SOLIDS
-from lanewise.patterns.sitewise.function import Observed, SiteValues, in_order
+from lanewise.patterns.sitewise.function import SiteValues
 from lanewise.patterns.sitewise.interpolated_walls import CURVED, CURVED_COUNT, WEIGHTS
 from lanewise.patterns.sitewise.links import FLAGS, box_counts
 from lanewise.patterns.sitewise.momentum_exchange import WALLED, WALLED_COUNT
@@ -41,11 +34,8 @@ from lanewise.patterns.sitewise.passes import splitting as site_splitting
 from lanewise.patterns.sitewise.pattern import complete_site_plan
 from lanewise.patterns.sitewise.sites import Sites
 from lanewise.planning.plan import Plan
-from lanewise.profiling.profile import Profile
 from lanewise.records.arrays import RecordArray
-from lanewise.runtime.device import get_device
-from lanewise.runtime.programs import NamedLaunch, Part, ScheduleRunner
-from lanewise.runtime.stepping import make_program
+from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -269,172 +259,3 @@ def _bind_runs(
         if part.array in arrays:
             left = sites.unclassed(kind)
             bound[part.array], environment[part.count] = bind_value_array(left, index), len(left)
-
-
-# Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
-# asking for it costs, which are two calls of 0.2 ms and what follows them.
-LONG_RUN = 1 << 31
-MOST_STEPS = 10**12  # far more than anybody waits for
-
-
-def fetching(sites: Sites, steps: int) -> AbstractContextManager[None]:
-    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to
-    be worth it.
-    """
-    if sites.fetched_bytes is None or steps * sites.count < LONG_RUN:
-        return nullcontext()
-    return get_device(sites.device).fetching(sites.fetched_bytes)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class BoundSteps:
-    """Steps that are bound to the memory of some sites, by where they stand in a cycle, and what
-    runs them. The sites may keep it.
-
-    observes: whether something is looked at before them.
-    """
-
-    parts: dict[Hashable, Part]
-    program: ScheduleRunner
-    observes: bool
-
-
-class SiteStepper:
-    """Steps of some sites with given values, bound once."""
-
-    def __init__(
-        self,
-        name: str,
-        sites: Sites,
-        calls: Callable[[int, bool], Sequence[NamedLaunch]],
-        profile: Profile | None = None,
-        bound: BoundSteps | None = None,
-        observed: tuple[Observed, ...] = (),
-        copied: tuple[str, ...] = (),
-    ) -> None:
-        """`calls(step, fresh)` gives the launches of a step; `bound`: those of an earlier stepper
-        of the same.
-
-        `observed`: what is looked at before every step. `copied`: the values whose arrays were
-        copied.
-        """
-        self.copied = copied
-        self._name, self._sites, self._calls, self._profile = name, sites, calls, profile
-        self.observed = in_order(observed)
-        if bound is None:
-            parts: dict[Hashable, Part] = {}
-            bound = BoundSteps(parts, make_program(sites.device, parts, profile), bool(observed))
-        self.bound = bound
-
-    def profiled(self, profile: Profile | None) -> SiteStepper:
-        """The same steps, of which the profile is told where their time goes."""
-        return SiteStepper(
-            self._name,
-            self._sites,
-            self._calls,
-            profile,
-            observed=self.observed,
-            copied=self.copied,
-        )
-
-    @property
-    def name(self) -> str:
-        """Of the kernel."""
-        return self._name
-
-    @property
-    def sites(self) -> Sites:
-        """What it steps."""
-        return self._sites
-
-    @property
-    def cycle(self) -> int:
-        """After how many steps the same launches come again."""
-        return self._sites.cycle
-
-    def launches(self, step: int, fresh: bool) -> Sequence[NamedLaunch]:
-        """Those of a step, behind what is observed."""
-        return self._calls(step, fresh)
-
-    def check_observed(self) -> None:
-        """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
-        if elsewhere := [o for o in self.observed if o.sites is not self._sites]:
-            raise ArgumentError(
-                f"{self._name}: {elsewhere[0].name} is observed of other sites, "
-                f"{elsewhere[0].sites!r}, which would stand still; "
-                "wanted lw.couple(stepper, stepper of those sites), which steps both"
-            )
-
-    def prepare(self) -> None:
-        """Compile all phases of steps, so that the first one costs no more than the others."""
-        for step, fresh in ((0, True), (1, False), (2, False)):
-            self._all_calls(step, fresh)
-
-    def run(self, steps: int, counted: Callable[[int], None] | None = None) -> None:
-        """Run, and wait for the result. `counted(n)` is called when n more steps are done.
-
-        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
-        were stopped in the middle.
-        """
-        check_steps(self._name, steps)
-        sites = self._sites
-        self.check_observed()
-        sites.whole.check()
-        whole = self._schedule(sites.step, sites.step + steps)  # compiles before anything has run
-
-        def run(count: int) -> None:
-            self.bound.program.run(
-                whole if count == steps else self._schedule(sites.step, sites.step + count)
-            )
-            sites.step, sites.fresh = sites.step + count, False
-            if counted is not None:
-                counted(count)
-
-        with fetching(sites, steps):
-            sites.whole.take(sites.step, steps, run)
-
-    def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
-        """Whole cycles, and single steps before the first and after the last one; a first step of
-        populations stands alone.
-        """
-        schedule: list[tuple[Hashable, int]] = []
-        fresh = self._sites.fresh
-        while step < end:
-            cycles = (
-                (end - step) // self._sites.cycle
-                if not fresh and step % self._sites.cycle == 0
-                else 0
-            )
-            taken = self._sites.cycle if cycles else 1
-            schedule.append((self._part(range(step, step + taken), fresh), cycles or 1))
-            step, fresh = step + (cycles or 1) * taken, False
-        return schedule
-
-    def _part(self, steps: range, fresh: bool) -> Hashable:
-        """The key of these steps; they stand for all at the same place of a cycle."""
-        key = (fresh, steps.start % self._sites.cycle, len(steps))
-        if key not in self.bound.parts:
-            self.bound.parts[key] = Part(
-                [call for step in steps for call in self._all_calls(step, fresh)], len(steps)
-            )
-        return key
-
-    def _all_calls(self, step: int, fresh: bool) -> list[NamedLaunch]:
-        """What is observed, then the step."""
-        return [*looks(self.observed, step, fresh), *self._calls(step, fresh)]
-
-
-def looks(observed: Sequence[Observed], step: int, fresh: bool) -> list[NamedLaunch]:
-    """The launches that observe before a step."""
-    return [NamedLaunch("observe", o.name, o.look(step, fresh)) for o in observed]
-
-
-def check_steps(name: str, steps: int) -> None:
-    """Refuse what is no number of steps. Raises `ArgumentError`."""
-    number = cast(Any, steps)
-    if isinstance(number, bool) or not isinstance(number, int | np.integer):
-        raise ArgumentError(f"{name}: the number of steps is whole, found {describe(number)}")
-    if steps < 0:
-        raise ArgumentError(f"{name}: {steps} steps asked for; wanted 0 or more")
-    if steps > MOST_STEPS:
-        raise ArgumentError(f"{name}: {steps} steps asked for; wanted at most {MOST_STEPS:,}")

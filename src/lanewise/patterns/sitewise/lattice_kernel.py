@@ -5,17 +5,21 @@ steps, what is compiled.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
+from weakref import ref
 
 from lanewise.language.lattices.base import Lattice
+from lanewise.launch.steps.loop import StepLoop, check_steps, loop_of, take
+from lanewise.launch.steps.task import States
 from lanewise.patterns.sitewise.call_kinds import SiteKinds
-from lanewise.patterns.sitewise.calls import BoundSteps, SiteCall, SiteStepper, check_steps
+from lanewise.patterns.sitewise.calls import SiteCall
 from lanewise.patterns.sitewise.function import SiteValues, is_unchanging, same_values
 from lanewise.patterns.sitewise.kernels import SiteKernels
 from lanewise.patterns.sitewise.sites import Sites
+from lanewise.patterns.sitewise.steppers import SiteStepper, site_task
 from lanewise.planning.plan import Plan
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.support.errors import LanewiseError, brief, shortened
@@ -96,14 +100,14 @@ class LatticeKernel(ABC):
         self, sites: Sites, steps: int, plan: Plan | None, checks: bool, values: dict[str, Any]
     ) -> None:
         if not self.kernels.asks_for_tests(sites, checks):
-            self._stepper_of_run(sites, plan, values).run(steps)
+            self._take(sites, steps, plan, values)
             return
         check_steps(self.__name__, steps)
         for _ in range(steps):
             classified = self._proved(sites, values)
             sites.whole.check()
             self.kernels.examine_step(sites, classified, self.kinds.updates(sites))
-            self._stepper_of_run(sites, plan, values).run(1)
+            self._take(sites, 1, plan, values)
 
     @brief
     def stepper(self, sites: Sites, *, plan: Plan | None = None, **values: Any) -> SiteStepper:
@@ -128,40 +132,44 @@ class LatticeKernel(ABC):
     ) -> list[NamedLaunch]:
         """What a step of these sites launches, in its order, with values that are checked."""
 
-    def _stepper(
-        self, sites: Sites, plan: Plan | None, values: SiteValues, bound: BoundSteps | None = None
-    ) -> SiteStepper:
-        """What takes steps of these sites with values that are checked; `bound`: what an earlier
-        one of the same has bound.
-        """
-        observed = (
-            () if bound is not None and not bound.observes else self.kernels.observed(sites, values)
-        )
+    def _stepper(self, sites: Sites, plan: Plan | None, values: SiteValues) -> SiteStepper:
+        """What takes steps of these sites with values that are checked."""
+        observed = self.kernels.observed(sites, values)
         launches = partial(self._launches, sites, plan, values)
-        return SiteStepper(
-            self.__name__, sites, launches, bound=bound, observed=observed, copied=values.copied
-        )
+        return SiteStepper(self.__name__, sites, launches, observed, values.copied)
 
-    def _stepper_of_run(
-        self, sites: Sites, plan: Plan | None, values: dict[str, Any]
-    ) -> SiteStepper:
-        """The stepper of the run before, if nothing has changed since: graphs and all.
-
-        The sites keep what is bound to their memory.
+    def _take(self, sites: Sites, steps: int, plan: Plan | None, values: dict[str, Any]) -> None:
+        """So many steps, by the loop of the run before if nothing has changed since: graphs and
+        all.
         """
         versions = self.kinds.notice()
         if not isinstance(sites, Sites):  # pyright: ignore[reportUnnecessaryIsInstance]
             self.kinds.check_sites(sites)
         fields, walls = tuple(self.kinds.fields), self.kinds.walls
         made_of = (plan, self.kernels.tunings, versions, fields, walls, sites.interpolation)
-        cached = sites.kept.get(self)
-        if cached is not None and cached[0] == made_of and same_values(cached[1], values):
-            return self._stepper(sites, plan, cached[2], cached[3])
+        kept = sites.kept.get(self)
+        if kept is not None and kept[0] == made_of and same_values(kept[1], values):
+            take(kept[2], steps)
+            return
         classified = self._proved(sites, values)
-        made = self._stepper(sites, plan, classified)
         if all(map(is_unchanging, values.values())):
-            sites.kept[self] = (made_of, values, classified, made.bound)
-        return made
+            loop = self._kept_loop(sites, plan, classified)
+            sites.kept[self] = (made_of, values, loop)
+            take(loop, steps)
+        else:
+            self._stepper(sites, plan, classified).run(steps)
+
+    def _kept_loop(self, sites: Sites, plan: Plan | None, values: SiteValues) -> StepLoop:
+        """A loop that the sites keep, and that keeps neither them nor this kernel."""
+        kernel, stepped = ref(self), ref(sites)
+
+        def launches(states: States) -> Sequence[NamedLaunch]:
+            mine, theirs = kernel(), stepped()
+            assert mine is not None
+            assert theirs is not None
+            return mine._stepper(theirs, plan, values).task.launches(states)
+
+        return loop_of(replace(site_task(self.__name__, (sites,), (), ()), launches=launches))
 
     def _proved(self, sites: Sites, values: Mapping[str, Any]) -> SiteValues:
         """The values of a call, none of which surely leads out of a table."""

@@ -13,6 +13,7 @@ from lanewise.language.lattices.base import Lattice
 from lanewise.language.record import Field, Record, RecordValue
 from lanewise.language.target import target_of
 from lanewise.language.types import Scalar
+from lanewise.launch.steps.task import StepState
 from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.balance import Balance, wall_balance
 from lanewise.patterns.sitewise.flags import (
@@ -45,8 +46,7 @@ class Sites:
     """The sites of a box: populations in a streaming form, storage type and layout, and the flags
     of every site.
 
-    Make one with `flow.sites(...)`. `step` counts the steps that were run; `whole` knows of steps
-    that were stopped in the middle.
+    Make one with `flow.sites(...)`. `state`: where they stand in a cycle of steps.
     """
 
     def __init__(
@@ -102,10 +102,9 @@ class Sites:
         self.marks = bring(make_marks(flags), device) if marked else None
         self.solids = None if solid is None or not marked else bring(make_marks(solid), device)
         self.wall_sites = 0 if solid is None else int(np.count_nonzero(solid))
-        self.step, self.fresh = 0, True
-        self.whole = WholeSteps(
-            "these sites", "set their populations again, or go on from a checkpoint"
-        )
+        remedy = "set their populations again, or go on from a checkpoint"
+        whole = WholeSteps("these sites", remedy)
+        self.state = StepState(max(len(form.phases), form.buffers), whole)
         self._parts: dict[int | None, Any] = {}
         self._classes: Classes | None = None
         self._moving = frozenset(w.number for w in walls if w.velocity is not None)
@@ -204,9 +203,32 @@ class Sites:
         return self._parts[kind]
 
     @property
+    def step(self) -> int:
+        """How many steps were run."""
+        return self.state.step
+
+    @step.setter
+    def step(self, value: int) -> None:
+        self.state.step = value
+
+    @property
+    def fresh(self) -> bool:
+        """Whether none has run since the populations were set."""
+        return self.state.fresh
+
+    @fresh.setter
+    def fresh(self, value: bool) -> None:
+        self.state.fresh = value
+
+    @property
+    def whole(self) -> WholeSteps:
+        """Knows of steps that were stopped in the middle."""
+        return self.state.whole
+
+    @property
     def cycle(self) -> int:
         """Steps after which the same kernels run on the same memory again."""
-        return max(len(self.form.phases), len(self.copies))
+        return self.state.cycle
 
     @property
     def place(self) -> tuple[int, bool]:

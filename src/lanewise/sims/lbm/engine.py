@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 import lanewise as lw
 from lanewise.layouts import layout_by_name
-from lanewise.patterns.sitewise.calls import SiteStepper
 from lanewise.patterns.sitewise.observer import Observer
+from lanewise.patterns.sitewise.steppers import SiteStepper
 from lanewise.profiling.profile import Profile
 from lanewise.sims.common.devices import bring, on, to_host
 from lanewise.sims.lbm.kinds import Open

@@ -16,8 +16,8 @@ from typing import Any
 from lanewise.ir import nodes as ir
 from lanewise.launch.by_step import SteppedLaunch
 from lanewise.launch.compiled import Call
-from lanewise.loops.rhythm import Rhythm
-from lanewise.loops.task import AHEAD
+from lanewise.launch.steps.rhythm import Rhythm
+from lanewise.launch.steps.task import AHEAD
 from lanewise.passes.uniform_parameters import UNIFORMS, packed
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import address
@@ -204,7 +204,7 @@ def reserve_rows(rhythm: Rhythm) -> None:
     for task in rhythm.tasks:
         if isinstance(task.ahead, InRows):
             often = max(rhythm.tasks_of(kind).count(task) for kind in rhythm.kinds)
-            task.ahead.reserve(AHEAD * often, LONG_GRAPH * often)
+            task.ahead.reserve(AHEAD * often, LONG_GRAPH * rhythm.turns * often)
 
 
 def rows_of_part(rhythm: Rhythm, kinds: Sequence[int]) -> PartRows | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from itertools import groupby
 
-from lanewise.loops.rhythm import Key, Rhythm
-from lanewise.loops.rows import reserve_rows, rows_of_part
-from lanewise.loops.task import Clock, has_graphs
+from lanewise.launch.steps.rhythm import Key, Rhythm
+from lanewise.launch.steps.rows import reserve_rows, rows_of_part
+from lanewise.launch.steps.task import Clock, has_graphs
 from lanewise.profiling.profile import Profile
 from lanewise.runtime.programs import LONG_GRAPH, NamedLaunch, Part, ScheduleRunner
 from lanewise.runtime.stepping import GraphRunner, make_graphs, make_program
@@ -30,9 +30,10 @@ class Runner:
             reserve_rows(rhythm)
 
     def make(self, schedule: Sequence[tuple[Key, int]]) -> None:
-        """Make the parts of a schedule, for which phases of sites may be compiled."""
+        """Make the parts of a schedule, for which kernels of phases may be compiled."""
         for key, _ in schedule:
-            self._part(key)
+            if key not in self._parts:
+                self._parts[key] = self._part(key)
 
     def prepare(self, schedule: Sequence[tuple[Key, int]]) -> None:
         """Make the parts of a schedule, and their graphs."""
@@ -59,28 +60,26 @@ class Runner:
         (kinds, _), _ = entry
         return self._rhythm.alone(kinds)
 
-    def _part(self, key: Key) -> None:
-        if key in self._parts:
-            return
+    def _part(self, key: Key) -> Part:
         kinds, states = key
         calls: list[NamedLaunch] = []
         for kind in kinds:
             calls += self._step(kind, states)
             states = self._rhythm.after((kind,), states)
-        long = max(1, LONG_GRAPH // len(kinds))
-        self._parts[key] = Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
+        long = max(1, LONG_GRAPH * self._rhythm.turns // len(kinds))
+        return Part(calls, len(kinds), long, rows_of_part(self._rhythm, kinds))
 
     def _step(self, kind: int, states: Sequence[tuple[bool, int]]) -> list[NamedLaunch]:
         """The launches of a step; where something wants to know the step, the last one counts
         it.
         """
         calls: list[NamedLaunch] = []
-        stand = dict(zip(map(id, self._rhythm.sites), states, strict=True))
+        stand = dict(zip(map(id, self._rhythm.stepped), states, strict=True))
         for task in self._rhythm.tasks_of(kind):
             calls += task.launches(stand)
-            for sites in task.sites:
-                _, step = stand[id(sites)]
-                stand[id(sites)] = False, step + 1
+            for state in task.stepped:
+                _, step = stand[id(state)]
+                stand[id(state)] = False, step + 1
         if self._rhythm.counted and (self._graphs is None or self._rhythm.alone((kind,))):
             last = calls.pop() if calls else NamedLaunch("host", "nothing", _nothing)
             calls.append(_counting(last, self._clock))

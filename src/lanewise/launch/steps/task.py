@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from lanewise.language.target import is_gpu
-from lanewise.patterns.sitewise.sites import Sites
 from lanewise.runtime.programs import NamedLaunch, Work
+from lanewise.runtime.whole_steps import WholeSteps
 
 AHEAD = 1024  # steps whose values are computed before they run
 
 States = Mapping[int, tuple[bool, int]]
-"""Of sites, by `id`: whether no step has run since their values were set, and their step."""
+"""Of each `StepState`, by `id`: whether no step has run since its values were set, and its step."""
+
+
+@dataclass(slots=True, eq=False)
+class StepState:
+    """Where something stands that launches step in cycles, such as the sites of a lattice.
+
+    cycle: after how many of its steps the same launches come again. whole: knows of steps that were
+    stopped in the middle. step: how many were taken. fresh: whether none has run since its values
+    were set.
+    """
+
+    cycle: int
+    whole: WholeSteps
+    step: int = 0
+    fresh: bool = True
 
 
 def has_graphs(device: str) -> bool:
@@ -43,6 +59,9 @@ class Clock:
         self.begun, self.done = step, 0
 
 
+Around = Callable[[int], AbstractContextManager[object]]
+
+
 class Ahead(Protocol):
     """Values that are computed for the steps of a piece before it runs."""
 
@@ -64,25 +83,26 @@ class Flag(Protocol):
 class Task:
     """A call as a loop runs it.
 
-    name: of the kernel or function. launches: those of a step, by the states of the sites. device:
-    None for a function of Python. sites: those that a step of it advances. counted: whether it
+    name: of the kernel or function. launches: those of a step, by the states of what is stepped.
+    device: None for a function of Python. stepped: what a step of it advances. counted: whether it
     wants to know the step. alone: why no CUDA graph can hold it, and what to do; "" where one can.
     costs: whether that costs time on a CPU, too.
     checks: what is asked before every piece of steps. ahead: its values by step. flag: read after
-    every piece on a GPU.
+    every piece on a GPU. around: contexts in which so many steps run.
     """
 
     name: str
     kind: str
     launches: Callable[[States], Sequence[NamedLaunch]]
     device: str | None
-    sites: tuple[Sites, ...] = ()
+    stepped: tuple[StepState, ...] = ()
     counted: bool = False
     alone: str = ""
     costs: bool = False
     checks: tuple[Work, ...] = ()
     ahead: Ahead | None = None
     flag: Flag | None = None
+    around: tuple[Around, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

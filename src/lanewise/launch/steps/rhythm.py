@@ -6,18 +6,18 @@ where it is short; of a long one stretches of equal steps, and rows of different
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import gcd, lcm
 from typing import Any
 
-from lanewise.loops.task import Ahead, Flag, Task, Timed
-from lanewise.patterns.sitewise.sites import Sites
+from lanewise.launch.steps.task import Ahead, Flag, StepState, Task, Timed
 from lanewise.runtime.programs import LONG_GRAPH
 
 Key = tuple[tuple[int, ...], tuple[tuple[bool, int], ...]]
-"""Of a part: the kinds of its steps, and how the sites stand before it."""
+"""Of a part: the kinds of its steps, and how what is stepped stands before it."""
+MOST_KEPT = 64  # schedules: few lengths of runs come again and again
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Rhythm:
         return tuple(dict.fromkeys(t.task for timed in self.lists for t in timed))
 
     @cached_property
-    def sites(self) -> tuple[Sites, ...]:
-        """All sites that are stepped, each once."""
-        return tuple({id(s): s for task in self.tasks for s in task.sites}.values())
+    def stepped(self) -> tuple[StepState, ...]:
+        """Whatever is stepped, each once."""
+        return tuple({id(s): s for task in self.tasks for s in task.stepped}.values())
 
     @cached_property
     def counted(self) -> bool:
@@ -107,34 +107,44 @@ class Rhythm:
         due = self.lists[step % len(self.lists)]
         return tuple(t.task for t in due if step % t.every == t.at)
 
+    @cached_property
+    def turns(self) -> int:
+        """After how many of its own steps each thing that is stepped stands as before."""
+        return lcm(*(s.cycle for s in self.stepped))
+
     def _turns(self, kinds: Iterable[int]) -> int:
-        """How often steps of these kinds follow each other until all sites stand as before."""
+        """How often steps of these kinds follow each other until all stands as before."""
         kinds = tuple(kinds)
-        counts = [(s.cycle, sum(self._advance(s, kind) for kind in kinds)) for s in self.sites]
+        counts = [(s.cycle, sum(self._advance(s, kind) for kind in kinds)) for s in self.stepped]
         return lcm(*(cycle // gcd(cycle, count) for cycle, count in counts))
 
-    def _advance(self, sites: Sites, kind: int) -> int:
-        return sum(s is sites for task in self._tasks_of[kind] for s in task.sites)
+    def _advance(self, state: StepState, kind: int) -> int:
+        return sum(s is state for task in self._tasks_of[kind] for s in task.stepped)
 
-    def count(self, sites: Sites, step: int, end: int) -> int:
-        """How many steps the sites take between two steps of the loop."""
+    def count(self, state: StepState, step: int, end: int) -> int:
+        """How many steps something takes between two steps of the loop."""
         whole, rest = divmod(end - step, self.steps)
-        left = sum(self._advance(sites, self.kinds[(step + n) % self.steps]) for n in range(rest))
-        return left + whole * sum(self._advance(sites, kind) for kind in self.kinds)
+        if not rest:
+            return whole * self._advances[id(state)]
+        left = sum(self._advance(state, self.kinds[(step + n) % self.steps]) for n in range(rest))
+        return left + whole * self._advances[id(state)]
+
+    @cached_property
+    def _advances(self) -> dict[int, int]:
+        """How many steps each thing takes until the same tasks come again."""
+        return {id(s): sum(self._advance(s, kind) for kind in self.kinds) for s in self.stepped}
 
     def after(self, kinds: Sequence[int], states: Sequence[tuple[bool, int]]) -> tuple[Any, ...]:
-        """How the sites stand after such steps: whether they are as they were set, and their
-        step.
-        """
+        """How all stands after such steps: whether it is as it was set, and its step."""
         made: list[tuple[bool, int]] = []
-        for sites, (fresh, step) in zip(self.sites, states, strict=True):
-            count = sum(self._advance(sites, kind) for kind in kinds)
+        for state, (fresh, step) in zip(self.stepped, states, strict=True):
+            count = sum(self._advance(state, kind) for kind in kinds)
             made.append((fresh and not count, step + count))
         return tuple(made)
 
     def states(self) -> tuple[tuple[bool, int], ...]:
-        """How the sites stand."""
-        return tuple((s.fresh, s.step) for s in self.sites)
+        """How all stands that is stepped."""
+        return tuple((s.fresh, s.step) for s in self.stepped)
 
     # ------------------------------------------------------------ parts of a run
 
@@ -142,13 +152,28 @@ class Rhythm:
         """The steps from one to another: keys of parts in order, each with how often it is
         repeated.
         """
-        if self.steps == 1 and not self.sites:
+        if self.steps == 1 and not self.stepped:
             return [((self.kinds, ()), end - step)] if end > step else []
-        states = self.states()
+        stand = tuple([(s.fresh, s.step % s.cycle) for s in self.stepped])
+        key = (step % self.steps, end - step, stand)
+        if (kept := self._kept.get(key)) is None:
+            if len(self._kept) == MOST_KEPT:
+                self._kept.clear()
+            kept = self._kept[key] = self._parts(step, end, self.states())
+        return kept
+
+    @cached_property
+    def _kept(self) -> dict[Hashable, list[tuple[Key, int]]]:
+        """Schedules by where they begin, and how long they are."""
+        return {}
+
+    def _parts(
+        self, step: int, end: int, states: tuple[tuple[bool, int], ...]
+    ) -> list[tuple[Key, int]]:
         made: list[tuple[Key, int]] = []
         while step < end:
             kinds, times = self._next(step, end - step, fresh=any(fresh for fresh, _ in states))
-            stand = tuple((f, n % s.cycle) for s, (f, n) in zip(self.sites, states, strict=True))
+            stand = tuple((f, n % s.cycle) for s, (f, n) in zip(self.stepped, states, strict=True))
             made.append(((kinds, stand), times))
             states = self.after(kinds * times if states else (), states)
             step += len(kinds) * times

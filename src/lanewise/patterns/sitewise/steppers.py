@@ -1,0 +1,112 @@
+"""Steps of sites as tasks of a loop: what is observed, then what updates each of them.
+
+They run in cycles of all phases of their streaming forms, inside graphs on a GPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
+
+from lanewise.launch.steps.loop import Counted, StepLoop, loop_of, take
+from lanewise.launch.steps.task import Around, States, Task
+from lanewise.patterns.sitewise.function import Observed, in_order
+from lanewise.patterns.sitewise.sites import Sites
+from lanewise.profiling.profile import Profile
+from lanewise.runtime.device import get_device
+from lanewise.runtime.programs import NamedLaunch
+from lanewise.support.errors import ArgumentError
+
+# Updates of sites, a tenth of a second on an NVIDIA H200: from then on loading less gains more than
+# asking for it costs, which are two calls of 0.2 ms and what follows them.
+LONG_RUN = 1 << 31
+
+Launches = Callable[[int, bool], Sequence[NamedLaunch]]
+"""Those of a step, behind what is observed: by its number, and whether it is the first one of
+populations that were set.
+"""
+
+
+class SiteStepper:
+    """Steps of some sites with given values, bound once."""
+
+    def __init__(
+        self,
+        name: str,
+        sites: Sites,
+        launches: Launches,
+        observed: tuple[Observed, ...] = (),
+        copied: tuple[str, ...] = (),
+        profile: Profile | None = None,
+    ) -> None:
+        """name: of the kernel. observed: what is looked at before every step. copied: the values
+        whose arrays were copied.
+        """
+        self.name, self.sites, self.launches = name, sites, launches
+        self.observed, self.copied, self._profile = in_order(observed), copied, profile
+        self.task = site_task(name, (sites,), self.observed, (launches,))
+
+    def profiled(self, profile: Profile | None) -> SiteStepper:
+        """The same steps, of which the profile is told where their time goes."""
+        return SiteStepper(
+            self.name, self.sites, self.launches, self.observed, self.copied, profile
+        )
+
+    def check_observed(self) -> None:
+        """Refuse what is observed of sites that do not step along. Raises `ArgumentError`."""
+        if elsewhere := [o for o in self.observed if o.sites is not self.sites]:
+            raise ArgumentError(
+                f"{self.name}: {elsewhere[0].name} is observed of other sites, "
+                f"{elsewhere[0].sites!r}, which would stand still; "
+                "wanted lw.couple(stepper, stepper of those sites), which steps both"
+            )
+
+    def prepare(self) -> None:
+        """Compile all phases of steps, so that the first one costs no more than the others."""
+        self._loop.make(1 + 2 * self.sites.cycle)
+
+    def run(self, steps: int, counted: Counted | None = None) -> None:
+        """Run, and wait for the result. `counted(n)` is called when n more steps are done.
+
+        Ctrl-C ends it after whole steps, which are counted. Raises `StateError` after steps that
+        were stopped in the middle.
+        """
+        self.check_observed()
+        take(self._loop, steps, counted)
+
+    @cached_property
+    def _loop(self) -> StepLoop:
+        return loop_of(self.task, self._profile)
+
+
+def site_task(
+    name: str, sites: Sequence[Sites], observed: Sequence[Observed], launches: Sequence[Launches]
+) -> Task:
+    """One step of several sites, all observed first."""
+    states = tuple(s.state for s in sites)
+
+    def of_step(stand: States) -> list[NamedLaunch]:
+        calls: list[NamedLaunch] = []
+        for o in observed:
+            fresh, step = stand[id(o.sites.state)]
+            calls.append(NamedLaunch("observe", o.name, o.look(step, fresh)))
+        for state, of_sites in zip(states, launches, strict=True):
+            fresh, step = stand[id(state)]
+            calls += of_sites(step, fresh)
+        return calls
+
+    around = tuple(a for s in sites for a in around_steps(s))
+    return Task(name, "sitewise", of_step, sites[0].device, states, around=around)
+
+
+def around_steps(sites: Sites) -> tuple[Around, ...]:
+    """Memory is asked for as many bytes at a time as these sites want, if there are enough steps to
+    be worth it.
+    """
+    nbytes = sites.fetched_bytes
+    return () if nbytes is None else (partial(_fetching, sites.device, nbytes, sites.count),)
+
+
+def _fetching(device: str, nbytes: int, count: int, steps: int) -> AbstractContextManager[None]:
+    return nullcontext() if steps * count < LONG_RUN else get_device(device).fetching(nbytes)
