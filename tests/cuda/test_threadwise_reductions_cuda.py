@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lanewise.planning.plan import Plan
-from tests.patterns.reductions import columns, expected, inputs, rows, several, softmax, total
+from tests.patterns.reductions import columns, count, expected, inputs, positive, rows, several, softmax, total
 
 pytestmark = pytest.mark.cuda
 
@@ -50,3 +50,20 @@ def test_a_sum_is_left_on_the_gpu():
     a, out = cupy.arange(10_000, dtype=cupy.float32).reshape(100, 100), cupy.empty(1, cupy.float64)
     assert total(a, grid=a.shape, out=out) is out
     assert float(out[0]) == 49_995_000.0 == total(a, grid=a.shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 3, 7), (64, 64, 64), (3, 5, 40_000), (40_000, 1, 3), (2, 70_000, 1)])
+@pytest.mark.parametrize("plan", [None, Plan(parts=2), Plan(block=64, slices=64, parts=33)], ids=str)
+def test_sums_of_whole_numbers_over_three_indices(shape, plan):
+    import cupy
+
+    a = np.random.default_rng(7).integers(-9, 10, shape, np.int32)
+    assert count(cupy.asarray(a), grid=shape, plan=plan) == a.sum()
+
+
+@pytest.mark.parametrize("plan", [None, Plan(parts=2), Plan(block=64, slices=64, parts=33)], ids=str)
+def test_sums_over_one_index(plan):
+    import cupy
+
+    a = np.random.default_rng(7).integers(-9, 10, 100_003).astype(np.float32)
+    assert positive(cupy.asarray(a), 3.0, grid=a.size, plan=plan) == a[a >= 3].sum()

@@ -174,7 +174,8 @@ class Trial:
             self.case.counts["way cuda IR"] += 1
         if cubin:
             for kernel in program.kernels:
-                compile_cubin(emit_cuda(kernel, "fuzz"), kernel.name, ARCHITECTURE)
+                cubin = compile_cubin(emit_cuda(kernel, "fuzz"), kernel.name, ARCHITECTURE)
+                assert "before its value is set" not in cubin.log, cubin.log
                 self.case.counts["way NVRTC"] += 1
 
     # ------------------------------------------------------------ a GPU

@@ -96,6 +96,19 @@ def test_plans_of_slices_and_parts(kernel, shape):
         np.testing.assert_allclose(found, expected(kernel, arguments)[0], rtol=2e-5, atol=2e-6, err_msg=str(plan))
 
 
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 3, 7), (2, 40, 70)])
+def test_sums_over_three_indices_with_any_number_of_parts(shape):
+    """Every variable of a text is set before it is read, of which NVRTC warns: Python would not."""
+    a = np.random.default_rng(1).integers(-9, 10, shape, np.int32)
+    before = reference(count, (a,), shape)
+    for plan in (Plan(block=32), Plan(block=32, parts=2), Plan(block=64, slices=64, parts=33)):
+        program = build_program(before, plan.filled(NEUTRAL), "cuda")
+        assert run(program.kernels, count, (a,), shape)[-1] == a.sum(), plan
+        if shape == (1, 1, 1):
+            for k, text in zip(program.kernels, generated_texts(program, "cuda", locations=False), strict=True):
+                assert "warning" not in compile_cubin(text, k.name, "sm_90").log.lower(), text
+
+
 def test_refusals():
     arguments, grid = inputs(rows, 3, 70)
     before = reference(rows, arguments, grid)

@@ -18,7 +18,7 @@ from lanewise.ir.traverse import flat_map, statements
 from lanewise.language.types import Scalar
 from lanewise.patterns.results import total_type
 
-RESULT, POINT, ROW = own("result"), own("point"), own("row")
+RESULT, POINT, ROW = own("result"), own("point"), own("plane.row")  # passes have rows, too
 _VALUE, _SUM = own("value"), own("sum")
 
 
