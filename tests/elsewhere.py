@@ -139,12 +139,12 @@ LIBRARY = Library()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:  # which import lanewise
-    from lanewise.records import field_values
+    from lanewise.records import field_views
     from lanewise.runtime import memory
     from lanewise.runtime.host_device import Host
 
     first = {n: getattr(memory, n) for n in ("bring", "to_host", "module_of", "copy_whole")}
-    allocate, view = Host.allocate, field_values.FieldViews._view  # pyright: ignore[reportPrivateUsage]
+    allocate, view = Host.allocate, field_views.FieldViews._view  # pyright: ignore[reportPrivateUsage]
 
     def there(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*given: Any, **named: Any) -> Any:
@@ -175,7 +175,7 @@ def pytest_load_initial_conftests() -> None:  # which import lanewise
     }
     for name, member in members.items():
         setattr(Host, name, member)
-    field_values.FieldViews._view = lambda *given: tracked(view(*given))  # type: ignore[method-assign]
+    field_views.FieldViews._view = lambda *given: tracked(view(*given))  # type: ignore[method-assign]
 
 
 @pytest.hookimpl(trylast=True)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import lanewise as lw
-from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.runtime.stepping import make_stepper
 from lanewise.sims import gravity
 from lanewise.support.errors import ArgumentError, InputError

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import lanewise as lw
-from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.support.errors import ArgumentError
 
 LAYOUTS = (lw.AoS(), lw.SoA(), lw.AoAS(), lw.AoAS(8), lw.SoAoAS(), lw.AoSoA(1), lw.AoSoA(4), lw.AoSoA(8))

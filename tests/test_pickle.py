@@ -146,7 +146,6 @@ def test_a_class_with_other_fields_is_refused(monkeypatch):
 
 def test_an_array_of_a_missing_device_is_refused(monkeypatch):
     array = grains()
-    object.__setattr__(array, "_device", "cuda:7")
     restore, (*head, _, fields) = array.to("cpu").__reduce__()
     with pytest.raises(DeviceError, match="cuda:7"):
         restore(*head, "cuda:7", fields)

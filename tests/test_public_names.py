@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from tests.storeys import imports
 
-PUBLIC = ("lanewise", "support", "io", "plot", "profiling", "layouts")
+PUBLIC = ("lanewise", "support", "io", "plot", "profiling", "layouts", "records")
 """The facade, documented `lanewise.layouts`, and rooms that know nothing of kernels."""
 
 Inside = Mapping[str, tuple[str, tuple[str, ...]]]
@@ -45,7 +45,7 @@ PRODUCTS: Inside = {
     "sims.gravity.simulation": (
         "steps as graphs, and writes to bodies that are noticed",
         (
-            "launch.compiled", "loops.steps", "records.arrays", "records.two_sides",
+            "launch.compiled", "loops.steps",
             "runtime.whole_steps",
         ),
     ),
@@ -81,7 +81,7 @@ PRODUCTS: Inside = {
             "language.record",
             "launch.arguments", "launch.executable", "launch.support", "patterns.elements",
             "patterns.search.base",
-            "patterns.search.gather", "records.arrays", "records.two_sides", "runtime.memory",
+            "patterns.search.gather", "runtime.memory",
             "runtime.programs",
         ),
     ),

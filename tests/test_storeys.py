@@ -30,7 +30,7 @@ FACADE = {
     ("tuning", "patterns.search.tuning.job", "SearchJob"): "kernel.tune() of a search takes the same way",
     ("lanewise", "sims", "sims"): "lw.sims, loaded when it is first asked for",
     ("language", "records.interchange", "array_of"): "Body.array(...)",
-    ("language", "records.interchange", "structure_of"): "Body.dtype",
+    ("language", "records.structures", "structure_of"): "Body.dtype",
     # pickle calls these functions by their names
     ("language", "records.pickled", "restored_row"): "pickle.dumps(row)",
 }

@@ -19,7 +19,8 @@ from lanewise.analysis.access import field_accesses
 from lanewise.language.record import Record
 from lanewise.launch.support import uses_of
 from lanewise.profiling import Profile
-from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import on
 from lanewise.runtime.stepping import make_stepper
@@ -292,7 +293,7 @@ def test_calls_that_were_bound_before_there_were_two_sides(device: str) -> None:
     launch, doubled, taken = fatten.bind(grains[::2], 1), weight.bind(grains), grains.serial
     launch()
     if device != "cuda":  # where that is what the first .host does
-        grains._make_host(lw.SoA())  # pyright: ignore[reportPrivateUsage]
+        grains._storage.make_host(lw.SoA())  # pyright: ignore[reportPrivateUsage]
     expected = rows(COUNT)["mass"]
     for number in range(2):
         expected[::2] += 1
@@ -449,7 +450,10 @@ def test_structured_arrays_and_two_sides() -> None:
     assert_field(grains.to_structured()["mass"], 3)
     with pytest.raises(ValueError, match="read-only"):
         grains.host.to_structured()["mass"][0] = 1
-    for make in (lambda: alias._make_host(lw.SoA()), lambda: Grain.array(rows(3), copy=False, host_layout=lw.SoA())):  # pyright: ignore[reportPrivateUsage]
+    for make in (
+        lambda: alias._storage.make_host(lw.SoA()),  # pyright: ignore[reportPrivateUsage]
+        lambda: Grain.array(rows(3), copy=False, host_layout=lw.SoA()),
+    ):
         with pytest.raises(ArgumentError, match="one side"):
             make()
 

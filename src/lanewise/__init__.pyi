@@ -115,9 +115,10 @@ from .planning.plan import Plan
 from .primitives.cumsum import cumsum
 from .primitives.histogram import histogram
 from .profiling import Profile
-from .records.arrays import RecordArray, concatenate
+from .records.arrays import RecordArray
 from .records.compaction import compact
 from .records.files import load, save
+from .records.joining import concatenate
 from .records.population import Population
 from .records.ragged import RaggedArray, ragged
 from .runtime.devices import device

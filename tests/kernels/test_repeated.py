@@ -16,7 +16,8 @@ import lanewise as lw
 from lanewise.launch.repeated import Repeated
 from lanewise.launch.slots import RecordSlot, SameRecords, ValueSlot
 from lanewise.primitives import buckets
-from lanewise.records.arrays import MOST_PARTS, places_of
+from lanewise.records.binding import places_of
+from lanewise.records.storage import MOST_PARTS
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import overlap, to_host
 from lanewise.support.errors import ArgumentError
@@ -335,7 +336,7 @@ def test_an_array_forgets_kernels_that_are_gone() -> None:
         kernel._calls.compiled = energy._calls.compiled  # pyright: ignore[reportPrivateUsage]
         kernel(a)
         kernel(a)
-    assert len(a._buffers) <= MOST_PARTS  # pyright: ignore[reportPrivateUsage]
+    assert len(a._storage._parts) <= MOST_PARTS  # pyright: ignore[reportPrivateUsage]
 
 
 def test_the_default_device_decides_anew() -> None:

@@ -154,7 +154,7 @@ def _typed(kernel: Kernel, name: str, number: float, kind: t.ValueType) -> Any:
 def random_values(rng: np.random.Generator, count: int, kind: t.ValueType) -> Any:
     """An array of shape (count,) or (count, components)."""
     scalar = t.scalar_of(kind)
-    shape = (count, kind.length) if isinstance(kind, t.Vector) else (count,)
+    shape = (count, *t.shape_of(kind))
     if scalar == t.BOOL:
         return rng.integers(0, 2, shape).astype(bool)
     if scalar.is_integer:

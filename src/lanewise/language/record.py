@@ -97,7 +97,7 @@ class _Structure:
     def __get__(self, record: object, owner: type[RecordValue]) -> np.dtype[Any]:
         if record is not None:  # single records have fields, and nothing beside them
             raise AttributeError("dtype")
-        from lanewise.records.interchange import structure_of
+        from lanewise.records.structures import structure_of
 
         return structure_of(owner.__record__)
 

@@ -112,6 +112,11 @@ def scalar_of(value_type: ValueType) -> Scalar:
     return value_type if isinstance(value_type, Scalar) else value_type.element
 
 
+def shape_of(value_type: ValueType) -> tuple[int, ...]:
+    """The shape of a value as an array: () or (components,)."""
+    return () if isinstance(value_type, Scalar) else (value_type.length,)
+
+
 def leaves(name: str, value_type: ValueType) -> tuple[str, ...]:
     """The names of the scalars that a value called `name` is made of: `m`, or `p.x`, `p.y`,
     `p.z`.

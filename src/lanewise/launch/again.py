@@ -24,8 +24,9 @@ from lanewise.launch.slots import (
     ValueSlot,
     sizes_of,
 )
-from lanewise.records.arrays import RecordArray, places_of, side_at
-from lanewise.records.field_values import FieldViews
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of, side_at
+from lanewise.records.field_views import FieldViews
 from lanewise.runtime.prepared import Views
 
 NUMBERS = (float, int, bool, np.float32, np.float64, np.int32, np.int64)

@@ -20,7 +20,8 @@ from lanewise.language.record import Record
 from lanewise.language.target import target_of
 from lanewise.language.values import to_python_value
 from lanewise.launch.executable import BoundArray
-from lanewise.records.arrays import RecordArray, check_usable
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import check_usable
 from lanewise.records.field_values import brought, check_type, converted
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.field_copies import advice_of, is_writable
@@ -205,7 +206,7 @@ def axes_of(shape: tuple[int, ...], kind: t.ValueType) -> tuple[int, ...]:
 def flat(array: Any, kind: t.ValueType) -> Any:
     """A contiguous array of values with one axis of elements, in the same memory."""
     count = math.prod(axes_of(array.shape, kind))
-    return array.reshape((count, kind.length) if isinstance(kind, t.Vector) else (count,))
+    return array.reshape(count, *t.shape_of(kind))
 
 
 def device_without_records(there: str | None) -> str:
@@ -362,7 +363,7 @@ def shape_of_result(
 ) -> tuple[tuple[int, ...], Any]:
     """Shape and dtype of an array of results. axes: of the elements, if there are several."""
     axes = axes or (count,)
-    return (*axes, kind.length) if isinstance(kind, t.Vector) else axes, t.scalar_of(kind).dtype
+    return (*axes, *t.shape_of(kind)), t.scalar_of(kind).dtype
 
 
 def make_output(

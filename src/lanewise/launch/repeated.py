@@ -39,8 +39,9 @@ from lanewise.launch.slots import (
 )
 from lanewise.launch.support import Uses
 from lanewise.launch.tuned_plans import store_enabled
-from lanewise.records.arrays import RecordArray, are_same, places_of, side_of
-from lanewise.records.same_elements import are_parts
+from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.binding import places_of, side_of
+from lanewise.records.same_elements import are_parts, are_same
 from lanewise.runtime.memory import array_module, on, overlap
 from lanewise.runtime.prepared import Flat, Places, Views
 
@@ -352,7 +353,7 @@ def _on_host(arrays: Mapping[str, Any], name: str, places: Places) -> list[Any]:
     array = arrays[name]
     if type(array) is not RecordArray:
         return [array if array.ndim == 1 else array.reshape(-1)]  # of one type, in one buffer
-    return array._parts_at(places)  # pyright: ignore[reportPrivateUsage]
+    return storage_of(array).parts_at(places)
 
 
 def both(one: Holds | None, other: Holds | None) -> Holds | None:

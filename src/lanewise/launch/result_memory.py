@@ -15,8 +15,9 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.record import Field
 from lanewise.launch.support import Uses
-from lanewise.records.arrays import RecordArray, places_of
-from lanewise.records.field_values import FieldViews
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
+from lanewise.records.field_views import FieldViews
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import address
 from lanewise.support.errors import ArgumentError

@@ -17,7 +17,8 @@ from lanewise.language.target import CPU, target_of
 from lanewise.language.vectors import VectorValue
 from lanewise.launch.arguments import Arguments
 from lanewise.launch.support import ALL_USED, Uses
-from lanewise.records.arrays import RecordArray, places_of, side_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of, side_of
 from lanewise.runtime.memory import array_module
 
 EXACT = 2**53  # whole numbers up to here are floats

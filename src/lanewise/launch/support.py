@@ -17,8 +17,10 @@ from lanewise.launch.executable import BoundArray, Executable, build_executable,
 from lanewise.launch.kept_programs import built
 from lanewise.layouts import Layout
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.records.arrays import RecordArray, owner_of, places_of, side_of
-from lanewise.records.field_values import FieldViews
+from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.binding import places_of, side_of
+from lanewise.records.placement import Placement
+from lanewise.records.storage import Storage
 from lanewise.records.two_sides import EVERY, Side, bits_of
 from lanewise.runtime.device import get_device
 from lanewise.support.errors import ArgumentError
@@ -121,28 +123,28 @@ def bind_record(array: RecordArray, uses: Uses = ALL_USED) -> BoundArray:
     uses: of the kernels that run on it; arrays that a kernel does not write at all are known to be
     unchanged without.
     """
-    owner, side = owner_of(array), side_of(array)
+    owner, side = storage_of(array).owner, side_of(array)
     return BoundArray(
         places_of(array).data,
         array.arrangement,
         len(array),
-        partial(_check, weakref.ref(owner), places_of(owner), side, uses.reads),
+        partial(_check, weakref.ref(owner), owner.placement, side, uses.reads),
         partial(side.write, uses.writes) if uses.writes else None,
     )
 
 
-def _check(bound: weakref.ref[RecordArray], places: FieldViews, side: Side, reads: int) -> None:
+def _check(bound: weakref.ref[Storage], places: Placement, side: Side, reads: int) -> None:
     """Bring fields up to date.
 
     Raise `ArgumentError` where an array was changed in length since it was bound: its memory may be
     gone.
     """
-    array = bound()
-    if array is not None and places_of(array) is not places:
+    storage = bound()
+    if storage is not None and storage.placement is not places:
         raise ArgumentError(
-            f"an array of {array.record.name} had {places.count:,} records when a call was bound "
+            f"an array of {storage.record.name} had {places.count:,} records when a call was bound "
             "to it, and was changed in length since "
-            f"(now {len(array):,}); bind the call again"
+            f"(now {len(storage):,}); bind the call again"
         )
     if side.sides is not None:
         side.read(reads)

@@ -57,7 +57,7 @@ from lanewise.patterns.results import result_arrays, total_type
 from lanewise.patterns.sizing import Classify, Plain, Program, Sizing
 from lanewise.planning.plan import Decisions, Plan
 from lanewise.primitives.exact_sums import summed, words_for
-from lanewise.records.arrays import are_same
+from lanewise.records.same_elements import are_same
 from lanewise.runtime.memory import on
 from lanewise.support.errors import ArgumentError
 

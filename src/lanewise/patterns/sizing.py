@@ -20,7 +20,7 @@ from lanewise.launch.repeated import Around, Holds, Result, Sized, shapes_of
 from lanewise.launch.slots import Given
 from lanewise.launch.tuned_plans import size_class
 from lanewise.layouts import Arrangement
-from lanewise.records.arrays import places_of
+from lanewise.records.binding import places_of
 from lanewise.support.errors import ArgumentError
 
 Classify = Callable[[tuple[Any, ...], Mapping[str, Any]], Arguments]

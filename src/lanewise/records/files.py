@@ -29,7 +29,7 @@ from lanewise.io.sums import read_array
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record, RecordValue, make_class, record_of
 from lanewise.layouts import Layout, layout_by_name, packed
-from lanewise.records.arrays import RecordArray, host_field
+from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought
 from lanewise.records.ragged import RaggedArray
 from lanewise.records.ragged.array import Flat, made_of
@@ -117,7 +117,7 @@ Described = tuple[dict[str, Any], dict[str, Any]]
 
 def _described(name: str, array: Any) -> Described:
     if isinstance(array, RecordArray):
-        fields = {f"fields/{f.name}": host_field(array, f) for f in array.record}
+        fields = {f"fields/{f.name}": storage_of(array).on_host(f) for f in array.record}
         return {"kind": "records", "count": len(array), **_record(name, array)}, fields
     if isinstance(array, RaggedArray):
         flat, ends = array.numpy()
@@ -151,7 +151,7 @@ def _record(name: str, array: RecordArray) -> dict[str, Any]:
             f"lw.save: {name!r}: no file has a name for the layout {layout}; save it "
             ".with_layout(lw.SoA())"
         )
-    cls = array._python_class  # pyright: ignore[reportPrivateUsage]
+    cls = class_of(array)
     fields = [[f.name, str(f.type)] for f in record]
     return {
         "record": record.name,
@@ -307,7 +307,7 @@ def _records(group: Any, name: str, cls: Any, layout: Layout | None, device: str
     held = {f.name: _dataset(group, f"fields/{f.name}") for f in record}
     for field in record:  # before anything is read
         found, dtype = held[field.name], t.scalar_of(field.type).dtype
-        shape = (count, field.type.length) if isinstance(field.type, t.Vector) else (count,)
+        shape = (count, *t.shape_of(field.type))
         if found.dtype != dtype or found.shape != shape:
             raise InputError(
                 f"damaged file: {name}.{field.name} is {found.shape} of {found.dtype}; wanted "
@@ -329,7 +329,7 @@ def _ragged(group: Any, name: str, cls: Any, layout: Layout | None, device: str)
     else:
         kind = _type(_text(group, "type"), name)
         held = _dataset(group, "values")
-        width = (kind.length,) if isinstance(kind, t.Vector) else ()
+        width = t.shape_of(kind)
         if (
             held.dtype != t.scalar_of(kind).dtype
             or held.shape[1:] != width

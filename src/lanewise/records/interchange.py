@@ -1,14 +1,11 @@
-"""Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous
-arrays of one field.
-
-A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS.
-Tables and the rest are copies, and say so.
+"""Arrays of records made of other libraries' arrays: tables and fields that are copied, and memory
+that is shared.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -16,159 +13,20 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.record import Field, Record
 from lanewise.language.target import CPU, where_arrays_lie
-from lanewise.layouts import AoAS, AoS, Arrangement, Layout
-from lanewise.records.arrays import OF_ANOTHER, RecordArray, host_field, places_of
+from lanewise.layouts import AoS, Layout
+from lanewise.records.arrays import RecordArray
 from lanewise.records.field_values import brought
+from lanewise.records.storage import OF_ANOTHER, Storage
+from lanewise.records.structures import column_names, layout_of, structure_of, unknown_name
 from lanewise.runtime.devices import resolve
-from lanewise.runtime.field_copies import field_copy, is_writable
-from lanewise.runtime.memory import address, array_module, device_of, home, on
-from lanewise.support.attributes import near
+from lanewise.runtime.field_copies import is_writable
+from lanewise.runtime.memory import address, array_module, device_of, home
 from lanewise.support.checks import shown
 from lanewise.support.errors import ArgumentError, DeviceError
-from lanewise.support.installation import install
 
-STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
-"""Layouts that the memory of a structured array may be in."""
 # bytes: the widest access of one thread of a GPU; smaller parts of records lie at multiples of
 # their size
 ALIGNED = 16
-
-
-# ------------------------------------------------------------ structured arrays
-
-
-def dtype_of(array: RecordArray) -> np.dtype[Any]:
-    """The dtype of `to_structured`: as the records lie, where they are structures, else as those of
-    AoS.
-    """
-    return _structure(array.record, places_of(array).arrangement) or structure_of(array.record)
-
-
-def structure_of(record: Record) -> np.dtype[Any]:
-    """The dtype of the records of AoS: a field of vectors has the shape (components,)."""
-    found = _structure(record, AoS().arrange(record.leaves))
-    assert found is not None
-    return found
-
-
-def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None:
-    """The dtype that a record has where all of it lies in one structure, its vectors in one piece;
-    else None.
-    """
-    if len(arrangement.buffers) != 1 or arrangement.buffers[0].width != 1:
-        return None
-    formats: list[Any] = []
-    offsets: list[int] = []
-    for field in record:
-        slots = [arrangement.slot(leaf) for leaf in t.leaves(field.name, field.type)]
-        first, size = slots[0].offset, slots[0].type.size
-        if [s.offset for s in slots] != [first + size * n for n in range(len(slots))]:
-            return None
-        formats.append(
-            (slots[0].type.dtype, (len(slots),))
-            if isinstance(field.type, t.Vector)
-            else slots[0].type.dtype
-        )
-        offsets.append(first)
-    buffer = arrangement.buffers[0]
-    described: Any = {
-        "names": [f.name for f in record],
-        "formats": formats,
-        "offsets": offsets,
-        "itemsize": buffer.own or buffer.block,
-    }
-    return np.dtype(described)
-
-
-def structured(array: RecordArray, copy: bool | None) -> np.ndarray[Any, Any]:
-    """See `RecordArray.to_structured`."""
-    if copy is not None and not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ArgumentError(
-            f"to_structured: copy is {shown(copy)}; wanted True, False or None (a view where there "
-            "can be one)"
-        )
-    views, record = places_of(array), array.record
-    dtype = dtype_of(array)
-    found = _structure(record, views.arrangement)
-    on_host = isinstance(views.data, np.ndarray)
-    if on_host and found is not None and copy is not True:
-        if not len(array):
-            return np.zeros(0, dtype)
-        start, step = views.arrangement.starts(views.count)[0], views.arrangement.buffers[0].block
-        return np.ndarray((len(array),), dtype, array.data, start, (step,))
-    lies = (
-        f"the fields of {array.layout} lie apart"
-        if on_host
-        else f"the records lie on {array.device!r}"
-    )
-    if copy is False:
-        other = "" if on_host else '.to("cpu")'
-        raise ArgumentError(
-            f"to_structured(copy=False): {lies}, so a structured array of {record.name} is a copy; "
-            f"that of {other}.with_layout(lw.AoS()) "
-            "is a view"
-        )
-    made = np.zeros(len(array), dtype)
-    for field in record:
-        made[field.name] = host_field(array, field)
-    if copy:
-        return made
-    return field_copy(
-        made,
-        f"to_structured() is a copy here, as {lies}; assign fields of the array, "
-        f"array.{record.fields[0].name} = values, or take "
-        "to_structured(copy=True), which is yours",
-    )
-
-
-# ------------------------------------------------------------ fields and tables
-
-
-def contiguous(array: RecordArray, name: str) -> Any:
-    """See `RecordArray.contiguous`."""
-    field = array.record.field(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
-    if field is None:
-        raise ArgumentError(_unknown(array.record, "field", name, [f.name for f in array.record]))
-    values = getattr(array, name)
-    with on(array.device):
-        return array_module(array.device).array(values, copy=True, order="C")
-
-
-def dataframe(array: RecordArray) -> Any:
-    """See `RecordArray.dataframe`."""
-    try:
-        import pandas  # pyright: ignore[reportMissingImports]
-    except ImportError as error:
-        raise ArgumentError(f"dataframe() needs pandas: {install('pandas')}") from error
-    names = column_names(array.record)
-    columns: dict[str, Any] = {}
-    for field in array.record:
-        values = np.array(host_field(array, field))
-        for number, name in enumerate(names[field]):
-            columns[name] = (
-                np.ascontiguousarray(values[:, number])
-                if isinstance(field.type, t.Vector)
-                else values
-            )
-    return pandas.DataFrame(columns)
-
-
-def column_names(record: Record) -> dict[Field, list[str]]:
-    """The columns of each field in a table: `mass`, or `position_x`, `position_y`, `position_z`.
-
-    Raises `ArgumentError` where another field is called so.
-    """
-    names = {f: [leaf.replace(".", "_") for leaf in t.leaves(f.name, f.type)] for f in record}
-    flat = [name for columns in names.values() for name in columns]
-    if twice := next((name for name in flat if flat.count(name) > 1), None):
-        raise ArgumentError(
-            f"{record}: two columns of a table would be called {twice!r}, a component and a field; "
-            "rename the field"
-        )
-    return names
-
-
-# ------------------------------------------------------------ what comes in
 
 
 def array_of(
@@ -223,7 +81,7 @@ def _fields(record: Record, values: Any, device: str) -> dict[str, Any]:
     )
     for name in names:
         if name not in known:
-            raise ArgumentError(_unknown(record, "column", name, known))
+            raise ArgumentError(unknown_name(record, "column", name, known))
     found: dict[str, Any] = {}
     for field, columns in named.items():
         if field.name in names:
@@ -273,12 +131,6 @@ def _table(record: Record, values: Any) -> tuple[list[Any], Callable[[str], Any]
     )
 
 
-def _unknown(record: Record, what: str, name: Any, names: Iterable[str]) -> str:
-    listed = list(names)
-    meant = near(name, listed) if isinstance(name, str) else ""
-    return f"{record.name} has no {what} {name!r}{meant or ';'} wanted {', '.join(listed)}"
-
-
 # ------------------------------------------------------------ memory of others
 
 
@@ -293,7 +145,7 @@ def _over(
     record: Record = cls.__record__
     place = f"{record.name}.array(copy=False)"
     if isinstance(values, np.ndarray) and values.dtype.names is not None and not fields:
-        memory, found = values, _layout_of(record, values.dtype)
+        memory, found = values, layout_of(record, values.dtype)
         if found is None:
             raise ArgumentError(
                 f"{place}: a structured array of {values.dtype} does not lie as records of "
@@ -330,15 +182,9 @@ def _over(
             f"{place}: the memory begins at {address(memory):#x}, and kernels read {ALIGNED} bytes "
             f"at once; wanted a multiple of {ALIGNED}"
         )
-    return RecordArray(
-        record,
-        len(memory),
-        found,
-        where,
-        memory.reshape(-1).view(np.uint8),
-        cls,
-        fixed=OF_ANOTHER,
-    )
+    data = memory.reshape(-1).view(np.uint8)
+    storage = Storage.over(record, len(memory), found, where, data, fixed=OF_ANOTHER)
+    return RecordArray(storage, cls)
 
 
 def _elsewhere(place: str, lies: str, wanted: str) -> DeviceError:
@@ -346,18 +192,6 @@ def _elsewhere(place: str, lies: str, wanted: str) -> DeviceError:
         f"{place}: the memory lies on {lies!r}, and the array would be on {wanted!r}; give "
         f"device={lies!r}"
     )
-
-
-def _layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
-    for layout in STRUCTURED:
-        wanted = _structure(record, layout.arrange(record.leaves))
-        if (
-            wanted is not None
-            and dict(wanted.fields or {}) == dict(dtype.fields or {})
-            and wanted.itemsize == dtype.itemsize
-        ):
-            return layout
-    return None
 
 
 def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
@@ -372,7 +206,7 @@ def _only_field(place: str, field: Field, value: Any, device: str) -> Any:
     if lies != where_arrays_lie(device):
         raise _elsewhere(place, lies, device)
     array = brought(f"{place}: {field.name!r}", value, device)
-    width = (field.type.length,) if isinstance(field.type, t.Vector) else ()
+    width = t.shape_of(field.type)
     dtype = t.scalar_of(field.type).dtype
     if array.dtype != dtype or array.shape[1:] != width or array.ndim != 1 + len(width):
         wanted = f"(n, {width[0]})" if width else "(n,)"

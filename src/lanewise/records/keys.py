@@ -23,6 +23,9 @@ class Span:
     step: int
     count: int
 
+    def __len__(self) -> int:
+        return self.count
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Places:

@@ -11,7 +11,7 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.fates import Fate
 from lanewise.language.record import unknown_field
-from lanewise.records.arrays import RecordArray, owner_of
+from lanewise.records.arrays import RecordArray, storage_of
 from lanewise.records.field_values import brought
 from lanewise.runtime.memory import array_module, on
 from lanewise.support.attributes import frozen, settings_by_name
@@ -201,7 +201,7 @@ def _checked(records: Any, ids: Any) -> RecordArray:
     if not isinstance(records, RecordArray):
         raise ArgumentError(f"Population takes an array of records, found {type(records).__name__}")
     record = records.record
-    if owner_of(records) is not records:
+    if storage_of(records).whole is not None:
         raise ArgumentError(
             f"Population changes the length of an array of {record.name}, and a view has the "
             "records that it was cut with; .copy() is an "

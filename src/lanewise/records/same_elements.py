@@ -1,5 +1,5 @@
 """Which elements of two arrays of records are one element: what `lw.same` asks of parts of one
-array, and of a part and its whole.
+array, and of a part and its whole, and what calls ask of arrays that share memory.
 
 Both arrays are progressions through one memory: element i of the targets lies at t + i T, element j
 of the sources at s + j S. They are one where i T + (t - s) = j S. Arrays that are copies of each
@@ -11,16 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from lanewise.records.arrays import (
-    RecordArray,
-    are_same,
-    meet,
-    owns_its_memory,
-    places_of,
-    progression_of,
-    side_of,
-    stood_for,
-)
+from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.binding import places_of
+from lanewise.records.storage import Storage
 from lanewise.runtime.memory import address
 
 
@@ -47,8 +40,7 @@ def shared_elements(target: RecordArray, source: RecordArray) -> Shared | None:
         or are_same(target, source)
     ):
         return None
-    target, source = stood_for(target), stood_for(source)
-    (first, step), (start, apart) = _progressions(target, source)
+    (first, step), (start, apart) = _progressions(_stood_for(target), _stood_for(source))
     divisor = math.gcd(step, apart)
     if not divisor or (first - start) % divisor:
         return None
@@ -65,39 +57,92 @@ def are_parts(one: RecordArray, other: RecordArray) -> bool:
     return _of_one_memory(one, other) and not are_same(one, other)
 
 
+def stand_for(copy: RecordArray, original: RecordArray) -> None:
+    """Say of a new copy that its elements are those of the original: a kernel gets it in place of
+    that.
+    """
+    storage_of(copy).stands_for = storage_of(original)
+
+
+def _stood_for(array: RecordArray) -> Storage:
+    storage = storage_of(array)
+    return storage.stands_for or storage
+
+
 def _of_one_memory(one: RecordArray, other: RecordArray) -> bool:
     """Whether an element of one may be one of the other. Repeated calls ask: what most arrays are
     comes first.
     """
     if one is other or places_of(one).data is places_of(other).data:
         return True
-    a, b = stood_for(one), stood_for(other)
+    a, b = _stood_for(one), _stood_for(other)
     if a.record != b.record:
         return False
-    if side_of(a).sides is not None:
-        return side_of(a).sides is side_of(b).sides
-    if places_of(a).data is places_of(b).data:
+    if a.side.sides is not None:
+        return a.side.sides is b.side.sides
+    if a.memory.data is b.memory.data:
         return True
-    return not owns_its_memory(a) and not owns_its_memory(b) and a.device == b.device
+    of_others = a.owner.fixed and b.owner.fixed  # not allocated for these records
+    return bool(of_others) and a.device == b.device
 
 
-def _progressions(
-    target: RecordArray, source: RecordArray
-) -> tuple[tuple[int, int], tuple[int, int]]:
+def _progressions(target: Storage, source: Storage) -> tuple[tuple[int, int], tuple[int, int]]:
     """Where both begin, and their steps: in records of the array that owns them, or in bytes of
     memory that others own.
     """
-    if places_of(target).data is places_of(source).data or side_of(target).sides is not None:
-        return progression_of(target), progression_of(source)
+    if target.memory.data is source.memory.data or target.side.sides is not None:
+        return target.progression(), source.progression()
     return _in_bytes(target), _in_bytes(source)
 
 
-def _in_bytes(array: RecordArray) -> tuple[int, int]:
+def _in_bytes(storage: Storage) -> tuple[int, int]:
     """The address of the first record, and how far apart they are; (0, 0) of records that do not
     lie one behind the other.
     """
-    places = places_of(array)
+    places = storage.memory
     buffers = places.arrangement.buffers
     if len(buffers) != 1 or buffers[0].width > 1:
         return 0, 0
     return address(places.data) + places.arrangement.starts(places.count)[0], buffers[0].block
+
+
+def are_same(one: RecordArray, other: RecordArray) -> bool:
+    """Whether these are the same records: the same memory, from the same one on, and as many."""
+    if one is other:
+        return True
+    a, b = places_of(one), places_of(other)
+    if a.data is not b.data:
+        return False
+    return (a.arrangement, a.arrangement.starts(a.count), a.count, a.first, a.step) == (
+        b.arrangement, b.arrangement.starts(b.count), b.count, b.first, b.step
+    )  # fmt: skip
+
+
+def overlapping(one: RecordArray, other: RecordArray) -> bool:
+    """Whether some record of one is a record of the other."""
+    a, b = places_of(one), places_of(other)
+    if not a.count or not b.count:
+        return False
+    if a.data is not b.data:  # arrays over the memory of others may share it
+        (begin, end), (other_begin, other_end) = a.bounds(), b.bounds()
+        return a.device == b.device and begin < other_end and other_begin < end
+    (first, step), (start, apart) = storage_of(one).progression(), storage_of(other).progression()
+    here = range(first, first + (a.count - 1) * step + 1, step)
+    return meet(here, range(start, start + (b.count - 1) * apart + 1, apart))
+
+
+def meet(a: range, b: range) -> bool:
+    """Whether two ranges with positive steps have a number in common: by the Chinese remainder
+    theorem.
+    """
+    first, last = max(a[0], b[0]), min(a[-1], b[-1])
+    divisor = math.gcd(a.step, b.step)
+    if first > last or (b[0] - a[0]) % divisor:
+        return False
+    turns = (
+        (b[0] - a[0]) // divisor * pow(a.step // divisor, -1, b.step // divisor)
+        if b.step > divisor
+        else 0
+    )
+    common, period = a[0] + turns * a.step, math.lcm(a.step, b.step)
+    return common + -((common - first) // period) * period <= last

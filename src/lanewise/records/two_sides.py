@@ -23,7 +23,8 @@ from lanewise.language.record import Field, Record
 from lanewise.language.target import CPU, target_of
 from lanewise.layouts import Layout
 from lanewise.profiling.copies import copying
-from lanewise.records.field_values import FieldViews
+from lanewise.records.field_views import FieldViews
+from lanewise.records.placement import Placement
 from lanewise.runtime.device import get_device
 from lanewise.runtime.field_copies import field_copy
 from lanewise.runtime.memory import allocate, allocate_beside, array_module, on, overlap, to_host
@@ -74,7 +75,7 @@ class Side:
 
     # ------------------------------------------------------------ what is handed out
 
-    def field(self, record: Record, views: FieldViews, field: Field) -> Any:
+    def field(self, record: Record, views: Placement, field: Field) -> Any:
         """A field for the user: a view that may be written to, on the host's side a read-only one;
         else a copy.
         """
@@ -127,17 +128,16 @@ def _frozen(data: Any) -> Any:
 class Sides:
     """Both sides of an array: where its records are on each, and which fields are late there.
 
-    It holds no array of records, which hold it: memory of a GPU is free as soon as the last of them
-    is gone.
+    It holds no storage, which hold it: memory of a GPU is free as soon as the last of them is gone.
     """
 
     __slots__ = (
         "_always",
-        "_arrays",
         "_bits",
         "_device",
         "_lent",
         "_record",
+        "_storages",
         "capacity",
         "every",
         "late",
@@ -158,7 +158,7 @@ class Sides:
         self.every = (1 << len(record.fields)) - 1
         self._device = get_device(places.device)
         self._always = 0  # fields that a captured graph may change whenever it is launched
-        self._arrays: list[weakref.ref[Any] | None] = [None, None]
+        self._storages: list[weakref.ref[Any] | None] = [None, None]
         self.capacity = capacity
         self.late = [0, self.every]
         self.places = [
@@ -207,23 +207,23 @@ class Sides:
                 fields |= lent
         return fields
 
-    # ------------------------------------------------------------ arrays of both sides
+    # ------------------------------------------------------------ the storages of both sides
 
-    def array(self, side: int) -> Any:
-        """The array of records of that side, where there is one."""
-        known = self._arrays[side]
+    def storage(self, side: int) -> Any:
+        """The storage of that side, where there is one."""
+        known = self._storages[side]
         return None if known is None else known()
 
-    def belongs(self, side: int, array: Any) -> None:
-        """That is the array of records of that side. It is not kept alive."""
-        self._arrays[side] = weakref.ref(array)
+    def belongs(self, side: int, storage: Any) -> None:
+        """That is the storage of that side. It is not kept alive."""
+        self._storages[side] = weakref.ref(storage)
 
     def moved(self, side: int, places: FieldViews, capacity: int) -> Any:
         """All records of one side lie elsewhere, or are others; the other side gets memory for as
         many, and is late.
 
-        Returns the array of records of the other side, which is to lie at `places`, or None where
-        nobody has it.
+        Returns the storage of the other side, which is to lie at `places`, or None where nobody has
+        it.
         """
         other = 1 - side
         data = (
@@ -234,7 +234,7 @@ class Sides:
         self.capacity, self.places[side] = capacity, places
         self.places[other] = self._laid(other, data, capacity, places.count)
         self.late[side], self.late[other] = 0, self.every
-        return self.array(other)
+        return self.storage(other)
 
     def _laid(self, side: int, data: Any, capacity: int, count: int) -> FieldViews:
         arrangement = self.layouts[side].arrange(self._record.leaves)
@@ -301,7 +301,7 @@ def _up(leaf: str, source: FieldViews, to: FieldViews) -> None:
             to.fill(leaf, array_module(to.device).asarray(values))
 
 
-def on_host(side: Side, record: Record, views: FieldViews, field: Field) -> Any:
+def on_host(side: Side, record: Record, views: Placement, field: Field) -> Any:
     """A field as an array on the host, for reading at once: no loan is given, and the other side
     stays as it is.
     """

@@ -50,8 +50,8 @@ from lanewise.patterns.sizing import Program
 from lanewise.patterns.tables.names import POINTS
 from lanewise.patterns.tables.ranges import around_launch
 from lanewise.planning.plan import Plan
-from lanewise.records.arrays import are_same, overlapping
 from lanewise.records.field_values import brought
+from lanewise.records.same_elements import are_same, overlapping
 from lanewise.runtime.devices import default_device
 from lanewise.runtime.memory import home, module_of
 from lanewise.support.attributes import sealed

@@ -16,7 +16,9 @@ from lanewise.language.record import Field, Record, make_class
 from lanewise.language.values import f64
 from lanewise.layouts import SoAoAS, packed
 from lanewise.patterns.elementwise.kernel import Elementwise
-from lanewise.records.arrays import RecordArray, stand_for
+from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import stand_for
+from lanewise.records.storage import Storage
 from lanewise.runtime.device import get_device
 from lanewise.runtime.memory import allocate
 from lanewise.runtime.prepared import Turns
@@ -157,7 +159,8 @@ class Cotangent:
             f"{self._record.name} with cotangents",
         )
         data = allocate(target.device, nbytes, f"{len(target):,} {what}", zeroed=False)
-        copy = RecordArray(self._record, len(target), layout, target.device, data, self._class)
+        storage = Storage.over(self._record, len(target), layout, target.device, data)
+        copy = RecordArray(storage, self._class)
         return _Held(
             copy,
             get_device(target.device).turns(f"the {what} of {self._kernel}"),

@@ -40,8 +40,8 @@ from lanewise.patterns.pairwise.kernel import Pairwise
 from lanewise.patterns.search import AllPairs, Periodic, Search
 from lanewise.patterns.variables import cotangent_leaves, cotangents_of
 from lanewise.planning.plan import Plan
-from lanewise.records.arrays import RecordArray, are_same
-from lanewise.records.same_elements import shared_elements
+from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.attributes import sealed
 from lanewise.support.errors import ArgumentError, brief
 

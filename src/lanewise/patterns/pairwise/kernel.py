@@ -26,8 +26,7 @@ from lanewise.patterns.search.searched import Searched
 from lanewise.patterns.tables.arguments import WITHOUT_ARRAYS
 from lanewise.patterns.tables.ranges import around_launch, prove, repeats
 from lanewise.planning.plan import Plan
-from lanewise.records.arrays import are_same
-from lanewise.records.same_elements import shared_elements
+from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.attributes import sealed, settings_by_name
 from lanewise.support.checks import plain_function, shown
 from lanewise.support.errors import ArgumentError, CompileError, LanewiseError, brief, shortened

@@ -25,8 +25,7 @@ from lanewise.patterns.search.build import SEARCH
 from lanewise.patterns.search.points import Points, points_of
 from lanewise.patterns.search.tuning.job import Choice, Tuned, TunedSearches
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.records.arrays import are_same
-from lanewise.records.same_elements import shared_elements
+from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.support.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -21,8 +21,9 @@ from lanewise.language.types import Scalar
 from lanewise.layouts import Arrangement
 from lanewise.patterns.search.worlds import Bounded, World
 from lanewise.primitives.survey import SAMPLE, Survey, sampled, survey, survey_text
-from lanewise.records.arrays import RecordArray, places_of, side_of
-from lanewise.records.field_values import FieldViews
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of, side_of
+from lanewise.records.field_views import FieldViews
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime.memory import address, on, to_host
 from lanewise.support.errors import ArgumentError

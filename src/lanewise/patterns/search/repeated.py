@@ -28,7 +28,8 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.picker import Picked
 from lanewise.patterns.search.points import SAMPLE, Points
 from lanewise.patterns.search.watched import DeviceFilling, Guard, Look, Watched, watched
-from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.runtime.prepared import Flat, Prepared, Turns, Views
 
 LEAST, MOST = 2, 64  # calls that a kernel remembers: each has a structure and a sorted copy

@@ -61,8 +61,8 @@ from lanewise.patterns.search.watched import Guard, Look, Unsound
 from lanewise.patterns.search.worlds import Periodic
 from lanewise.patterns.tables.ranges import RESULT, proved_with_values, smallest
 from lanewise.planning.plan import Decisions, Plan
-from lanewise.records.arrays import RecordArray, are_same
-from lanewise.records.same_elements import shared_elements
+from lanewise.records.arrays import RecordArray
+from lanewise.records.same_elements import are_same, shared_elements
 from lanewise.records.two_sides import bits_of
 from lanewise.runtime import cuda
 from lanewise.runtime.memory import allocate, on

@@ -31,7 +31,8 @@ from lanewise.patterns.segmentwise.names import (
 from lanewise.patterns.segmentwise.pattern import SEGMENTWISE
 from lanewise.patterns.segmentwise.repeated import Places, ragged_slots
 from lanewise.planning.plan import Plan
-from lanewise.records.arrays import RecordArray, places_of
+from lanewise.records.arrays import RecordArray
+from lanewise.records.binding import places_of
 from lanewise.records.ragged import RaggedArray, entries, views
 from lanewise.runtime.memory import overlap
 from lanewise.support.attributes import sealed
@@ -296,7 +297,7 @@ class Segmentwise(AbstractKernel):
         for o, kind in zip(
             _several(out, len(self.lowered.results)), self.lowered.results, strict=True
         ):
-            expected = (*shape, kind.length) if isinstance(kind, t.Vector) else shape
+            expected = (*shape, *t.shape_of(kind))
             if getattr(o, "shape", None) != expected or not o.flags.c_contiguous:
                 raise ArgumentError(
                     f"{self.__name__}: out must be a contiguous array of shape {expected}, found "

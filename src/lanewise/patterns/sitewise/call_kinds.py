@@ -315,7 +315,7 @@ class SiteKinds:
     def unneeded(self, sites: Sites, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Zeros for the parameters of functions that looking does not apply."""
         of_functions = {
-            n: np.zeros(k.length if isinstance(k, t.Vector) else (), t.scalar_of(k).dtype)
+            n: np.zeros(t.shape_of(k), t.scalar_of(k).dtype)
             for n, k in self.parameters(sites).items()
         }
         fields = {

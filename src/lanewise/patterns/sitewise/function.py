@@ -247,7 +247,7 @@ def _array(place: str, value: Any, kind: t.ValueType, sites: Sites) -> Any:
     """One value a site, of shape (count[, components]) or (*shape[, components]); None for a single
     value.
     """
-    row = (kind.length,) if isinstance(kind, t.Vector) else ()
+    row = t.shape_of(kind)
     shape = shape_of(value)
     if shape == row:
         return None
@@ -277,7 +277,7 @@ def _uniform(
         if hasattr(value, "__cuda_array_interface__")
         else host_array(place, value)
     )
-    row = (kind.length,) if isinstance(kind, t.Vector) else ()
+    row = t.shape_of(kind)
     if host.dtype.kind not in "biuf" or host.shape != row:
         also = ", or an array with one a site" if may_vary else ", the same for all sites"
         raise ArgumentError(f"{place} must be a {kind}{also}; found {describe(value)}")

@@ -20,8 +20,8 @@ from lanewise.layouts import AoSoA, Layout, SoA
 from lanewise.patterns.sitewise.kinds import MOST, Wall
 from lanewise.patterns.sitewise.sites import DENSE, population_record, solid_sites
 from lanewise.patterns.sitewise.streaming import Form, form_by_name
-from lanewise.records.arrays import checked_layout
 from lanewise.records.field_values import brought
+from lanewise.records.storage import checked_layout
 from lanewise.runtime.memory import require_memory
 from lanewise.support.checks import host_array, shown
 from lanewise.support.errors import ArgumentError

@@ -256,7 +256,7 @@ class Observer:
         module = array_module(sites.device)
         return tuple(
             module.zeros(
-                (sites.count, k.length) if isinstance(k, t.Vector) else sites.count,
+                (sites.count, *t.shape_of(k)),
                 t.scalar_of(k).dtype,
             )
             for k in self.function.update.lowered.results

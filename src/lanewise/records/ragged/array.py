@@ -18,8 +18,10 @@ from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.values import WINDOW
 from lanewise.layouts import Layout
-from lanewise.records.arrays import RecordArray, host_layout_of, side_of
+from lanewise.records.arrays import RecordArray, class_of, storage_of
+from lanewise.records.binding import side_of
 from lanewise.records.field_values import brought
+from lanewise.records.storage import Storage
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.devices import resolve
 from lanewise.runtime.memory import allocate_pieces, array_module, copy_whole, on, to_host
@@ -354,7 +356,7 @@ def _layout(flat: Flat, like: Any) -> Any:
 
 
 def _host_layout(values: Any) -> Layout | None:
-    return host_layout_of(values) if isinstance(values, RecordArray) else None
+    return storage_of(values).layout_of_host if isinstance(values, RecordArray) else None
 
 
 def empty(
@@ -370,17 +372,17 @@ def empty(
     offsets = tuple(pieces[LEVEL.format(n)].view(np.int64) for n in range(len(lengths)))
     if isinstance(kind, Record):
         source = flat.values if isinstance(flat.values, RecordArray) else like
-        data: Any = RecordArray(
+        storage = Storage.over(
             kind,
             max(1, flat.count),
             source.layout,
             device,
             pieces["data"],
-            source._python_class,  # pyright: ignore[reportPrivateUsage]
             fixed="those of a ragged array are as many as its lists have",
         )
+        data: Any = RecordArray(storage, class_of(source))
         if host is not None:
-            data._make_host(host)  # pyright: ignore[reportPrivateUsage]
+            storage.make_host(host)
     else:
         values = pieces["data"].view(t.scalar_of(kind).dtype)
         data = values.reshape(-1, kind.length) if isinstance(kind, t.Vector) else values

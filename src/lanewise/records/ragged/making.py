@@ -11,7 +11,7 @@ import numpy as np
 from lanewise.language import types as t
 from lanewise.language.record import Record
 from lanewise.language.values import type_of_annotation
-from lanewise.records.arrays import RecordArray, host_layout_of
+from lanewise.records.arrays import RecordArray, class_of, storage_of
 from lanewise.records.field_values import brought, check_type, rounded
 from lanewise.records.ragged.array import Flat, RaggedArray, awkward_module, made_of
 from lanewise.runtime.devices import resolve
@@ -157,20 +157,16 @@ def _joined(leaves: list[Any], wish: Record | t.ValueType | None) -> Any:
             fields,
             layout=first.layout,
             device="cpu",
-            python_class=first._python_class,  # pyright: ignore[reportPrivateUsage]
-            host_layout=host_layout_of(first),
+            python_class=class_of(first),
+            host_layout=storage_of(first).layout_of_host,
         )
     filled = [
         np.asarray(to_host(a)) if hasattr(a, "dtype") else np.asarray(a) for a in leaves if len(a)
     ]
     if not filled:
-        shape = (0, wish.length) if isinstance(wish, t.Vector) else (0,)
-        return np.zeros(
-            shape,
-            t.scalar_of(wish).dtype
-            if wish is not None and not isinstance(wish, Record)
-            else np.float64,
-        )
+        if wish is None or isinstance(wish, Record):
+            return np.zeros(0)
+        return np.zeros((0, *t.shape_of(wish)), t.scalar_of(wish).dtype)
     shapes = {a.shape[1:] for a in filled}
     if len(shapes) > 1 or any(a.dtype.kind not in "biufc" for a in filled):
         described = ", ".join(sorted({f"{a.dtype} {a.shape}" for a in filled}))
@@ -202,7 +198,7 @@ def _flat(values: Any, wish: Record | t.ValueType | None, device: str | None) ->
     array = brought("lw.ragged", array, where)
     kind = wish if wish is not None else _kind_of(array)
     assert not isinstance(kind, Record)
-    shape = (kind.length,) if isinstance(kind, t.Vector) else ()
+    shape = t.shape_of(kind)
     if array.shape[1:] != shape or not array.ndim:
         raise ArgumentError(
             f"lw.ragged: values of type {kind} have shape {('n', *shape)}, found "

@@ -19,6 +19,7 @@ from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.repeated import SearchedLaunch
 from lanewise.patterns.search.searched import structure_of
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
+from lanewise.records.arrays import class_of
 from lanewise.runtime.programs import NamedLaunch
 from lanewise.sims.boids.avoidance import kernel_of, make_avoidance
 from lanewise.sims.boids.boundaries import find_boundary
@@ -127,7 +128,7 @@ class Synchronous:
             -(-count // settings.think_every),
             layout=boids.layout,
             device=boids.device,
-            python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
+            python_class=class_of(boids),
         )
         self._gather(0)
         self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)

@@ -25,7 +25,8 @@ from lanewise.launch.support import bind_record, compile_kernel, index_type, mac
 from lanewise.patterns.elements import ELEMENTWISE
 from lanewise.patterns.search.base import ORDER, Structure
 from lanewise.patterns.search.gather import SORTED, build_gather
-from lanewise.records.arrays import places_of, side_of
+from lanewise.records.arrays import class_of
+from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.memory import copy_bytes
 from lanewise.runtime.programs import NamedLaunch
@@ -50,7 +51,7 @@ class Storage:
         self._spare_rows = self._module.empty_like(self.rows)
         self._spare = type(boids).zeros(
             boids.record, len(boids), layout=boids.layout, device=boids.device,
-            python_class=boids._python_class,  # pyright: ignore[reportPrivateUsage]
+            python_class=class_of(boids),
         )  # fmt: skip
         order = bind_value_array(structure.order, t.I32)
         mine, spare = bind_record(boids), bind_record(self._spare)

@@ -20,7 +20,8 @@ from lanewise.layouts import default_layout
 from lanewise.loops.steps import Steps
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.records.arrays import places_of, side_of
+from lanewise.records.arrays import class_of
+from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.common.checks import check_every, check_steps
@@ -195,7 +196,7 @@ class Simulation:
     def _bound(self, softening: float) -> tuple[Physics, lw.Call]:
         """The kernels for a softening, and the gravity of the bodies as they are now."""
         bodies = self._bodies
-        physics = make_physics(bodies._python_class, self_force_vanishes(softening, self._pair))  # pyright: ignore[reportPrivateUsage]
+        physics = make_physics(class_of(bodies), self_force_vanishes(softening, self._pair))
         gravity = physics.acceleration.bind(
             bodies, bodies, softening2=softening**2, plan=self._plan
         )

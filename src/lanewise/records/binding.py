@@ -1,0 +1,45 @@
+"""What calls bind of an array of records: where its records are in memory, and which side it is."""
+
+from __future__ import annotations
+
+from lanewise.records.arrays import RecordArray, storage_of
+from lanewise.records.field_views import FieldViews
+from lanewise.records.two_sides import Side
+from lanewise.support.errors import ArgumentError
+
+
+def places_of(array: RecordArray) -> FieldViews:
+    """Where the records of an array are, for kernels, which run over one memory: see
+    `check_usable`. It is another object after every change in length: who has bound memory sees
+    that by it.
+
+    Raises `ArgumentError` for a view of an array that was changed in length since.
+    """
+    storage = array._storage  # pyright: ignore[reportPrivateUsage]
+    places = storage.placement if storage.whole is None else storage.places
+    return places  # pyright: ignore[reportReturnType]
+
+
+def side_of(array: RecordArray) -> Side:
+    """Which side of its array this is: who reads or changes fields says so to it, see `Side.read`
+    and `Side.write`.
+    """
+    return array._storage.side  # pyright: ignore[reportPrivateUsage]
+
+
+def side_at(array: RecordArray, places: FieldViews | None) -> Side | None:
+    """`side_of` an array whose records are there still, else None."""
+    storage = array._storage  # pyright: ignore[reportPrivateUsage]
+    seen = storage.placement if storage.whole is None else storage.places
+    return storage.side if seen is places else None
+
+
+def check_usable(array: RecordArray, kernel: str, name: str) -> None:
+    """Raise `ArgumentError` where kernels cannot run over the records as they lie."""
+    places = storage_of(array).places
+    if not places.is_regular:
+        why = places.irregular(array.record.name, array.layout)
+        raise ArgumentError(
+            f"{kernel}: {name!r}: {why}; kernels run over whole blocks. Pass a .copy() of it, and "
+            "assign that to the slice if the kernel changes it, or choose a layout without blocks"
+        )

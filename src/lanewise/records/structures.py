@@ -1,0 +1,189 @@
+"""Records in the forms of other libraries: NumPy's structured arrays, pandas' tables, contiguous
+arrays of one field.
+
+A structured array is a view where the layout is one structure behind the other, as in AoS and AoAS.
+Tables and the rest are copies, and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from lanewise.language import types as t
+from lanewise.language.record import Field, Record
+from lanewise.layouts import AoAS, AoS, Arrangement, Layout
+from lanewise.records.field_views import FieldViews
+from lanewise.records.storage import Storage
+from lanewise.runtime.field_copies import field_copy
+from lanewise.runtime.memory import array_module, on
+from lanewise.support.attributes import near
+from lanewise.support.checks import shown
+from lanewise.support.errors import ArgumentError
+from lanewise.support.installation import install
+
+STRUCTURED: tuple[Layout, ...] = (AoS(), AoAS(8), AoAS(16))
+"""Layouts that the memory of a structured array may be in."""
+
+
+# ------------------------------------------------------------ structured arrays
+
+
+def dtype_of(storage: Storage) -> np.dtype[Any]:
+    """The dtype of `to_structured`: as the records lie, where they are structures, else as those of
+    AoS.
+    """
+    return _own_structure(storage) or structure_of(storage.record)
+
+
+def _own_structure(storage: Storage) -> np.dtype[Any] | None:
+    """The dtype of the records as they lie, where that is one structure behind the other."""
+    places = storage.places
+    known = isinstance(places, FieldViews)
+    return _structure(storage.record, places.arrangement) if known else None
+
+
+def layout_of(record: Record, dtype: np.dtype[Any]) -> Layout | None:
+    """The layout that structured arrays of this dtype lie in, as records do; None for none."""
+    for layout in STRUCTURED:
+        wanted = _structure(record, layout.arrange(record.leaves))
+        if (
+            wanted is not None
+            and dict(wanted.fields or {}) == dict(dtype.fields or {})
+            and wanted.itemsize == dtype.itemsize
+        ):
+            return layout
+    return None
+
+
+def structure_of(record: Record) -> np.dtype[Any]:
+    """The dtype of the records of AoS: a field of vectors has the shape (components,)."""
+    found = _structure(record, AoS().arrange(record.leaves))
+    assert found is not None
+    return found
+
+
+def _structure(record: Record, arrangement: Arrangement) -> np.dtype[Any] | None:
+    """The dtype that a record has where all of it lies in one structure, its vectors in one piece;
+    else None.
+    """
+    if len(arrangement.buffers) != 1 or arrangement.buffers[0].width != 1:
+        return None
+    formats: list[Any] = []
+    offsets: list[int] = []
+    for field in record:
+        slots = [arrangement.slot(leaf) for leaf in t.leaves(field.name, field.type)]
+        first, size = slots[0].offset, slots[0].type.size
+        if [s.offset for s in slots] != [first + size * n for n in range(len(slots))]:
+            return None
+        formats.append(
+            (slots[0].type.dtype, (len(slots),))
+            if isinstance(field.type, t.Vector)
+            else slots[0].type.dtype
+        )
+        offsets.append(first)
+    buffer = arrangement.buffers[0]
+    described: Any = {
+        "names": [f.name for f in record],
+        "formats": formats,
+        "offsets": offsets,
+        "itemsize": buffer.own or buffer.block,
+    }
+    return np.dtype(described)
+
+
+def structured(storage: Storage, copy: bool | None) -> np.ndarray[Any, Any]:
+    """See `RecordArray.to_structured`."""
+    if copy is not None and not isinstance(copy, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ArgumentError(
+            f"to_structured: copy is {shown(copy)}; wanted True, False or None (a view where there "
+            "can be one)"
+        )
+    record, count, dtype = storage.record, len(storage), dtype_of(storage)
+    on_host = all(isinstance(m, np.ndarray) for m in storage.places.memories)
+    if on_host and copy is not True and _own_structure(storage) is not None:
+        if not count:
+            return np.zeros(0, dtype)
+        arrangement, data = storage.memory.arrangement, storage.side.memory(storage.memory)
+        start, step = arrangement.starts(count)[0], arrangement.buffers[0].block
+        return np.ndarray((count,), dtype, data, start, (step,))
+    lies = (
+        f"the fields of {storage.layout} lie apart"
+        if on_host
+        else f"the records lie on {storage.device!r}"
+    )
+    if copy is False:
+        other = "" if on_host else '.to("cpu")'
+        raise ArgumentError(
+            f"to_structured(copy=False): {lies}, so a structured array of {record.name} is a copy; "
+            f"that of {other}.with_layout(lw.AoS()) "
+            "is a view"
+        )
+    made = np.zeros(count, dtype)
+    for field in record:
+        made[field.name] = storage.on_host(field)
+    if copy:
+        return made
+    return field_copy(
+        made,
+        f"to_structured() is a copy here, as {lies}; assign fields of the array, "
+        f"array.{record.fields[0].name} = values, or take "
+        "to_structured(copy=True), which is yours",
+    )
+
+
+# ------------------------------------------------------------ fields and tables
+
+
+def contiguous(storage: Storage, name: str) -> Any:
+    """See `RecordArray.contiguous`."""
+    field = storage.record.field(name) if isinstance(name, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
+    if field is None:
+        names = [f.name for f in storage.record]
+        raise ArgumentError(unknown_name(storage.record, "field", name, names))
+    values = storage.field(field)
+    with on(storage.device):
+        return array_module(storage.device).array(values, copy=True, order="C")
+
+
+def dataframe(storage: Storage) -> Any:
+    """See `RecordArray.dataframe`."""
+    try:
+        import pandas  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ArgumentError(f"dataframe() needs pandas: {install('pandas')}") from error
+    names = column_names(storage.record)
+    columns: dict[str, Any] = {}
+    for field in storage.record:
+        values = np.array(storage.on_host(field))
+        for number, name in enumerate(names[field]):
+            columns[name] = (
+                np.ascontiguousarray(values[:, number])
+                if isinstance(field.type, t.Vector)
+                else values
+            )
+    return pandas.DataFrame(columns)
+
+
+def column_names(record: Record) -> dict[Field, list[str]]:
+    """The columns of each field in a table: `mass`, or `position_x`, `position_y`, `position_z`.
+
+    Raises `ArgumentError` where another field is called so.
+    """
+    names = {f: [leaf.replace(".", "_") for leaf in t.leaves(f.name, f.type)] for f in record}
+    flat = [name for columns in names.values() for name in columns]
+    if twice := next((name for name in flat if flat.count(name) > 1), None):
+        raise ArgumentError(
+            f"{record}: two columns of a table would be called {twice!r}, a component and a field; "
+            "rename the field"
+        )
+    return names
+
+
+def unknown_name(record: Record, what: str, name: Any, names: Iterable[str]) -> str:
+    """The text of the error about a field or a column that is not there."""
+    listed = list(names)
+    meant = near(name, listed) if isinstance(name, str) else ""
+    return f"{record.name} has no {what} {name!r}{meant or ';'} wanted {', '.join(listed)}"
