@@ -46,7 +46,8 @@ Array = np.ndarray[Any, Any]
 ARCHITECTURE = "sm_90"  # of the GPU that is explained and compiled for
 SHRINKING = 25.0  # seconds to look for a smaller program that fails in the same way
 INEXACT = ("fast_math", "rsqrt")  # decisions that change what exact programs compute
-COMPILED_FOR_A_GPU, INTERPRETED, SECOND_PLAN = 0.06, 0.5, 0.3  # shares of long runs
+COMPILED_FOR_A_GPU, INTERPRETED, SECOND_PLAN, LARGE = 0.06, 0.5, 0.3, 0.3  # shares of long runs
+GROWTHS = (1_000, 1_000_000)  # how many times larger the arrays are that a default plan is chosen for
 # Every program is explained for a CPU. For a GPU, too, but for half of those whose explanations cost as much as all else.
 INTERPRETED_QUICKLY = 0.2
 EXPLAINED, EXPLAINED_QUICKLY = float(os.environ.get("LANEWISE_FUZZ_EXPLAINED") or 1), 0.12
@@ -135,11 +136,16 @@ class Trial:
     def _here(self, names: Any, wanted: list[Array]) -> str:
         rng, quick = self.case.random, self.case.quick
         # Drawn before anything is done with them: which of them a smaller program takes does not hang on what it holds.
-        shares = [rng.random() for _ in range(5)]
+        shares = [rng.random() for _ in range(6)]
         seeds = [Random(rng.getrandbits(32)) for _ in range(2)]
         subject = Subjects.of(names)
         if subject is not None and shares[0] < (INTERPRETED_QUICKLY if quick else INTERPRETED):
             self._interpreted(seeds[0], subject, wanted, cubin=shares[1] < COMPILED_FOR_A_GPU and not quick)
+        if subject is not None and shares[5] < LARGE:
+            self._compiled(
+                subject.large(Random(seeds[0].random())), shares[1] < COMPILED_FOR_A_GPU / LARGE and not quick
+            )
+            self.case.counts["way large default"] += 1
         explained = EXPLAINED_QUICKLY if quick else EXPLAINED
         halved = 0.5 if self.case.campaign in HALF_EXPLAINED_FOR_A_GPU else 1.0
         if subject is not None and shares[3] < (explained if quick else halved * explained):
@@ -183,18 +189,31 @@ class Trial:
             flat = [f.reshape(w.shape) if f.size == w.size else f for f, w in zip(found, wanted, strict=True)]
             self._compare(f"interpreted for CUDA, {plan}", flat, wanted)
             self.case.counts["way cuda IR"] += 1
-        if cubin:
-            for kernel in program.kernels:
-                cubin = compile_cubin(emit_cuda(kernel, "fuzz"), kernel.name, ARCHITECTURE)
-                assert "before its value is set" not in cubin.log, cubin.log
-                self.case.counts["way NVRTC"] += 1
+        self._compiled(program, cubin)
+
+    def _compiled(self, program: Program, cubin: bool) -> None:
+        for kernel in program.kernels if cubin else ():
+            log = compile_cubin(emit_cuda(kernel, "fuzz"), kernel.name, ARCHITECTURE).log
+            assert "before its value is set" not in log, log
+            self.case.counts["way NVRTC"] += 1
 
     # ------------------------------------------------------------ a GPU
 
     def _on_a_gpu(self, names: Any, wanted: list[Array]) -> str:
         self._compare(self.device, names.run(self.device), wanted)
         self.case.counts["way GPU"] += 1
-        self._with_plans(names, wanted, self.device, Random(self.case.random.getrandbits(32)))
+        rng = Random(self.case.random.getrandbits(32))
+        self._with_plans(names, wanted, self.device, rng)
+        subject = Subjects.of(names)
+        if subject is not None and rng.random() < LARGE:
+            plan = Plan(**subject.large(rng).plan.as_dict())
+            try:
+                found = names.run(self.device, plan)
+            except PlanError:
+                self.case.counts["large default refused"] += 1
+                return "equal"
+            self._compare(f"{self.device}, {plan}", found, wanted)
+            self.case.counts["way large default"] += 1
         return "equal"
 
     # ------------------------------------------------------------ comparisons
@@ -299,14 +318,21 @@ class Subjects:
         runs = given.instead is None and not given.summed and not (calls.wing.total and made)
         return cls(names, reference, calls.environment(given), bound, (positional, named), made, calls, runs)
 
-    def _default(self, wish: Plan) -> Decisions:
-        count = max(1, self.calls.count(self.calls.given(tuple(self.given[0]), self.given[1])))
+    def _default(self, wish: Plan, times: int = 1) -> Decisions:
+        """The default plan of arrays that are so many times larger."""
+        count = times * max(1, self.calls.count(self.calls.given(tuple(self.given[0]), self.given[1])))
+        counts = {c.name for c in self.reference.counts}
+        sizes = {n: times * int(v) if n in counts else v for n, v in self.environment.items()}
         work = describe_work(self.reference, count, target_of("cuda"))
         if work.rounds is not None:
-            work = replace(work, rounds=work.rounds.at(self.environment))
+            work = replace(work, rounds=work.rounds.at(sizes))
         if work.suggested is not None:
-            work = replace(work, suggested=work.suggested.at(self.environment))
+            work = replace(work, suggested=work.suggested.at(sizes))
         return complete_plan(wish, Machine("cuda", 132), work)
+
+    def large(self, rng: Random) -> Program:
+        """As of a call with many more elements: small calls never get such plans."""
+        return build_program(self.reference, self._default(Plan(), rng.choice(GROWTHS)), "cuda")
 
     def program(self, rng: Random) -> tuple[Program, Plan]:
         """With a random legal plan, or the default one."""
