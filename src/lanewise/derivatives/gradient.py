@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from lanewise.analysis.straight import straight
 from lanewise.analysis.value_numbering import NotNumbered, Table, Value, number_function
 from lanewise.derivatives.forward import forward
 from lanewise.derivatives.reverse import Choice, backward
-from lanewise.derivatives.straight import straight
 from lanewise.derivatives.writing import Writer
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own, owner

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lanewise.analysis.algebra import Algebra
 from lanewise.analysis.value_numbering import Node, NotNumbered, Table, Value
-from lanewise.derivatives.algebra import Algebra
 from lanewise.derivatives.rules import DIFFERENTIABLE, OUT, operand, partials
 from lanewise.ir.names import own
 from lanewise.language.types import Scalar

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from lanewise.analysis.algebra import Algebra
 from lanewise.analysis.simplification import expression_of
 from lanewise.analysis.value_numbering import Table, Value
-from lanewise.derivatives.algebra import Algebra
 from lanewise.derivatives.reverse import Choice
 from lanewise.ir import nodes as ir
 from lanewise.ir.names import own
