@@ -61,26 +61,23 @@ PRODUCTS: Inside = {
     "sims.boids.flock": (
         "steps as graphs over the search that was chosen",
         (
-            "patterns.search.base", "patterns.search.points", "runtime.programs",
-            "runtime.stepping", "runtime.whole_steps",
+            "loops.steps", "patterns.search.base", "patterns.search.points", "runtime.whole_steps",
         ),
     ),
     "sims.boids.rules": (_TYPES, ("language.types",)),
     "sims.boids.semantics": (
         "the structure of a search, and agents that move one after another",
         (
-            "launch.arguments", "patterns.search.base", "patterns.search.repeated",
-            "patterns.search.searched",
+            "launch.arguments", "launch.steps.task", "loops.functions", "loops.staged",
+            "patterns.search.base", "patterns.search.searched",
             "patterns.sequential.kernel", "runtime.programs",
         ),
     ),
     "sims.boids.storage": (
         "agents are brought into the order of the search, in graphs",
         (
-            "compiler.default_plans", "ir.names", "ir.pattern", "ir.values", "language.types",
-            "language.record",
-            "launch.arguments", "launch.executable", "launch.support", "patterns.elements",
-            "patterns.search.base",
+            "ir.values", "language.types", "launch.arguments", "launch.steps.task",
+            "launch.support", "loops.functions", "loops.searches", "patterns.search.base",
             "patterns.search.gather", "runtime.memory",
             "runtime.programs",
         ),
@@ -95,7 +92,7 @@ PRODUCTS: Inside = {
     "sims.lbm.boundaries.faces": ("directions of a lattice", ("language.lattices.base",)),
     "sims.lbm.engine": (
         "types of what flows give",
-        ("patterns.sitewise.calls", "patterns.sitewise.observer", "patterns.sitewise.tuning"),
+        ("patterns.sitewise.observer", "patterns.sitewise.steppers", "patterns.sitewise.tuning"),
     ),
     "sims.lbm.operators.assembly": ("operators are put together from source", ("frontend.source",)),
     "sims.lbm.operators.kbc": ("directions of a lattice", ("language.lattices.base",)),

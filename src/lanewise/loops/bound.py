@@ -69,6 +69,8 @@ class Reading:
             launches = named(launch, task.name, self.structures, self.clock, apart=self.apart)
             made = _fixed(task, launches, counted=True, alone=alone)
             return replace(made, costs=alone == FOLLOWS)
+        if not launch.looks:
+            return _fixed(task, in_graph(launch, task.name))
         looks = DeviceLooks(task.name, task.device, launch.looks)
         return replace(_fixed(task, in_graph(launch, task.name, looks)), flag=looks)
 

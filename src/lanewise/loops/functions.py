@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lanewise.launch.steps.task import Task
@@ -40,6 +40,13 @@ def function_task(function: Callable[[], Any]) -> Task:
     name = getattr(function, "__name__", type(function).__name__)
     launch = NamedLaunch("host", name, Called(function))
     return Task(name, "function", lambda _: (launch,), None, counted=True, alone=HOST)
+
+
+def device_task(
+    name: str, launches: Sequence[NamedLaunch], device: str, *, alone: str = ""
+) -> Task:
+    """Launches that wait for nothing, as a call of a loop. alone: why no graph can hold them."""
+    return Task(name, "launches", lambda _: launches, device, alone=alone)
 
 
 def end_called(tasks: Iterable[Task], checks: tuple[Work, ...], wait: Work | None) -> None:

@@ -120,6 +120,8 @@ class _Reader:
 
     def _read(self, place: str, call: Any) -> Task:
         match call:
+            case Task():
+                return call
             case Staged():
                 return _staged(self._task(place, call.call), call.stage)
             case Call(copied=()):

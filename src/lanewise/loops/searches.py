@@ -101,9 +101,13 @@ def named(
     searching = Searching(launch, structures, clock)
     if not apart or (structures == "follow" and launch.follow is not None):
         return [NamedLaunch("search", name, searching)]
-    look = NamedLaunch(BUILD, "look at positions", searching.look)
-    structure = NamedLaunch(BUILD, "structure", in_turn(launch.turns, launch.filling))
-    return [look, structure, NamedLaunch("search", name, in_turn(launch.turns, [launch.kernel]))]
+    calls = [NamedLaunch("search", name, in_turn(launch.turns, [launch.kernel]))]
+    if launch.filling:
+        fill = NamedLaunch(BUILD, "structure", in_turn(launch.turns, launch.filling))
+        calls.insert(0, fill)
+    if launch.guards:
+        calls.insert(0, NamedLaunch(BUILD, "look at positions", searching.look))
+    return calls
 
 
 class DeviceLooks:
@@ -151,8 +155,11 @@ class DeviceLooks:
         )
 
 
-def in_graph(launch: SearchedLaunch, name: str, looks: DeviceLooks) -> list[NamedLaunch]:
+def in_graph(
+    launch: SearchedLaunch, name: str, looks: DeviceLooks | None = None
+) -> list[NamedLaunch]:
     """The launches of a call on a GPU, for a graph: nothing waits for the host."""
-    structure = (NamedLaunch(BUILD, "structure", fill) for fill in launch.filling)
-    look = NamedLaunch(BUILD, "look at positions", looks.launch)
-    return [look, *structure, NamedLaunch("search", name, launch.kernel)]
+    calls = [NamedLaunch(BUILD, "structure", fill) for fill in launch.filling]
+    if looks is not None:
+        calls.insert(0, NamedLaunch(BUILD, "look at positions", looks.launch))
+    return [*calls, NamedLaunch("search", name, launch.kernel)]

@@ -169,16 +169,27 @@ def steps(
         )
     if profile is not None and not isinstance(profile, Profile):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ArgumentError(f"lw.steps: profile is an lw.Profile(), found {shown(profile)}")
+    return make_loop(calls, cycle, structures, profile, LONGEST_CYCLE)
+
+
+def make_loop(
+    calls: Any,
+    cycle: int | None,
+    structures: Structures,
+    profile: Profile | None,
+    longest: int = MOST_STEPS,
+) -> Steps:
+    """The loop of `steps`. longest: the cycle that it may have at most, in steps."""
     clock = Clock()
     rhythm, device = read_lists(calls, cycle, structures, clock, apart=profile is not None)
     cycle_of_all = rhythm.steps  # sites may lengthen it, which takes a look at each of its steps
-    if cycle_of_all <= LONGEST_CYCLE:
+    if cycle_of_all <= longest:
         cycle_of_all = rhythm.period
-    if cycle_of_all > LONGEST_CYCLE:
+    if cycle_of_all > longest:
         raise ArgumentError(
             f"lw.steps: the same launches come again after {cycle_of_all:,} steps only, and each "
             "of "
-            f"these has a list of its own; wanted at most {LONGEST_CYCLE:,}: let the numbers of "
+            f"these has a list of its own; wanted at most {longest:,}: let the numbers of "
             "lw.every have common factors, or call a function that looks at loop.step itself"
         )
     return Steps(rhythm, device, clock, profile)

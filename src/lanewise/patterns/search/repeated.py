@@ -83,6 +83,10 @@ class SearchedLaunch:
             self, looked=DeviceFilling(device, guards, self.filling, in_graphs), looks=guards
         )
 
+    def unguarded(self) -> SearchedLaunch:
+        """The same launches without a look at positions, for whoever looks at them afterwards."""
+        return replace(self, guards=(), looked=None, looks=())
+
     def template(self, results: frozenset[str], values: frozenset[str]) -> SearchedTemplate | None:
         """The same launches for other results and values; None where they are more than
         arguments.

@@ -83,6 +83,12 @@ def structure_of(call: Call) -> Structure:
     return launch.structure
 
 
+def without_look(call: Call) -> Call:
+    """A bound call over a search that looks at no positions, for whoever does so afterwards."""
+    launch: Any = call.launch
+    return replace(call, launch=launch.unguarded()) if isinstance(launch, SearchedLaunch) else call
+
+
 @dataclass(frozen=True, slots=True)
 class _Specialisation:
     """A call that is ready to be compiled."""

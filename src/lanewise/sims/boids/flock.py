@@ -8,7 +8,7 @@ flock.polarisation(), flock.position
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 import lanewise as lw
 from lanewise.io.source import FilePath
 from lanewise.layouts import default_layout, layout_by_name
+from lanewise.loops.steps import Steps, make_loop
 from lanewise.patterns.search.base import Structure
 from lanewise.patterns.search.points import points_of
 from lanewise.profiling.profile import Profile, span
 from lanewise.profiling.progress import take_steps
-from lanewise.runtime.programs import Part, ScheduleRunner
-from lanewise.runtime.stepping import make_program
 from lanewise.runtime.whole_steps import WholeSteps
 from lanewise.sims.boids.boundaries import find_boundary
 from lanewise.sims.boids.choice import Chosen, laid
@@ -58,12 +57,6 @@ from lanewise.support.errors import ArgumentError, InputError
 from lanewise.support.warned import warn_user
 
 Callback = Callable[["Flock"], None]
-
-# parts of a flock's program, beside the single steps of a round by their numbers
-ROUND, REORDERING = (
-    "round",
-    "reordering",
-)
 
 
 class Constant:
@@ -134,8 +127,8 @@ class Flock:
         "_clock",
         "_ids",
         "_laid",
+        "_loop",
         "_profile",
-        "_program",
         "_semantics",
         "_settings",
         "_storage",
@@ -258,7 +251,7 @@ class Flock:
         if storage is None and self._storage is not None:
             for name in FIELDS:
                 setattr(self._boids, name, self._storage.by_row(getattr(self._boids, name)))
-        self._program: ScheduleRunner | None = None
+        self._loop: Steps | None = None
         self._settings, self._choice, self._laid = settings, chosen, search
         self._semantics: Semantics = semantics
         self._storage = storage
@@ -395,7 +388,7 @@ class Flock:
     @profile.setter
     @checked(InputError)
     def profile(self, value: Profile | None) -> None:
-        self._program, self._profile = None, value
+        self._loop, self._profile = None, value
 
     # ------------------------------------------------------------ advancing
 
@@ -415,22 +408,16 @@ class Flock:
         check_time_step(dt)
         check_stride(self._settings, dt)
         if dt != self._clock.dt:
-            self._program = None
+            self._loop = None
             self._clock = self._clock.with_dt(dt)
-        if self._program is not None:
+        if self._loop is not None:
             return
         with span(self._profile, "setup", name="launches of a step"):
-            period, device = self._settings.think_every, self._settings.device
-            structure = self.structure
-            graphs = structure is None or structure.in_graphs
-            phases = [self._semantics.launches(dt, phase) for phase in range(period)]
-            parts: dict[Hashable, Part] = {
-                ROUND: Part([work for phase in phases for work in phase], period)
-            }
-            parts |= {number: Part(phase) for number, phase in enumerate(phases)}
+            calls: list[list[Any]] = [list(phase) for phase in self._semantics.calls(dt)]
             if self._storage is not None:
-                parts[REORDERING] = Part(self._storage.launches(), 0)
-            self._program = make_program(device, parts, self._profile, graphs=graphs)
+                calls[0].insert(0, lw.every(REORDER, self._storage.call()))
+            self._loop = make_loop(calls, len(calls), "keep", self._profile)
+            self._loop.step = self.step
 
     @checked(InputError)
     def advance(self, steps: int, dt: float = DT) -> None:
@@ -443,34 +430,17 @@ class Flock:
         check_steps(steps, least=0)
         self._whole.check()
         self.prepare(dt)
-        program = self._program
-        assert program is not None
+        loop = self._loop
+        assert loop is not None
 
         def run(count: int) -> None:
-            program.run(self._schedule(self.step, self.step + count))
+            loop.run(count)
             self._clock = self._clock.after(count)
 
         self._whole.take(self.step, steps, run)
         with span(self._profile, "check"):
             check_survival(self, self._checked)
         self._checked = self.step
-
-    def _schedule(self, step: int, end: int) -> list[tuple[Hashable, int]]:
-        """Rounds in which everybody thinks once, single steps before and after them, and now and
-        then the order in memory.
-        """
-        schedule: list[tuple[Hashable, int]] = []
-        period = self._settings.think_every
-        while step < end:
-            stop = end
-            if self._storage is not None:
-                if step % REORDER == 0:
-                    schedule.append((REORDERING, 1))
-                stop = min(end, step + REORDER - step % REORDER)
-            rounds = (stop - step) // period if step % period == 0 else 0
-            schedule.append((ROUND, rounds) if rounds else (step % period, 1))
-            step += rounds * period or 1
-        return schedule
 
     @checked(InputError)
     def run(

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 import lanewise as lw
 from lanewise.launch.arguments import Arguments, classify_arguments, name_arguments
+from lanewise.launch.steps.task import Task
+from lanewise.loops.functions import device_task
+from lanewise.loops.staged import Staged
 from lanewise.patterns.search.base import Structure
-from lanewise.patterns.search.repeated import SearchedLaunch
-from lanewise.patterns.search.searched import structure_of
+from lanewise.patterns.search.searched import structure_of, without_look
 from lanewise.patterns.sequential.kernel import Step, bind_in_turn
 from lanewise.records.arrays import class_of
 from lanewise.runtime.programs import NamedLaunch
@@ -39,10 +42,8 @@ URGES = ("separation", "alignment", "cohesion")
 class Semantics(Protocol):
     """What a flock asks of one of the semantics."""
 
-    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
-        """A step of `dt`. Of `think_every` steps each has a phase: its number modulo
-        think_every.
-        """
+    def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
+        """The calls of a step of `dt`, for each of `think_every` steps after the other."""
         ...
 
     @property
@@ -85,19 +86,6 @@ def make_semantics(
     return Synchronous(settings, boids, search, plan)
 
 
-def _named(call: lw.Call) -> list[NamedLaunch]:
-    """The launches of a search by stage: the last one is the kernel, what comes before it builds
-    the structure.
-    """
-    launch = call.launch
-    if not isinstance(launch, SearchedLaunch):
-        return [NamedLaunch("search", call.compiled.name, launch)]
-    return [
-        *(NamedLaunch("build", "structure", fill) for fill in launch.filling),
-        NamedLaunch("search", call.compiled.name, launch.kernel),
-    ]
-
-
 class Synchronous:
     """All steering from the old state, then all updates: the two substages of the thesis.
 
@@ -133,40 +121,38 @@ class Synchronous:
         self._gather(0)
         self._steer = steer.bind(self._thinkers, boids, plan=plan, **values)
 
-    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
-        *build, search = _named(self._steer)
+    def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
+        steer, moves = Staged("search", without_look(self._steer)), self._moves(dt)
         if self._thinkers is None:
-            return [*build, search, *self._moves(dt)]
-        gather = NamedLaunch("build", "thinkers", lambda: self._gather(phase))
-        scatter = NamedLaunch("search", "urges of thinkers", lambda: self._scatter(phase))
-        return [gather, *build, search, scatter, *self._moves(dt)]
+            return [[steer, *moves]]
+        device = self._boids.device
+        phases: list[Sequence[Task | Staged]] = []
+        for phase in range(self._settings.think_every):
+            gather = NamedLaunch("build", "thinkers", partial(self._gather, phase))
+            scatter = NamedLaunch("search", "urges of thinkers", partial(self._scatter, phase))
+            before, behind = (device_task(x.name, [x], device) for x in (gather, scatter))
+            phases.append([before, steer, behind, *moves])
+        return phases
 
-    def _moves(self, dt: float) -> list[NamedLaunch]:
+    def _moves(self, dt: float) -> list[Staged]:
         """What steps have behind the steering: obstacles, and the update."""
         s, boids = self._settings, self._boids
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
         if not s.all_obstacles:
-            return [
-                NamedLaunch(
-                    "update", "move", self._rules.move.bind(boids, *self._urges, **values).launch
-                )
-            ]
+            return [Staged("update", self._rules.move.bind(boids, *self._urges, **values))]
         kernels = make_avoidance(s.precision)
         clear = kernels.clear.bind(boids)
         ahead = clear.results[0]
-        calls = [NamedLaunch("avoid", "clear", clear.launch)]
+        calls = [Staged("avoid", clear)]
         if s.is_periodic:  # agents may have been put outside of the box, where no images are
-            calls.append(
-                NamedLaunch("avoid", "settle", self._rules.settle.bind(boids, world=s.world).launch)
-            )
+            calls.append(Staged("avoid", self._rules.settle.bind(boids, world=s.world)))
         for o in s.met:
             kernel, numbers = kernel_of(kernels, o, s.parameters.agent_radius)
-            call = kernel.bind(boids, ahead, out=ahead, **numbers)
-            calls.append(NamedLaunch("avoid", kernel.__name__, call.launch))
+            calls.append(Staged("avoid", kernel.bind(boids, ahead, out=ahead, **numbers)))
         around = self._rules.move_around.bind(
             boids, *self._urges, ahead, avoid_time=s.parameters.avoid_time, **values
         )
-        return [*calls, NamedLaunch("update", "move_around", around.launch)]
+        return [*calls, Staged("update", around)]
 
     def _gather(self, phase: int) -> None:
         """Copy what steering reads of the agents that think now."""
@@ -199,9 +185,8 @@ class InTurn:
     def __init__(self, settings: Settings, boids: lw.RecordArray) -> None:
         self._settings, self._boids, self._rules = settings, boids, rules_of(settings)
 
-    def launches(self, dt: float, phase: int) -> Sequence[NamedLaunch]:
-        del phase  # every agent thinks
-        s = self._settings
+    def calls(self, dt: float) -> Sequence[Sequence[Task | Staged]]:
+        s, device = self._settings, self._boids.device
         values: dict[str, Any] = {**move_values(s.parameters, dt), "world": s.world}
         takes = {name: (0, number) for number, name in enumerate(URGES)}
         steps: list[Step] = []
@@ -222,13 +207,8 @@ class InTurn:
         else:
             steps.append(Step(self._rules.move, takes, values))
         within = {**pair_values(s.parameters), "reach2": s.parameters.radius**2}
-        return [
-            NamedLaunch(
-                "steps",
-                "in turn",
-                bind_in_turn(self._rules.steer_within, within, steps, self._boids),
-            )
-        ]
+        launch = bind_in_turn(self._rules.steer_within, within, steps, self._boids)
+        return [[device_task("in turn", [NamedLaunch("steps", "in turn", launch)], device)]]
 
     @property
     def structure(self) -> Structure | None:

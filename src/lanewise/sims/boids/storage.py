@@ -8,23 +8,19 @@ run is divided; a checkpoint keeps the places.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import lanewise as lw
-from lanewise.compiler.default_plans import complete_plan
-from lanewise.ir.names import COUNT
-from lanewise.ir.pattern import Work
 from lanewise.ir.values import value_leaves
 from lanewise.language import types as t
-from lanewise.language.record import Leaf
 from lanewise.launch.arguments import bind_value_array
-from lanewise.launch.executable import BoundArray, Launch
-from lanewise.launch.support import bind_record, compile_kernel, index_type, machine_of
-from lanewise.patterns.elements import ELEMENTWISE
-from lanewise.patterns.search.base import ORDER, Structure
-from lanewise.patterns.search.gather import SORTED, build_gather
+from lanewise.launch.steps.task import Task
+from lanewise.launch.support import bind_record
+from lanewise.loops.functions import device_task
+from lanewise.loops.searches import HOST_BUILDS
+from lanewise.patterns.search.base import Structure
+from lanewise.patterns.search.gather import bind_ordering
 from lanewise.records.arrays import class_of
 from lanewise.records.binding import places_of, side_of
 from lanewise.records.two_sides import EVERY
@@ -55,21 +51,20 @@ class Storage:
         )  # fmt: skip
         order = bind_value_array(structure.order, t.I32)
         mine, spare = bind_record(boids), bind_record(self._spare)
-        self._gather = self._bound(boids.record.leaves, boids.layout, mine, spare, order)
         rows, spare_rows = (bind_value_array(a, t.I32) for a in (self.rows, self._spare_rows))
-        self._gather_rows = self._bound(value_leaves(t.I32), lw.AoS(), rows, spare_rows, order)
+        of_boids = ("boids", boids.record.leaves, boids.layout, mine, order, spare)
+        of_rows = ("boids", value_leaves(t.I32), lw.AoS(), rows, order, spare_rows)
+        self._moves = [bind_ordering(boids.device, *moved) for moved in (of_boids, of_rows)]
 
-    def launches(self) -> Sequence[NamedLaunch]:
+    def call(self) -> Task:
         """Build the structure of the present positions, and move agents and their rows into its
         order.
         """
+        back = _Keep(self._boids, self._spare, self.rows, self._spare_rows)
         build = (NamedLaunch("build", "structure", work) for work in self._structure.launches())
-        moves = (
-            self._gather,
-            self._gather_rows,
-            _Keep(self._boids, self._spare, self.rows, self._spare_rows),
-        )
-        return [*build, *(NamedLaunch("build", "reorder", work) for work in moves)]
+        moves = (NamedLaunch("build", "reorder", work) for work in (*self._moves, back))
+        alone = "" if self._structure.in_graphs else HOST_BUILDS
+        return device_task("reorder", [*build, *moves], self._boids.device, alone=alone)
 
     def by_row(self, values: Any) -> Any:
         """Values of agents (n, ...), in the order of places, in the caller's order: a copy on the
@@ -79,22 +74,6 @@ class Storage:
         with on(self._boids.device):
             result[self.rows] = values
         return result
-
-    def _bound(
-        self,
-        leaves: tuple[Leaf, ...],
-        layout: lw.Layout,
-        source: BoundArray,
-        to: BoundArray,
-        order: BoundArray,
-    ) -> Launch:
-        """Copies a whole array in the order of the structure, in its own layout."""
-        device, count = self._boids.device, len(self._boids)
-        reference = build_gather("boids", leaves, layout, leaves, layout, index_type(device))
-        plan = complete_plan(None, machine_of(device), Work(ELEMENTWISE, count))
-        return compile_kernel(reference, plan, device).prepare(
-            {"boids": source, ORDER: order, SORTED: to}, {COUNT: count}
-        )
 
 
 @dataclass(frozen=True, slots=True)
