@@ -20,13 +20,16 @@ from bench.gpu_tables import between, copied, drawn
 from bench.gpu_tables import looked_up as looked
 from bench.optimiser import SUBJECTS
 from lanewise.compiler.default_plans import complete_plan
+from lanewise.compiler.optimisations import Programs
 from lanewise.compiler.pipeline import build_program
 from lanewise.compiler.work import describe_work
+from lanewise.explanation.estimate import Estimates
 from lanewise.explanation.offline import compile_offline
 from lanewise.explanation.report import Explanation
 from lanewise.ir.names import COUNT, length_of
 from lanewise.ladders.compiler_problems import BENCHMARKS
 from lanewise.ladders.compiler_run import bound_of
+from lanewise.ladders.run import predict_executable
 from lanewise.language.target import Machine
 from lanewise.language.types import I32
 from lanewise.launch.arguments import Arguments
@@ -41,6 +44,8 @@ from lanewise.patterns.pairwise.build import PairwiseArguments, build_pairwise
 from lanewise.planning.plan import NEUTRAL
 from lanewise.sims.boids.explain import explained as boids
 from lanewise.sims.waves.explain import explained as waves
+from tests import corpus_kernels
+from tests.corpus import ELEMENTWISE, PAIRWISE
 from tests.models.measured import RESULTS, plan_of, product_rows, sweep_rows
 from tests.models.subjects import environment, reference
 from tests.models.threadwise_rows import Shaped
@@ -379,6 +384,30 @@ def test_what_a_branch_leaves_out_is_not_in_the_bound() -> None:
     a, b = (least_time(x.executable.program, x.subject.environment, H200).details for x in (one, both))
     assert a["special"] < 0.1 * b["special"]
     assert predict(one.executable.program, one.subject.environment, H200).busy.details["special"] > 0.5 * b["special"]
+
+
+@pytest.mark.parametrize("name", [c.name for c in (*ELEMENTWISE, *PAIRWISE)])
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_explanations_and_ladders_print_one_bound(name: str, device: str) -> None:
+    """And no unit surely works longer than it is expected to, down to a part of a warp."""
+    made = compile_offline(getattr(corpus_kernels, name), 1000, device, arch="sm_90" if device == "cuda" else None)
+    program, model = made.executable.program, made.subject.model
+    assert model is not None
+    for count in (1, 9, 33, 50_000):
+        environment = {n: count if n in made.subject.counts else v for n, v in made.subject.environment.items()}
+        environment |= {c.name: count for c in program.reference.counts}
+        subject = replace(made.subject, environment=environment)
+        printed = Estimates(subject, Programs(subject.reference, subject.kind)).own_bound()
+        climbed = predict_executable(made.executable, model, count, environment)
+        assert printed is not None
+        assert (printed.seconds, printed.least_unit) == (
+            climbed.bound,
+            "" if climbed.bound is None else climbed.limiter,
+        )
+        expected = predict(program, environment, model)
+        if not (expected.unknown.guessed or expected.unknown.expected or expected.unknown.early):
+            for unit, seconds in least_time(program, environment, model).details.items():
+                assert seconds <= expected.busy.details.get(unit, 0.0) * (1 + 1e-12), (count, unit)
 
 
 def test_what_a_cache_may_keep_is_not_in_the_bound() -> None:

@@ -10,15 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lanewise.analysis.regions import KernelWork, Region, Unknown, analyse
+from lanewise.analysis.regions import KernelWork, Region, analyse
 from lanewise.compiler.optimisations import Programs
 from lanewise.compiler.pipeline import Program
 from lanewise.explanation.report import Bottleneck
 from lanewise.explanation.subject import Subject
-from lanewise.ir.names import MARK
 from lanewise.launch.executable import build_executable
 from lanewise.models.formulas import Branch, LoopCosts, branch_splitting_speedup, unrolling_speedup
-from lanewise.models.least import least_time
+from lanewise.models.least import NOT_NOMINAL, least_time, why_no_bound
 from lanewise.models.predict import Analyses, predict
 from lanewise.models.roofline import step_time
 from lanewise.planning.plan import Decisions
@@ -106,18 +105,11 @@ class Estimates:
         """The bound and the prediction of the subject's own plan, with the least time where there
         is one.
         """
-        found, s = self.bound(s_plan := self.subject.plan), self.subject
-        if found is None or s.model is None or found.because:
+        found, s = self.bound(self.subject.plan), self.subject
+        if found is None or s.model is None or s.traffic is not None or found.because:
             return found
-        if not s.model.is_nominal:
-            return replace(found, seconds=None, least_unit="", because=NOT_NOMINAL)
-        if s.traffic is not None:
-            return found
-        least = least_time(self.program(s_plan), s.environment, s.model)
-        # Without the loops that are left out less is computed before them: of two counts of the
-        # same work the smaller one holds.
-        seconds = min(least.seconds, found.units.get(least.limiter, least.seconds))
-        return replace(found, seconds=seconds, least_unit=least.limiter)
+        least = least_time(self.program(s.plan), s.environment, s.model)
+        return replace(found, seconds=least.seconds, least_unit=least.limiter)
 
     def bound(self, plan: Decisions) -> Bottleneck | None:
         """The prediction of a legal plan; of a step over sites with its least time, which others
@@ -192,41 +184,12 @@ def _predict(
         in_graph=subject.model.target.has_blocks,
         analyses=analyses,
     )
-    because = _because(prediction.unknown)
+    because = why_no_bound(prediction.unknown, subject.model)
     if prediction.unknown.guessed:
         return Bottleneck("", None, None, {}, because)
     return Bottleneck(
         prediction.busy.limiter, None, prediction.seconds, dict(prediction.busy.details), because
     )
-
-
-NOT_NOMINAL = (
-    "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its "
-    "memory"
-)
-
-
-def _because(unknown: Unknown) -> str:
-    """Why there is no bound, and what a prediction takes for granted."""
-    if unknown.guessed:
-        return "no bound and no prediction: how often its loops run depends on data"
-    if unknown.expected:
-        turns = ", ".join(f"{_plain(name)} {n:.3g}" for name, n in unknown.expected)
-        return (
-            "no bound: how often its loops run depends on positions; on average, as predicted: "
-            f"{turns}"
-        )
-    if unknown.early:
-        return (
-            "no bound: its loops may end early, depending on data; predicted is the time with "
-            "every turn"
-        )
-    return ""
-
-
-def _plain(variable: str) -> str:
-    """The variable of a loop as the generated source has it."""
-    return variable.removeprefix(MARK).replace(".", "_")
 
 
 def _step_bound(subject: Subject) -> Bottleneck:
@@ -237,6 +200,8 @@ def _step_bound(subject: Subject) -> Bottleneck:
     bound, busy, seconds = step_time(
         subject.traffic, *operations_of(subject.reference), subject.model, subject.plan.targets or 1
     )
+    if not subject.model.is_nominal:
+        return Bottleneck(busy.limiter, None, seconds, dict(busy.details), NOT_NOMINAL)
     return Bottleneck(
         busy.limiter, bound.seconds, seconds, dict(busy.details), least_unit=bound.limiter
     )

@@ -20,7 +20,7 @@ from lanewise.ladders.problem import FLOPS, Problem
 from lanewise.ladders.rung import Options, Rung
 from lanewise.launch.executable import Executable
 from lanewise.models.devices import DeviceModel, device_model
-from lanewise.models.least import least_time
+from lanewise.models.least import reported_bound
 from lanewise.models.predict import predict
 from lanewise.runtime.stepping import Stepper, make_stepper
 from lanewise.sims.common.devices import bring, target_of
@@ -279,9 +279,9 @@ def predict_executable(
         [c.resources for c in executable.cubins],
         in_graph=True,
     )
-    if not model.is_nominal:
+    least = reported_bound(executable.program, environment, model, prediction.unknown)
+    if least is None:
         return Prediction(prediction.seconds, None, prediction.busy.limiter)
-    least = least_time(executable.program, environment, model)
     return Prediction(prediction.seconds, least.seconds, least.limiter)
 
 

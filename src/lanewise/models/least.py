@@ -13,8 +13,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from lanewise.analysis.instructions import mix
-from lanewise.analysis.regions import SECTOR, Access, KernelWork, analyse
+from lanewise.analysis.regions import SECTOR, Access, KernelWork, Unknown, analyse
 from lanewise.compiler.pipeline import Program
+from lanewise.ir.names import MARK
 from lanewise.ir.series import typical
 from lanewise.models.cpu_time import cpu_units
 from lanewise.models.devices import DeviceModel
@@ -56,6 +57,48 @@ def least_time(program: Program, environment: Mapping[str, object], device: Devi
     return bound_in_sequence(bounds)
 
 
+NOT_NOMINAL = (
+    "no bound: nothing tells the highest clock of this CPU, its pipes and the bandwidth of its "
+    "memory"
+)
+
+
+def why_no_bound(unknown: Unknown, device: DeviceModel) -> str:
+    """Why no least time is reported, and what a prediction takes for granted; "" where there is a
+    bound.
+
+    `unknown` are the loops of the program (`Prediction.unknown`).
+    """
+    if unknown.guessed:
+        return "no bound and no prediction: how often its loops run depends on data"
+    if unknown.expected:
+        turns = ", ".join(f"{_plain(name)} {n:.3g}" for name, n in unknown.expected)
+        return (
+            "no bound: how often its loops run depends on positions; on average, as predicted: "
+            f"{turns}"
+        )
+    if unknown.early:
+        return (
+            "no bound: its loops may end early, depending on data; predicted is the time with "
+            "every turn"
+        )
+    return "" if device.is_nominal else NOT_NOMINAL
+
+
+def _plain(variable: str) -> str:
+    """The variable of a loop as the generated source has it."""
+    return variable.removeprefix(MARK).replace(".", "_")
+
+
+def reported_bound(
+    program: Program, environment: Mapping[str, object], device: DeviceModel, unknown: Unknown
+) -> Bound | None:
+    """The least time that reports and ladders print; None where `why_no_bound` has a reason."""
+    if why_no_bound(unknown, device):
+        return None
+    return least_time(program, environment, device)
+
+
 def least_seconds(
     work: KernelWork, counts: Mapping[str, float], device: DeviceModel, vector_bits: int = 0
 ) -> dict[str, float]:
@@ -78,9 +121,12 @@ def least_seconds(
 
 
 def _passes(access: Access) -> float:
-    """Passes of an access through the L1 cache or shared memory that no lie of its places saves."""
+    """Passes of an access through the L1 cache or shared memory that no lie of its places saves.
+
+    Threads beyond the last element make none.
+    """
     apart = access.pattern in ("streamed", "strided")
-    return max(1.0, access.bytes * WARP / LINE) if apart else 1.0
+    return min(access.wavefronts, max(1.0, access.bytes * WARP / LINE)) if apart else 1.0
 
 
 def _moved(work: KernelWork, counts: Mapping[str, float]) -> dict[str, float]:

@@ -81,7 +81,16 @@ def mirrored(setup: Setup, axis: int) -> Setup:
     }  # fmt: skip
 
 
-def check_mirror(setup: Setup, axis: int, steps: int = 60) -> None:
+def moved_by_rounding(setup: Setup, steps: int) -> float:
+    """How far velocities move where the force differs in its last digit, as sums in another order do."""
+    one, *others = (
+        Simulation(**setup | {"force": tuple(f * (1 + n * 2**-52) for f in setup["force"])}).run(steps)
+        for n in (0, 1, -1)
+    )
+    return max(np.abs(other.velocity - one.velocity).max() for other in others)
+
+
+def check_mirror(setup: Setup, axis: int, steps: int = 60, allowed: float = 1e-13) -> None:
     one, other = Simulation(**setup), Simulation(**mirrored(setup, axis))
     for flow in (one, other):
         flow.run(steps)
@@ -89,10 +98,10 @@ def check_mirror(setup: Setup, axis: int, steps: int = 60) -> None:
     sign = np.where(np.arange(len(one.shape)) == axis, -1.0, 1.0)
     assert one.interpolated_links == other.interpolated_links
     assert np.abs(one.velocity).max() > 0.01
-    np.testing.assert_allclose(np.flip(other.velocity, array) * sign, one.velocity, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(np.flip(other.density, array), one.density, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(np.flip(other.velocity, array) * sign, one.velocity, rtol=0, atol=allowed)
+    np.testing.assert_allclose(np.flip(other.density, array), one.density, rtol=0, atol=allowed)
     for wall in ("body", "corner", "lid"):
-        np.testing.assert_allclose(other.force_on(wall) * sign, one.force_on(wall), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(other.force_on(wall) * sign, one.force_on(wall), rtol=0, atol=10 * allowed)
 
 
 def test_a_mirrored_cavity() -> None:
@@ -104,7 +113,16 @@ def test_a_mirrored_cavity() -> None:
 @pytest.mark.parametrize("collision", OPERATORS)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_every_collision_and_opening_mirrored(axis: int, collision: str, kind: str) -> None:
-    check_mirror(stream(kind=kind, collision=collision), axis)
+    """The ghosts of `kbc` decay by a quotient <s|h> / <h|h>, in which h is a remnant of rounding near an equilibrium.
+
+    So the last digit of an input moves that flow by 1e-11, and its mirror, which adds in another order, moves as far.
+    """
+    setup, allowed = stream(kind=kind, collision=collision), 1e-13
+    if collision == "kbc":
+        moved = moved_by_rounding(setup, 60)
+        assert moved < 1e-10
+        allowed = max(allowed, 4 * moved)
+    check_mirror(setup, axis, allowed=allowed)
 
 
 @pytest.mark.slow
