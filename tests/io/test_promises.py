@@ -145,6 +145,34 @@ def test_signs_of_none_are_read(tmp_path: Path) -> None:
     assert len(read_particles(good(tmp_path / "a.hdf5", edit))) == 3
 
 
+OFF = [("Header", "ComovingIntegrationOn"), ("Parameters", "ComovingIntegrationOn"), ("Cosmology", "Cosmological run")]
+
+
+@pytest.mark.parametrize("switch", OFF)
+@pytest.mark.parametrize(("group", "name", "value"), SIGNS)
+def test_a_run_that_says_it_does_not_expand_is_believed_or_refused_by_name(
+    group: str, name: str, value: float, switch: tuple[str, str], tmp_path: Path
+) -> None:
+    """Its cosmology is one that it has not used; a redshift or another switch denies what it says."""
+
+    def edit(file: Any) -> None:
+        file.require_group(switch[0]).attrs[switch[1]] = 0
+        file.require_group(group).attrs[name] = value
+
+    path = good(tmp_path / "a.hdf5", edit)
+    if name.startswith("Omega"):
+        assert len(read_particles(path)) == 3
+    elif name == "Redshift":
+        denied = (
+            f"{switch[1]} in {switch[0]} is 0, but the snapshot is at redshift {value:g}; wanted one without expansion"
+        )
+        with pytest.raises(InputError, match=re.escape(denied)):
+            read_particles(path)
+    else:
+        with pytest.raises(InputError, match=f"{name} in {group}"):
+            read_particles(path)
+
+
 def test_a_box_is_said(tmp_path: Path) -> None:
     path = good(tmp_path / "a.hdf5", lambda file: file["Header"].attrs.__setitem__("BoxSize", 100.0))
     with pytest.warns(FileWarning, match="BoxSize in Header is 100, and is passed over: space is open"):

@@ -15,7 +15,7 @@ with HDF5 1.10 (2016) or later check the sums as they read.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,7 +39,8 @@ def read_gadget(path: FilePath) -> Particles:
     Numbers are taken as they are, without conversion of units. Warns (`FileWarning`) of a box,
     which is no box here, and of types without ids. Raises InputError naming the file and what is
     wrong: also what the header promises and the file does not hold, and every sign of a comoving
-    run.
+    run. Parameters of a cosmology are no sign where ComovingIntegrationOn is 0: the run has not
+    used them.
     """
     with open_hdf5(path) as file:
         header = _header(file)
@@ -80,14 +81,19 @@ class _Part:
     order: NDArray[Any] | None
 
 
-COMOVING = {
-    "Header": ("Redshift", "Omega0", "OmegaLambda", "OmegaBaryon", "ComovingIntegrationOn"),
-    "Parameters": ("ComovingIntegrationOn", "Omega0", "OmegaLambda", "OmegaBaryon"),
+SWITCHES = {
+    "Header": ("ComovingIntegrationOn",),
+    "Parameters": ("ComovingIntegrationOn",),
     "Cosmology": ("Cosmological run",),
 }
-"""Attributes by group that are 0 in a run without expansion.
+"""Attributes by group that say whether a run is comoving: those of Gadget-4, Arepo and SWIFT."""
 
-Those of Gadget-2 to -4, Arepo and SWIFT.
+COSMOLOGY = {
+    "Header": ("Omega0", "OmegaLambda", "OmegaBaryon"),
+    "Parameters": ("Omega0", "OmegaLambda", "OmegaBaryon"),
+}
+"""Attributes by group that are 0 in a run without expansion, unless a switch says that it is one:
+then the run has not used them.
 """
 
 
@@ -104,16 +110,7 @@ def _header(file: Any) -> dict[str, Any]:
         raise InputError(
             f"this is one of {files:g} files of a snapshot; wanted a snapshot in a single file"
         )
-    for group, names in COMOVING.items():
-        found = _attributes(file, group)
-        for name in names:
-            if (value := _number(found, name, 0, group)) != 0:
-                at = (
-                    f"at redshift {value:g}"
-                    if name == "Redshift"
-                    else f"({name} in {group} is {value:g})"
-                )
-                raise InputError(f"this is a comoving snapshot {at}; wanted one without expansion")
+    _refuse_expansion(file, header)
     if (hubble := _number(header, "HubbleParam", 1)) not in (0, 1):
         raise InputError(
             f"HubbleParam in Header is {hubble:g}, so that its units are those of 1/h; wanted 1, "
@@ -122,6 +119,42 @@ def _header(file: Any) -> dict[str, Any]:
     if (axes := _number(header, "Dimension", 3)) != 3:
         raise InputError(f"Dimension in Header is {axes:g}; wanted 3")
     return header
+
+
+def _refuse_expansion(file: Any, header: Mapping[str, Any]) -> None:
+    """Raise InputError for a comoving snapshot, and for one whose redshift denies its switch."""
+    off = ""
+    for group, name, value in _stated(file, SWITCHES):
+        if value != 0:
+            raise InputError(
+                f"this is a comoving snapshot ({name} in {group} is {value:g}); wanted one without "
+                "expansion"
+            )
+        off = f"{name} in {group}"
+    redshift = _number(header, "Redshift", 0)
+    if redshift != 0 and off:
+        raise InputError(
+            f"{off} is 0, but the snapshot is at redshift {redshift:g}; wanted one without "
+            "expansion, at redshift 0"
+        )
+    if redshift != 0:
+        raise InputError(
+            f"this is a comoving snapshot at redshift {redshift:g}; wanted one without expansion"
+        )
+    for group, name, value in () if off else _stated(file, COSMOLOGY):
+        if value != 0:
+            raise InputError(
+                f"this is a comoving snapshot ({name} in {group} is {value:g}); wanted one without "
+                "expansion, or with ComovingIntegrationOn in Parameters, which is 0 if the run has "
+                f"not used {name}"
+            )
+
+
+def _stated(file: Any, wanted: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str, float]]:
+    """Those of the wanted attributes that the file has: group, name, number."""
+    for group, names in wanted.items():
+        held = _attributes(file, group)
+        yield from ((group, n, _number(held, n, 0, group)) for n in names if n in held)
 
 
 def _attributes(file: Any, group: str) -> dict[str, Any]:
